@@ -1,0 +1,44 @@
+# Two commands: `make demo` shows the main job, `make test` proves it. Both make .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export HF_HUB_OFFLINE = 1
+export HF_EVALUATE_OFFLINE = 1
+export TOKENIZERS_PARALLELISM = false
+
+.PHONY: demo test lint types tests slow clean
+
+demo: $(VENV)/core
+	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --config cross_subject --config cross_property --out runs/demo --report report
+
+test: lint types tests slow
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev
+	$(BIN)/mypy -p seesaw_cf
+	$(BIN)/mypy tests
+
+tests: $(VENV)/dev
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+
+slow: $(VENV)/dev
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# torch first: a looser request downloads gigabytes of GPU packages.
+$(VENV)/core: $(BIN)/python setup.cfg constraints.txt
+	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[plots]'
+	touch $@
+
+$(VENV)/dev: $(VENV)/core
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info runs report

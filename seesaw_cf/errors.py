@@ -1,0 +1,87 @@
+"""Every error the package raises on purpose.
+
+One root, `SeesawError`; each leaf also is the builtin it resembles, so a caller can catch either. A message says where,
+what was got, what was expected and what to do.
+
+    SeesawError
+    ├── RecordError (ValueError)          a data record that cannot be used as it is
+    ├── UnknownNameError (LookupError)    a name outside a known list; suggests near ones
+    ├── PromptError (ValueError)          a prompt, subject or target that cannot be tokenised as asked
+    ├── DeltaMismatchError (ValueError)   a weight delta that does not belong to this model
+    ├── EditError (RuntimeError)          an edit that failed or was refused
+    ├── UnsupportedModelError (TypeError) a model the table of architectures does not cover
+    ├── RunFolderError (RuntimeError)     a run folder that is incomplete or belongs to another run
+    └── StorageError (OSError)            a file that could not be written or read
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "DeltaMismatchError",
+    "EditError",
+    "PromptError",
+    "RecordError",
+    "RunFolderError",
+    "SeesawError",
+    "StorageError",
+    "UnknownNameError",
+    "UnsupportedModelError",
+    "unknown_name",
+]
+
+
+class SeesawError(Exception):
+    """Root of every deliberate error of this package."""
+
+
+class RecordError(SeesawError, ValueError):
+    """A data record is malformed, incomplete or contradicts itself."""
+
+
+class UnknownNameError(SeesawError, LookupError):
+    """A name is not in a known list (relation, editor, config, axis, ...)."""
+
+
+class PromptError(SeesawError, ValueError):
+    """A prompt, subject or target cannot be tokenised or scored as asked."""
+
+
+class DeltaMismatchError(SeesawError, ValueError):
+    """A weight delta names parameters or shapes that this model does not have, or was made on another base."""
+
+
+class EditError(SeesawError, RuntimeError):
+    """An edit failed (NaN loss, singular system) or was refused (quantised model, contradictory requests)."""
+
+
+class UnsupportedModelError(SeesawError, TypeError):
+    """The table of architectures has no row for this model, or a layer it lacks was asked for."""
+
+
+class RunFolderError(SeesawError, RuntimeError):
+    """A run folder is incomplete, damaged or belongs to another model, editor or data set."""
+
+
+class StorageError(SeesawError, OSError):
+    """A file could not be written or read; nothing half-written is left under its final name."""
+
+
+def unknown_name(kind: str, got: str, known: Iterable[str]) -> UnknownNameError:
+    """Builds the error for a name outside a known list, with near matches.
+
+    Args:
+        kind: What the name is for, such as "editor".
+        got: The name that was asked for.
+        known: Every name that would have been accepted.
+
+    Returns:
+        The error, ready to raise.
+    """
+    names = sorted(known)
+    by_lower = {name.lower(): name for name in names}
+    near = [by_lower[match] for match in difflib.get_close_matches(got.lower(), list(by_lower), n=3, cutoff=0.5)]
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return UnknownNameError(f"unknown {kind} {got!r}.{hint} Known: {', '.join(names)}.")

@@ -1,0 +1,79 @@
+"""From a cloze to token ids with a verified boundary between context and target."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+
+from seesaw_cf.errors import PromptError
+from seesaw_cf.types import Cloze
+
+__all__ = ["EncodedCloze", "encode_cloze", "joined"]
+
+
+class EncodedCloze(NamedTuple):
+    """Token ids of a whole cloze; the target's tokens are `ids[start:]`, and `start >= 1`."""
+
+    ids: tuple[int, ...]
+    start: int
+
+
+def joined(cloze: Cloze) -> str:
+    """The text that is scored: one space between context and target unless either already has white space there.
+
+    Raises:
+        PromptError: The context or the target has no visible character.
+    """
+    for part, text in (("context", cloze.context), ("target", cloze.target)):
+        if not text.strip():
+            raise PromptError(f"cloze {cloze}: the {part} is {text!r}, expected text. Fill it in or drop the row.")
+    glued = cloze.context[-1].isspace() or cloze.target[0].isspace()
+    return cloze.context + ("" if glued else " ") + cloze.target
+
+
+def _body(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedCloze:
+    """Encodes the whole string and finds where the target begins.
+
+    White space at the boundary belongs to the target, as in "... is French" -> "... is" + " French". The ids of the
+    context alone must be a prefix of the ids of the whole; otherwise tokens merge across the boundary and no
+    probability of the target given the context exists. A BOS token is put first when the tokenizer has the habit of
+    adding one; a model without BOS is asked nothing before the first context token.
+
+    Args:
+        tokenizer: Any transformers tokenizer; it is not changed.
+        cloze: Context and target.
+
+    Returns:
+        The ids and the index of the first target token.
+
+    Raises:
+        PromptError: Empty parts, a target without tokens, or tokens that merge across the boundary (both token lists
+            are shown).
+    """
+    text = joined(cloze)
+    context = cloze.context.rstrip()
+    whole = _body(tokenizer, text)
+    head = _body(tokenizer, context)
+    if whole[: len(head)] != head:
+        raise PromptError(
+            f"cloze {cloze}: tokens merge across the boundary between context and target. "
+            f"Context alone: {tokenizer.convert_ids_to_tokens(head)}; whole: {tokenizer.convert_ids_to_tokens(whole)}. "
+            "Rephrase the prompt so that it ends at a word boundary."
+        )
+    if len(whole) == len(head):
+        raise PromptError(f"cloze {cloze}: the target has no tokens under this tokenizer. Use another target.")
+    prefix = _leading_specials(tokenizer)
+    return EncodedCloze((*prefix, *whole), len(prefix) + len(head))
+
+
+def _leading_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    """The special tokens this tokenizer puts before a text (BOS), found by asking it."""
+    special = set(tokenizer.all_special_ids)
+    ids = list(tokenizer("a")["input_ids"])
+    lead = next((index for index, token in enumerate(ids) if token not in special), len(ids))
+    return tuple(ids[:lead])

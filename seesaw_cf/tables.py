@@ -1,0 +1,82 @@
+"""The score table: one row per (case, prompt, target, phase). Everything after scoring is a function of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.files import atomic_path
+
+__all__ = ["SCORES", "read_table", "write_table"]
+
+_STRINGS = pa.list_(pa.string())
+
+# kind: "efficacy" (the edit itself), "paraphrase", "neighborhood", "cross_subject" (other people), "cross_property"
+#       (the edit's subject, another property).
+# role: "target_new", "target_true" or "candidate"; `gold` marks candidates that are true before the edit.
+# holds: which target the prompt's person really has ("target_new", "target_true" or "").
+# logprob: nats, summed over n_tokens target tokens; null when status is not "ok".
+SCORES: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("edit_relation", pa.string()),
+        ("effect_relation", pa.string()),
+        ("kind", pa.string()),
+        ("prompt_id", pa.int32()),
+        ("template_id", pa.string()),
+        ("prompt", pa.string()),
+        ("subject_id", pa.string()),
+        ("subject", pa.string()),
+        ("gender", _STRINGS),
+        ("race", _STRINGS),
+        ("region", _STRINGS),
+        ("holds", pa.string()),
+        ("target", pa.string()),
+        ("role", pa.string()),
+        ("gold", pa.bool_()),
+        ("phase", pa.string()),
+        ("logprob", pa.float64()),
+        ("n_tokens", pa.int32()),
+        ("greedy", pa.bool_()),
+        ("status", pa.string()),
+    ]
+)
+
+
+def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
+    """Writes Parquet whole or not at all, with the same bytes for the same rows.
+
+    Raises:
+        StorageError: The disk is full or the folder cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd", version="2.6", store_schema=True)
+
+
+def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **options: Any) -> pa.Table:
+    """Reads a Parquet file and checks that it has the columns of `schema`.
+
+    Raises:
+        StorageError: The file is missing or cannot be read.
+        RecordError: The file is not Parquet, is truncated, or lacks columns.
+    """
+    file = Path(path)
+    try:
+        table = pq.read_table(file, **options)
+    except FileNotFoundError as error:
+        raise StorageError(f"{file}: no such file. Check the path.") from error
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
+    missing = [name for name in (schema.names if schema is not None else []) if name not in table.column_names]
+    if missing:
+        raise RecordError(
+            f"{file}: columns {missing} are missing; it has {table.column_names}. "
+            "It was written by something else or another version; make it again."
+        )
+    return table if schema is None else table.select(schema.names).cast(schema)
