@@ -158,7 +158,7 @@ class ClozeScore:
     """How likely a model finds a target after a context.
 
     Attributes:
-        logprob: log p(target | context) in nats, summed over the target's tokens in float64; NaN unless `status` is "ok".
+        logprob: log p(target | context) in nats, summed over target tokens in float64; NaN unless `status` is "ok".
         n_tokens: Number of target tokens.
         greedy: Every target token is the model's most likely next token.
         status: "ok", or the reason why the pair could not be scored.

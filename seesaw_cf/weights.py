@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
 
@@ -21,7 +22,7 @@ from seesaw_cf.types import EditRequest
 
 M = TypeVar("M", bound=nn.Module)
 
-__all__ = ["Editor", "LowRank", "WeightDelta", "applied", "fingerprint", "touched_fingerprint"]
+__all__ = ["Editor", "LowRank", "WeightDelta", "applied", "base_facts", "fingerprint", "parameter_hashes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,19 @@ class WeightDelta:
     def norms(self) -> dict[str, float]:
         """Frobenius norm of the change of each parameter."""
         return {name: float(self.dense(name).double().norm()) for name in self.updates}
+
+    def save(self, folder: str | os.PathLike[str], model: PreTrainedModel | None = None) -> None:
+        """Writes the delta as safetensors and JSON; see `seesaw_cf.sharing.save_delta`."""
+        from seesaw_cf.sharing.deltas import save_delta
+
+        save_delta(self, folder, model)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], model: PreTrainedModel | None = None) -> WeightDelta:
+        """Reads a delta back and checks it against `model`; see `seesaw_cf.sharing.load_delta`."""
+        from seesaw_cf.sharing.deltas import load_delta
+
+        return load_delta(folder, model)
 
     def _parts(self) -> Iterator[Tensor]:
         for update in self.updates.values():
@@ -146,19 +160,43 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
                 parameter.copy_(saved[name])
 
 
-def _hash(named: Iterator[tuple[str, Tensor]]) -> str:
-    digest = hashlib.sha256()
-    for name, tensor in named:
-        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}:".encode())
-        digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
-    return digest.hexdigest()
+def parameter_hashes(model: nn.Module, names: Iterable[str] | None = None) -> dict[str, str]:
+    """SHA-256 (hex) of dtype, shape and bytes of each tensor of the model's state.
+
+    Args:
+        model: Any module.
+        names: Which tensors; all parameters and buffers when None.
+
+    Returns:
+        Name -> hash, in name order.
+    """
+    state = model.state_dict()
+    return {name: _hash(state[name]) for name in sorted(state if names is None else names)}
 
 
 def fingerprint(model: nn.Module) -> str:
-    """SHA-256 over names, dtypes, shapes and bytes of every parameter and buffer (hex, 64 characters)."""
-    return _hash(iter(sorted(model.state_dict().items())))
+    """One SHA-256 (hex) over the names and hashes of every parameter and buffer."""
+    return hashlib.sha256(json.dumps(parameter_hashes(model)).encode()).hexdigest()
 
 
-def touched_fingerprint(model: nn.Module, delta: WeightDelta) -> str:
-    """SHA-256 over only the parameters that `delta` names: a cheap check that a restore was exact."""
-    return _hash((name, parameter) for name, parameter in sorted(_check(model, delta).items()))
+def _hash(tensor: Tensor) -> str:
+    digest = hashlib.sha256(f"{tensor.dtype}:{tuple(tensor.shape)}:".encode())
+    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def base_facts(model: PreTrainedModel, delta: WeightDelta) -> dict[str, Any]:
+    """What names the model a delta was made on, cheap enough for every edit; editors keep it in `meta["base"]`.
+
+    Returns:
+        model_id (Hub id or path), revision (commit, None when unknown), model_type, dtype, and touched_fingerprint over
+        the parameters that `delta` names, before the edit.
+    """
+    config: Any = model.config
+    return {
+        "model_id": str(config._name_or_path or ""),
+        "revision": getattr(config, "_commit_hash", None),
+        "model_type": str(config.model_type),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "touched_fingerprint": touched_fingerprint(model, delta),
+    }

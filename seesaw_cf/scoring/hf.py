@@ -108,7 +108,7 @@ class HFScorer:
         for row, item in enumerate(batch):
             ids[row, : len(item.ids)] = torch.tensor(item.ids)
             mask[row, : len(item.ids)] = 1
-        device = self.model.get_input_embeddings().weight.device
+        device = next(self.model.get_input_embeddings().parameters()).device
         logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device), use_cache=False).logits
         # Only the positions that predict a target token are normalised: (positions, vocabulary).
         rows = [row for row, item in enumerate(batch) for _ in item.ids[item.start :]]

@@ -1,0 +1,66 @@
+"""The command line: `seesaw-cf COMMAND ...`. One module per command, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import sys
+from collections.abc import Sequence
+
+from seesaw_cf import __version__
+from seesaw_cf.errors import SeesawError
+
+__all__ = ["COMMANDS", "main"]
+
+# Command -> (module with `configure(parser)` and `run(args)`, one line of help).
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
+    "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run"),
+    "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
+    "list": ("seesaw_cf.cli.listing", "what there is: editors, models, configs, relations, groups, metrics"),
+    "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
+    "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work from any folder, offline"),
+    "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work from any folder, offline"),
+}
+
+
+def parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser; only the asked command's module is imported and its options are defined."""
+    top = argparse.ArgumentParser(
+        prog="seesaw-cf", description="Measures how editing a fact in a language model changes its other beliefs."
+    )
+    top.add_argument("--version", action="version", version=f"seesaw-cf {__version__}")
+    top.add_argument("--debug", action="store_true", help="show the full traceback of an error")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (module, text) in COMMANDS.items():
+        sub = commands.add_parser(name, help=text, description=text)
+        if name == command:
+            importlib.import_module(module).configure(sub)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: Arguments without the program's name; those of the process when None.
+
+    Returns:
+        0 on success, 1 after an error that is explained on stderr, 130 after Ctrl-C.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = next((word for word in words if word in COMMANDS), None)
+    args = parser(command).parse_args(words)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        importlib.import_module(COMMANDS[args.command][0]).run(args)
+    except SeesawError as error:
+        if args.debug:
+            raise
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped. What was finished is kept; run the same command again to continue.\n")
+        return 130
+    return 0

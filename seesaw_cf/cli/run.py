@@ -1,0 +1,58 @@
+"""`seesaw-cf run`: the main job."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from seesaw_cf.cli.output import say
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf run`."""
+    add = parser.add_argument
+    add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
+    add("--revision", help="branch, tag or commit of a Hub model")
+    add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
+    add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
+    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
+    add("--editor", action="append", required=True, help="editing method; give it again for more")
+    add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
+    add("--corpus", type=Path, help="text file, one text a line, for the editors' second moments")
+    add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
+    add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
+    add("--limit", type=int, help="only this many cases of each config, sampled with the seed")
+    add("--protocol", default="single", help="single (edit, score, restore) or batch (a relation's cases together)")
+    add("--seed", type=int, default=0)
+    add("--max-tokens", type=int, default=2048, help="tokens in one forward pass (default: 2048)")
+    add("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
+    add("--report", type=Path, help="also write tables and pictures into this folder")
+    add("--quiet", action="store_true", help="no progress bars")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs the job the options describe and prints the tables."""
+    from seesaw_cf.job import Job, run_job
+
+    job = Job(
+        model=args.model,
+        revision=args.revision,
+        dtype=args.dtype,
+        device=args.device,
+        trust_remote_code=args.trust_remote_code,
+        editors=tuple(args.editor),
+        editor_config=args.editor_config,
+        corpus=args.corpus,
+        data=args.data,
+        configs=tuple(args.config or ("cross_subject",)),
+        limit=args.limit,
+        protocol=args.protocol,
+        seed=args.seed,
+        max_tokens=args.max_tokens,
+    )
+    run_job(job, args.out, progress=not args.quiet)
+    from seesaw_cf.report import write_report
+
+    say(write_report(args.out, args.report))

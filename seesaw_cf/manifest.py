@@ -1,0 +1,124 @@
+"""What a run was made of: written beside its results, checked before it is continued."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.files import write_text
+
+__all__ = ["RunManifest", "claim_folder", "versions"]
+
+_PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
+# What must agree before a run is continued; versions and machine may differ and are only recorded.
+_IDENTITY = ("model", "editors", "data", "protocol", "seed", "scoring")
+
+
+@dataclass(frozen=True, slots=True)
+class RunManifest:
+    """Everything needed to repeat a run.
+
+    Attributes:
+        model: id, revision, dtype, fingerprint (SHA-256 of the weights) and tokenizer hash.
+        editors: Editor name -> its config.
+        data: source, configs, number of cases and SHA-256 of the cases.
+        protocol: "single" (edit, score, restore) or "batch" (all cases of a relation edited together).
+        seed: Seed of everything random.
+        scoring: Options of the scorer that can change rounding.
+        machine: Device, threads, platform.
+        versions: Package versions and the commit of the checkout, when there is one.
+    """
+
+    model: dict[str, Any]
+    editors: dict[str, Any]
+    data: dict[str, Any]
+    protocol: str
+    seed: int
+    scoring: dict[str, Any]
+    machine: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, Any] = field(default_factory=dict)
+
+
+def versions() -> dict[str, Any]:
+    """Versions of what computes the numbers, Python, and the checkout's commit ("" outside a checkout)."""
+    found: dict[str, Any] = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = ""
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+        found["commit"] = answer.stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        found["commit"] = ""
+    return found
+
+
+def claim_folder(folder: Path, manifest: RunManifest) -> bool:
+    """Makes `folder` this run's own, or checks that it already is.
+
+    Args:
+        folder: The run folder; made when missing.
+        manifest: What this run is made of.
+
+    Returns:
+        True when an earlier, interrupted run of the same kind is being continued.
+
+    Raises:
+        RunFolderError: The folder belongs to another run (every difference is listed), or holds something else.
+    """
+    file = folder / "manifest.json"
+    wanted = json.loads(json.dumps(asdict(manifest), sort_keys=True))
+    if file.exists():
+        _check_same(file, wanted)
+        return True
+    if folder.exists() and any(folder.iterdir()):
+        raise RunFolderError(
+            f"{folder} is not empty and has no manifest.json, so it is not a run folder. "
+            "Choose a new folder with --out."
+        )
+    write_text(file, json.dumps(wanted, indent=1, sort_keys=True) + "\n")
+    return False
+
+
+def _check_same(file: Path, wanted: Mapping[str, Any]) -> None:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        old = {key: found[key] for key in _IDENTITY}
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
+    differences = [
+        f"{key}.{part}: the folder has {a!r}, this run {b!r}"
+        for key in _IDENTITY
+        for part, a, b in _differences(old[key], wanted[key])
+    ]
+    if differences:
+        raise RunFolderError(
+            f"{file.parent} belongs to another run:\n  " + "\n  ".join(differences) + "\n"
+            "Choose a new folder with --out, or repeat the command that made this one."
+        )
+
+
+def _differences(old: Any, new: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            row
+            for key in sorted({*old, *new})
+            for row in _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+        ]
+    return [] if old == new else [(path or "value", old, new)]

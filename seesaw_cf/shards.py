@@ -1,0 +1,102 @@
+"""One file per finished unit of work, and the merge into the two tables of a run.
+
+The scores are the rows of a shard; what happened to its edits travels in the same file's metadata, so that a unit is
+there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.files import atomic_path, safe_name
+from seesaw_cf.tables import SCORES, read_table, write_table
+
+__all__ = ["EDITS", "merge_shards", "shard_path", "write_shard"]
+
+_KEY = b"seesaw_cf.edits"
+_ROWS_PER_GROUP = 250_000
+
+# logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after.
+EDITS: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("relation_id", pa.string()),
+        ("effect_relation_id", pa.string()),
+        ("subject", pa.string()),
+        ("target_true", pa.string()),
+        ("target_new", pa.string()),
+        ("status", pa.string()),
+        ("delta_norm", pa.float64()),
+        ("new_pre", pa.float64()),
+        ("true_pre", pa.float64()),
+        ("new_post", pa.float64()),
+        ("true_post", pa.float64()),
+        ("raised", pa.bool_()),
+        ("success", pa.bool_()),
+    ]
+)
+
+
+def shard_path(out: Path, editor: str, key: str) -> Path:
+    """The file of one unit of one editor."""
+    return out / "shards" / safe_name(editor) / f"{safe_name(key)}.parquet"
+
+
+def write_shard(out: Path, editor: str, key: str, scores: pa.Table, edits: Sequence[dict[str, Any]]) -> None:
+    """Writes one finished unit.
+
+    Raises:
+        StorageError: The disk is full; no file is left under the shard's name.
+    """
+    write_table(shard_path(out, editor, key), scores.replace_schema_metadata({_KEY: json.dumps(list(edits))}))
+
+
+def merge_shards(out: Path, keys: Sequence[tuple[str, str]]) -> None:
+    """Writes `scores.parquet` and `edits.parquet` from all shards, in the order of `keys`.
+
+    Args:
+        out: The run folder.
+        keys: (editor, unit key) of every unit of the run.
+
+    Raises:
+        RunFolderError: A shard is missing.
+        RecordError: A shard is damaged (the message names the file to delete).
+    """
+    missing = [key for key in keys if not shard_path(out, *key).exists()]
+    if missing:
+        raise RunFolderError(
+            f"{out}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "
+            "Run the same command again to finish them."
+        )
+    edits: list[dict[str, Any]] = []
+    with atomic_path(out / "scores.parquet") as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
+        for table in _groups(_read_shards(out, keys, edits)):
+            writer.write_table(table)
+    write_table(out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+
+
+def _read_shards(out: Path, keys: Iterable[tuple[str, str]], edits: list[dict[str, Any]]) -> Iterator[pa.Table]:
+    for key in keys:
+        file = shard_path(out, *key)
+        table = read_table(file, SCORES)
+        edits.extend(json.loads((pq.read_schema(file).metadata or {}).get(_KEY, b"[]")))
+        yield table.replace_schema_metadata(None)
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(part.num_rows for part in held) >= _ROWS_PER_GROUP:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

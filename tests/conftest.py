@@ -1,0 +1,36 @@
+"""Shared fixtures: no network, private caches, and the reference data when it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = ROOT.parent / "shared" / "reference"
+
+
+@pytest.fixture(scope="session")
+def reference() -> Callable[..., Path]:
+    """Gives a path below ../shared/reference, or skips the test with the reason when it is absent."""
+
+    def find(*parts: str) -> Path:
+        path = REFERENCE.joinpath(*parts)
+        if not path.exists():
+            pytest.skip(f"reference data {'/'.join(parts)} is not beside this checkout (../shared/reference)")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keeps every cache of the libraries and of this package out of the user's home for the whole test session."""
+    import os
+
+    cache = tmp_path_factory.mktemp("cache")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
+    os.environ["HF_HOME"] = str(cache / "hf")
+    os.environ["SEESAW_CF_CACHE"] = str(cache / "seesaw_cf")
