@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeVar
@@ -189,8 +190,8 @@ def base_facts(model: PreTrainedModel, delta: WeightDelta) -> dict[str, Any]:
     """What names the model a delta was made on, cheap enough for every edit; editors keep it in `meta["base"]`.
 
     Returns:
-        model_id (Hub id or path), revision (commit, None when unknown), model_type, dtype, and touched_fingerprint over
-        the parameters that `delta` names, before the edit.
+        model_id (Hub id or path), revision (commit, None when unknown), model_type, dtype, and parameter_hashes of the
+        parameters that `delta` names, before the edit.
     """
     config: Any = model.config
     return {
@@ -198,5 +199,5 @@ def base_facts(model: PreTrainedModel, delta: WeightDelta) -> dict[str, Any]:
         "revision": getattr(config, "_commit_hash", None),
         "model_type": str(config.model_type),
         "dtype": str(model.dtype).removeprefix("torch."),
-        "touched_fingerprint": touched_fingerprint(model, delta),
+        "parameter_hashes": parameter_hashes(model, delta.updates),
     }
