@@ -72,8 +72,8 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
 
 
 def _leading_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """The special tokens this tokenizer puts before a text (BOS), found by asking it."""
-    special = set(tokenizer.all_special_ids)
-    ids = list(tokenizer("a")["input_ids"])
-    lead = next((index for index, token in enumerate(ids) if token not in special), len(ids))
-    return tuple(ids[:lead])
+    """The special tokens this tokenizer puts before a text (BOS), found by asking it with and without them."""
+    with_specials, body = list(tokenizer("a")["input_ids"]), _body(tokenizer, "a")
+    starts = range(len(with_specials) - len(body) + 1)
+    lead = next((start for start in starts if with_specials[start : start + len(body)] == body), 0)
+    return tuple(with_specials[:lead])

@@ -1,0 +1,177 @@
+"""A run described by plain values: loads the model, the cases and the editors, then hands over to the runner."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.manifest import RunManifest, versions
+from seesaw_cf.prescores import tokenizer_hash
+from seesaw_cf.pretrained import load_model
+from seesaw_cf.reading import load_cases
+from seesaw_cf.runner import PROTOCOLS, run_cases
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.types import Case
+from seesaw_cf.weights import Editor, fingerprint
+
+__all__ = ["Job", "make_editor", "run_job"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `seesaw-cf run` does; the fields are its options.
+
+    Attributes:
+        model: "seesaw-tiny", a Hub id or a folder.
+        editors: Names out of `seesaw_cf.editors.EDITORS`.
+        data: "sample", a dataset folder, a record file or a Hub id.
+        configs: Which of its configs.
+        protocol: "single" or "batch".
+        editor_config: JSON file with fields to change, by editor name.
+        corpus: Text file for second moments; the embedded texts when None and the model is embedded.
+        limit: Keep this many cases of each config, sampled with `seed`.
+        revision, dtype, device, trust_remote_code: How the model is loaded.
+        seed: Seed of the sampling.
+        max_tokens: Tokens in one forward pass.
+    """
+
+    model: str
+    editors: tuple[str, ...]
+    data: str = "sample"
+    configs: tuple[str, ...] = ("cross_subject",)
+    protocol: str = "single"
+    editor_config: Path | None = None
+    corpus: Path | None = None
+    limit: int | None = None
+    revision: str | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    trust_remote_code: bool = False
+    seed: int = 0
+    max_tokens: int = 2048
+
+
+def run_job(job: Job, out: Path, *, progress: bool = True) -> None:
+    """Runs a job into a run folder, continuing it when it was interrupted.
+
+    Raises:
+        SeesawError: Any of the package's errors; what was finished is kept.
+    """
+    if job.protocol not in PROTOCOLS:
+        raise unknown_name("protocol", job.protocol, PROTOCOLS)
+    overrides = _overrides(job)
+    cases = [case for config in job.configs for case in _sampled(load_cases(job.data, config), job)]
+    if not cases:
+        raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
+    model, tokenizer = load_model(
+        job.model,
+        device=job.device,
+        dtype=job.dtype,
+        revision=job.revision,
+        trust_remote_code=job.trust_remote_code,
+    )
+    corpus = _corpus(job)
+    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
+    manifest = _manifest(job, model, tokenizer, editors, cases)
+    scorer = HFScorer(model, tokenizer, max_tokens=job.max_tokens)
+    run_cases(model, tokenizer, scorer, editors, cases, manifest, out, progress=progress)
+
+
+def make_editor(
+    name: str, model: PreTrainedModel, overrides: Mapping[str, Any], corpus: Sequence[str] | None
+) -> Editor:
+    """Builds an editor from its name, the preset for the model and the fields to change.
+
+    Raises:
+        UnknownNameError: No such editor, or its config has no such field.
+    """
+    # By name, not by import: the library must not depend on the editors.
+    cls: Any = importlib.import_module("seesaw_cf.editors").load_editor(name)
+    config = cls.config_class.for_model(model)
+    for field in overrides:
+        if field not in asdict(config):
+            raise unknown_name(f"field of the {name} config", field, asdict(config))
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
+    made: Editor = cls(replace(config, **values), corpus=corpus)
+    return made
+
+
+def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
+    """The first cases in a seeded order, put back into file order."""
+    if job.limit is None or job.limit >= len(cases):
+        return list(cases)
+    chosen = np.random.default_rng(job.seed).permutation(len(cases))[: job.limit]
+    return [cases[index] for index in sorted(chosen)]
+
+
+def _overrides(job: Job) -> dict[str, dict[str, Any]]:
+    if job.editor_config is None:
+        return {}
+    try:
+        found = json.loads(job.editor_config.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(f"{job.editor_config}: cannot be read ({error.strerror}). Check the path.") from error
+    except ValueError as error:
+        raise RecordError(f"{job.editor_config}: not JSON ({error}). Expected an object of editor names.") from error
+    if not isinstance(found, dict) or not all(isinstance(value, dict) for value in found.values()):
+        raise RecordError(f'{job.editor_config}: expected {{"editor": {{"field": value}}}}, got {found!r}.')
+    for name in found:
+        if name not in job.editors:
+            raise unknown_name("editor of this run", name, job.editors)
+    return found
+
+
+def _corpus(job: Job) -> Sequence[str] | None:
+    if job.corpus is not None:
+        try:
+            return [line for line in job.corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
+        except OSError as error:
+            raise StorageError(f"{job.corpus}: cannot be read ({error.strerror}). Check the path.") from error
+    from seesaw_cf.pretrained import EMBEDDED, sample_corpus
+
+    return sample_corpus() if job.model in EMBEDDED else None
+
+
+def _manifest(
+    job: Job,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    editors: Mapping[str, Editor],
+    cases: Sequence[Case],
+) -> RunManifest:
+    from seesaw_cf.records.parquet import cases_to_table
+
+    rows = json.dumps(cases_to_table(cases).to_pylist(), sort_keys=True, ensure_ascii=False)
+    commit = getattr(model.config, "_commit_hash", None)
+    return RunManifest(
+        model={
+            "id": job.model,
+            "revision": job.revision or commit or "",
+            "dtype": job.dtype,
+            "fingerprint": fingerprint(model),
+            "tokenizer": tokenizer_hash(tokenizer),
+        },
+        editors={name: asdict(editor.config) for name, editor in editors.items()},
+        data={
+            "source": job.data,
+            "configs": list(job.configs),
+            "cases": len(cases),
+            "sha256": hashlib.sha256(rows.encode()).hexdigest(),
+        },
+        protocol=job.protocol,
+        seed=job.seed,
+        scoring={"scorer": "HFScorer", "max_tokens": job.max_tokens, "device": next(model.parameters()).device.type},
+        machine={"platform": platform.platform(), "threads": torch.get_num_threads(), "device": str(model.device)},
+        versions=versions(),
+    )

@@ -1,0 +1,94 @@
+"""Errors suggest, files are whole or absent, types refuse what no stage could use."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf import errors
+from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
+from seesaw_cf.files import atomic_path, safe_name, write_text
+from seesaw_cf.types import EditRequest, Entity
+
+
+def test_every_error_has_the_root_and_a_builtin() -> None:
+    leaves = [getattr(errors, name) for name in errors.__all__ if name not in ("SeesawError", "unknown_name")]
+    assert len(leaves) == 8
+    for leaf in leaves:
+        assert issubclass(leaf, SeesawError)
+        assert any(base.__module__ == "builtins" and base is not Exception for base in leaf.__mro__[1:-3])
+
+
+def test_unknown_name_suggests_near_ones() -> None:
+    error = unknown_name("editor", "memitt", ["ft", "memit", "rome"])
+    assert str(error) == "unknown editor 'memitt'. Did you mean 'memit'? Known: ft, memit, rome."
+    assert "Did you mean" not in str(unknown_name("editor", "zzzz", ["ft"]))
+
+
+def test_atomic_path_leaves_nothing_after_an_exception(tmp_path: Path) -> None:
+    final = tmp_path / "sub" / "table.txt"
+    write_text(final, "old")
+    with pytest.raises(RuntimeError), atomic_path(final) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert final.read_text() == "old"
+    assert [child.name for child in final.parent.iterdir()] == ["table.txt"]
+
+
+def test_a_full_disk_is_named_and_leaves_the_old_file(tmp_path: Path) -> None:
+    """A file-size limit stands in for a full disk: the write fails in the middle with an OSError."""
+    code = (
+        "import resource, sys\n"
+        "from seesaw_cf.files import write_text\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
+        "write_text(sys.argv[1], 'x' * 5000)\n"
+    )
+    final = tmp_path / "out.txt"
+    final.write_text("old")
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    answer = subprocess.run([sys.executable, "-c", code, str(final)], capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert "StorageError: could not write" in answer.stderr
+    assert "free some space" in answer.stderr
+    assert final.read_text() == "old"
+    assert [child.name for child in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="could not write"):
+        write_text(tmp_path / "file" / "x.txt", "text")
+
+
+@given(st.text())
+def test_safe_names_are_plain_and_stay_in_their_folder(text: str) -> None:
+    name = safe_name(text)
+    assert name
+    assert name not in (".", "..")
+    assert Path("folder", name).parent == Path("folder")
+    assert all(char.isascii() and (char.isalnum() or char in "._-") for char in name)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "subject", "target", "message"),
+    [
+        ("was born in", "Ada", "London", "has 0 '{}' placeholders, expected exactly one"),
+        ("{} and {} met", "Ada", "London", "has 2 '{}' placeholders"),
+        ("{} was born in", " ", "London", "subject is ' ', expected text"),
+        ("{} was born in", "Ada", "", "target_new is '', expected text"),
+    ],
+)
+def test_requests_nobody_could_edit_are_refused(prompt: str, subject: str, target: str, message: str) -> None:
+    with pytest.raises(RecordError, match=message.replace("{", r"\{").replace("}", r"\}")):
+        EditRequest(prompt, subject, "P19", Entity(None, target), Entity(None, "Paris"))
+
+
+def test_braces_in_a_name_are_kept() -> None:
+    request = EditRequest("{} was born in", "A{}B", "P19", Entity(None, "London"), Entity(None, "Paris"))
+    assert request.text == "A{}B was born in"
