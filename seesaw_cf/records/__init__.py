@@ -1,5 +1,20 @@
 """Data records: the released JSON files, CounterFact and zsRE as `Case` objects, and cases as Parquet."""
 
-from seesaw_cf.records.parquet import CASES, cases_to_table, table_to_cases
+from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
+from seesaw_cf.records.json_files import write_json
+from seesaw_cf.records.json_records import parse_record, write_record
+from seesaw_cf.records.parquet import CASES, cases_to_table, read_cases, table_to_cases
 
-__all__ = ["CASES", "cases_to_table", "table_to_cases"]
+__all__ = [
+    "CASES",
+    "CASE_FLAGS",
+    "PROMPT_FLAGS",
+    "cases_to_table",
+    "count_flags",
+    "flag_cases",
+    "parse_record",
+    "read_cases",
+    "table_to_cases",
+    "write_json",
+    "write_record",
+]

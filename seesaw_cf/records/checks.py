@@ -1,0 +1,101 @@
+"""Checks of single values in a record; every message says where, what was got, what was expected and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.relations import RELATIONS
+from seesaw_cf.types import Case, EditRequest, Entity
+
+__all__ = ["check_unique", "edit_request", "entity", "known_relation", "names", "short", "text", "texts"]
+
+
+def short(value: Any) -> str:
+    """The value as it is shown in messages, cut to 120 characters."""
+    shown = f"{value!r}"
+    return shown if len(shown) <= 120 else f"{shown[:100]}... ({type(value).__name__}, {len(shown)} characters)"
+
+
+def names(keys: Iterable[Any]) -> str:
+    """Keys as a quoted list."""
+    return ", ".join(map(repr, keys)) or "none"
+
+
+def text(value: Any, where: str) -> str:
+    """The value, which must be a string with more than white space.
+
+    Raises:
+        RecordError: It is not.
+    """
+    if not isinstance(value, str) or not value.strip():
+        raise RecordError(f"{where} is {short(value)}, expected text. Fill it in or drop the record.")
+    return value
+
+
+def texts(value: Any, where: str) -> tuple[str, ...]:
+    """The value, which must be a list of strings with more than white space.
+
+    Raises:
+        RecordError: It is no list, or one of its entries is no such string; its position is given, from 0.
+    """
+    if not isinstance(value, list):
+        raise RecordError(f"{where} is {short(value)}, expected a list of texts. Correct or drop the record.")
+    for position, entry in enumerate(value):
+        text(entry, f"{where}[{position}]")
+    return tuple(value)
+
+
+def entity(value: Any, where: str) -> Entity:
+    """An entity from `{"str": ..., "id": ...}`; the id may be absent or null.
+
+    Raises:
+        RecordError: It is no such object.
+    """
+    if not isinstance(value, dict) or "str" not in value:
+        raise RecordError(
+            f"{where} is {short(value)}, expected {{'str': name, 'id': QID}}. Correct or drop the record."
+        )
+    id_ = value.get("id")
+    return Entity(None if id_ is None else text(id_, f"{where}.id"), text(value["str"], f"{where}.str"))
+
+
+def edit_request(prompt: str, subject: str, relation_id: str, new: Entity, true: Entity, where: str) -> EditRequest:
+    """An edit request whose own complaints say where the record is.
+
+    Raises:
+        RecordError: See `EditRequest`.
+    """
+    try:
+        return EditRequest(prompt, subject, relation_id, new, true)
+    except RecordError as error:
+        raise RecordError(f"{where}: {error}") from error
+
+
+def known_relation(relation_id: str, where: str) -> None:
+    """Checks that a relation is one of the papers' five.
+
+    Raises:
+        UnknownNameError: It is not; near names are suggested.
+    """
+    if relation_id not in RELATIONS:
+        raise UnknownNameError(f"{where}: {unknown_name('relation', relation_id, RELATIONS)}")
+
+
+def check_unique(cases: list[Case], path: Path) -> list[Case]:
+    """Gives the cases back when each has a case_id of its own.
+
+    Raises:
+        RecordError: Two share one.
+    """
+    seen: set[int] = set()
+    for number, case in enumerate(cases):
+        if case.case_id in seen:
+            raise RecordError(
+                f"{path}: record {number}: case_id {case.case_id} was used before, expected every case to have its "
+                "own. Renumber, or drop the copy."
+            )
+        seen.add(case.case_id)
+    return cases

@@ -1,0 +1,121 @@
+"""One JSON record ↔ one `Case`: released SEESAW-CF files, their `_eff` files, CounterFact and zsRE.
+
+Reading is exact by construction: whatever `write_record` would not give back (unknown keys, empty lists) is kept in
+`Case.extra`, and a record that still would not come back equal is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.records.checks import names, short
+from seesaw_cf.records.formats import PARSERS, REQUIRED, WRITERS
+from seesaw_cf.types import Case
+
+__all__ = ["parse_record", "write_record"]
+
+# The first of these keys that a record has decides its format.
+_MARKS: tuple[tuple[str, str], ...] = (
+    ("attribute_aux_info", "seesaw"),
+    ("attribute_aux_ent", "seesaw"),
+    ("paraphrase_prompts", "counterfact"),
+    ("neighborhood_prompts", "counterfact"),
+    ("generation_prompts", "seesaw"),
+    ("requested_rewrite", "eff"),
+    ("src", "zsre"),
+    ("rephrase", "zsre"),
+    ("loc", "zsre"),
+)
+
+
+def parse_record(record: Any, *, where: str = "record", number: int = 0, effect_relation_id: str | None = None) -> Case:
+    """Reads one record; its keys tell the format.
+
+    Attribute prompts of SEESAW-CF records get what can be verified from their text: the template that gives exactly
+    this text with this name, `living=False` when it is the template's past form and differs from the present one, and
+    `holds="target_new"` (the released files ask about people who have the new attribute). The one attribute prompt of
+    an `_eff` record is the edit's own prompt and asks about nobody else, so it becomes no `attribute_prompts` entry;
+    `write_record` puts it back. zsRE: target_new is the first answer, target_true is unknown and empty.
+
+    Args:
+        record: A JSON object.
+        where: File and position, for error messages.
+        number: Position in the file; the case_id of records that have none (zsRE).
+        effect_relation_id: P2 of a cross-property file, which its records do not carry.
+
+    Raises:
+        RecordError: A key is missing or holds the wrong thing, the parallel lists differ in length, a target is empty
+            or equals the other, the prompt has no place for the subject.
+        UnknownNameError: The relation is not one of the papers' five (CounterFact records: not a property id).
+
+    Deviates: memit's reader gives zsRE the old target "<|endoftext|>"; an unknown target is empty here.
+    """
+    if not isinstance(record, dict):
+        raise RecordError(f"{where}: got {short(record)}, expected a JSON object (one edit record). Remove it.")
+    kind = _format(record, where)
+    case_id = record.get("case_id", number)
+    if type(case_id) is not int or not -(2**63) <= case_id < 2**63:
+        raise RecordError(f"{where}: case_id is {short(case_id)}, expected a whole number. Number the cases.")
+    where = f"{where} (case_id {case_id})"
+    lacking = [key for key in REQUIRED[kind] if key not in record]
+    if lacking:
+        raise RecordError(
+            f"{where}: missing {names(lacking)}; got the keys {names(record)}. A {kind} record needs "
+            f"{names(REQUIRED[kind])}. Add what is missing, or remove the keys that make it look like {kind}."
+        )
+    case = PARSERS[kind](record, case_id, where)
+    case = replace(case, effect_relation_id=effect_relation_id, record_format=kind)
+    written = write_record(case)
+    case = replace(case, extra=_rest(record, written))
+    if _merge(written, case.extra) != record:
+        differing = [key for key in written if record.get(key) != written[key]]
+        raise RecordError(
+            f"{where}: {names(differing)} cannot be kept exactly, expected what {kind} records have there."
+        )
+    return case
+
+
+def write_record(case: Case) -> dict[str, Any]:
+    """Turns a case into a record of its `record_format`; the inverse of `parse_record`.
+
+    Args:
+        case: The case. What the format has no key for (flags, group tags, candidates, ...) is not written.
+
+    Raises:
+        UnknownNameError: `record_format` is none of the four.
+    """
+    if case.record_format not in WRITERS:
+        raise unknown_name("record format", case.record_format, WRITERS)
+    return _merge(WRITERS[case.record_format](case), case.extra)
+
+
+def _format(record: dict[str, Any], where: str) -> str:
+    found = next((kind for key, kind in _MARKS if key in record), None)
+    if found is None:
+        raise RecordError(
+            f"{where}: the keys {names(record)} belong to no known record. Expected SEESAW-CF or CounterFact "
+            "('requested_rewrite', ...) or zsRE ('src', 'rephrase', 'loc', ...). Check that this is the right file."
+        )
+    return found
+
+
+def _rest(record: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+    """What `record` has and `written` has not, object by object."""
+    rest = {key: value for key, value in record.items() if key not in written}
+    for key, value in written.items():
+        inner = record.get(key)
+        if isinstance(value, dict) and isinstance(inner, dict) and (more := _rest(inner, value)):
+            rest[key] = more
+    return rest
+
+
+def _merge(written: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
+    """`written` with what it lacks from `rest`, object by object."""
+    merged = dict(written)
+    for key, value in rest.items():
+        own = merged.setdefault(key, value)
+        if own is not value and isinstance(own, dict) and isinstance(value, dict):
+            merged[key] = _merge(own, value)
+    return merged
