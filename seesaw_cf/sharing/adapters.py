@@ -1,0 +1,236 @@
+"""Weight deltas as standard LoRA adapters, and back.
+
+A delta of rank r is exactly a LoRA adapter of rank r: no training, no approximation beyond rounding to float32.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, SeesawError, StorageError
+from seesaw_cf.files import atomic_folder
+from seesaw_cf.sharing.deltas import describe, read_json
+from seesaw_cf.weights import LowRank, WeightDelta
+
+__all__ = ["factorise", "from_peft", "to_peft"]
+
+_CONFIG, _TENSORS, _FACTS = "adapter_config.json", "adapter_model.safetensors", "seesaw_cf.json"
+_PREFIX = "base_model.model."
+_REMEDY = "Share it as a checkpoint (merge_and_save, --as checkpoint) or as a delta (save_delta, --as delta) instead."
+
+
+def factorise(change: Tensor) -> LowRank | None:
+    """Writes a matrix as a product of fewer numbers than it has, when its numerical rank allows that exactly.
+
+    The rank counts singular values (float64) above max(rows, columns) × the machine epsilon of the matrix's own dtype ×
+    the largest one: below that lies rounding noise of the matrix itself.
+
+    Args:
+        change: (rows, columns).
+
+    Returns:
+        The factors in the dtype of `change`, or None when they would hold as many numbers as the matrix.
+    """
+    left, values, right = torch.linalg.svd(change.double(), full_matrices=False)
+    floor = max(change.shape) * torch.finfo(change.dtype).eps * values[0]
+    rank = max(1, int((values > floor).sum()))
+    if rank * sum(change.shape) >= change.numel():
+        return None
+    root = values[:rank].sqrt()
+    return LowRank((left[:, :rank] * root).to(change.dtype), (root[:, None] * right[:rank]).to(change.dtype))
+
+
+def to_peft(
+    delta: WeightDelta, model: PreTrainedModel, folder: str | os.PathLike[str], *, base_model: str | None = None
+) -> None:
+    """Writes a delta as a LoRA adapter that `peft.PeftModel.from_pretrained(model, folder)` loads.
+
+    The rank of each layer is the rank of its update (the number of edits for ROME and MEMIT), its scale 1. The logits
+    equal those of `applied(model, delta)` up to rounding (<= 1e-4 in float32). For a base in bfloat16 or float16 the
+    adapter is added to activations and never rounded into the weights, so the two differ by that rounding.
+
+    Args:
+        delta: Low-rank updates of two-dimensional weights; a dense update only when its numerical rank is low.
+        model: The unedited base; it is read, not changed.
+        folder: A folder that does not exist yet, or is empty.
+        base_model: What the adapter names as its base; the model's own id when None.
+
+    Raises:
+        EditError: The delta cannot be an adapter: a text context, a bias, or a dense update of high rank.
+        DeltaMismatchError: The model lacks a parameter of the delta, or has another shape there.
+        SeesawError: `peft` is not installed.
+        StorageError: The folder is not empty or cannot be written.
+    """
+    lora_config = _lora_config_class()
+    if delta.context or not delta.updates:
+        kind = "is a text put before prompts" if delta.context else "changes nothing"
+        raise EditError(f"this delta {kind}, so it has no adapter. Share it as a delta (save_delta, --as delta).")
+    updates = {_module_name(name): _low_rank(name, update) for name, update in delta.updates.items()}
+    conv1d = {name: _is_conv1d(_module(model, name, update)) for name, update in updates.items()}
+    if len(set(conv1d.values())) > 1:
+        raise EditError(f"this delta mixes Conv1D and Linear modules ({conv1d}); one adapter cannot. {_REMEDY}")
+    ranks = {name: update.left.shape[1] for name, update in updates.items()}
+    first = next(iter(ranks.values()))
+    others = {re.escape(name): rank for name, rank in ranks.items() if rank != first}
+    config = lora_config(
+        task_type="CAUSAL_LM",
+        base_model_name_or_path=base_model or str(model.config._name_or_path or ""),
+        inference_mode=True,
+        r=first,
+        lora_alpha=first,
+        lora_dropout=0.0,
+        target_modules=sorted(updates),
+        rank_pattern=others,
+        alpha_pattern=dict(others),
+        fan_in_fan_out=next(iter(conv1d.values())),
+    )
+    facts = describe(delta, model)
+    with atomic_folder(folder) as temporary:
+        config.save_pretrained(temporary)
+        save_file(_tensors(updates, conv1d), temporary / _TENSORS, metadata={"format": "pt"})
+        (temporary / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool]) -> dict[str, Tensor]:
+    """LoRA factors in float32: a Linear's weight gains B @ A, a Conv1D's (B @ A) transposed."""
+    tensors = {}
+    for name, update in updates.items():
+        a, b = (update.left.T, update.right.T) if conv1d[name] else (update.right, update.left)
+        for letter, factor in (("A", a), ("B", b)):
+            tensors[f"{_PREFIX}{name}.lora_{letter}.weight"] = factor.detach().float().cpu().contiguous().clone()
+    return tensors
+
+
+def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightDelta:
+    """Reads a LoRA adapter as a weight delta in the orientation of the model's parameters.
+
+    Args:
+        folder: A folder with `adapter_config.json` and `adapter_model.safetensors`, made by `to_peft` or by anyone.
+        model: The base the adapter is for; used for names, shapes and orientation.
+
+    Returns:
+        The delta; scales (alpha / r, or alpha / sqrt(r) for rsLoRA) are multiplied into the left factor.
+
+    Raises:
+        StorageError: A file is missing.
+        RecordError: A file is damaged, or the adapter is of a kind that is not a sum of low-rank updates (DoRA, trained
+            biases, whole modules saved).
+        DeltaMismatchError: The model has no such module, or another shape there.
+    """
+    where = Path(folder)
+    config = read_json(where / _CONFIG)
+    _refuse_other_adapters(where, config)
+    try:
+        tensors = load_file(where / _TENSORS)
+    except (FileNotFoundError, SafetensorError) as error:
+        kind = StorageError if isinstance(error, FileNotFoundError) else RecordError
+        raise kind(f"{where / _TENSORS}: missing or damaged ({error}). Copy or download the whole folder.") from error
+    pairs: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        found = re.fullmatch(re.escape(_PREFIX) + r"(.+)\.lora_([AB])(?:\.default)?\.weight", key)
+        if found is None:
+            raise RecordError(f"{where / _TENSORS}: tensor {key!r} is no LoRA factor of a linear module. {_NOT_LORA}")
+        pairs.setdefault(found[1], {})[found[2]] = tensor.float()
+    updates = {f"{name}.weight": _from_pair(where, config, model, name, pair) for name, pair in sorted(pairs.items())}
+    facts = read_json(where / _FACTS) if (where / _FACTS).exists() else {}
+    meta = {key: facts[key] for key in ("editor", "config", "requests", "base") if facts.get(key) is not None}
+    return WeightDelta(updates, {**meta, "adapter": {"r": config.get("r"), "lora_alpha": config.get("lora_alpha")}})
+
+
+_NOT_LORA = "Merge the adapter into its base with peft and use the checkpoint instead."
+
+
+def _lora_config_class() -> Any:
+    try:
+        from peft import LoraConfig
+    except ImportError as error:
+        raise SeesawError("writing a LoRA adapter needs peft. Install it with: pip install 'seesaw_cf[hub]'") from error
+    return LoraConfig
+
+
+def _module_name(name: str) -> str:
+    if not name.endswith(".weight"):
+        raise EditError(
+            f"the delta changes {name!r}, which is not a weight matrix; LoRA has no place for it. {_REMEDY}"
+        )
+    return name.removesuffix(".weight")
+
+
+def _low_rank(name: str, update: LowRank | Tensor) -> LowRank:
+    if isinstance(update, LowRank):
+        return update
+    found = factorise(update) if update.dim() == 2 else None
+    if found is None:
+        raise EditError(
+            f"the update of {name!r} is dense, shape {tuple(update.shape)}, and not of low rank: an adapter would hold "
+            f"more numbers than the matrix. {_REMEDY}"
+        )
+    return found
+
+
+def _module(model: nn.Module, name: str, update: LowRank) -> nn.Module:
+    try:
+        module = model.get_submodule(name)
+    except AttributeError:
+        module = None
+    weight = getattr(module, "weight", None)
+    if module is None or weight is None or weight.shape != update.shape:
+        raise DeltaMismatchError(
+            f"module {name!r}: the update has shape {tuple(update.shape)}, {type(model).__name__} has "
+            f"{'none' if weight is None else tuple(weight.shape)} there. Use the model the edit was made on."
+        )
+    if not (_is_conv1d(module) or isinstance(module, nn.Linear)):
+        raise EditError(f"module {name!r} is a {type(module).__name__}, not a linear layer. {_REMEDY}")
+    return module
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    """Weights are stored (inputs, outputs), as in GPT-2."""
+    return type(module).__name__ == "Conv1D"
+
+
+def _refuse_other_adapters(where: Path, config: Mapping[str, Any]) -> None:
+    if config.get("peft_type") != "LORA":
+        raise RecordError(f"{where / _CONFIG}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
+    odd = {
+        key: config[key]
+        for key in ("use_dora", "modules_to_save", "lora_bias", "trainable_token_indices", "target_parameters")
+        if config.get(key)
+    } | ({"bias": config["bias"]} if config.get("bias", "none") != "none" else {})
+    if odd:
+        raise RecordError(f"{where / _CONFIG}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
+
+
+def _scale(config: Mapping[str, Any], name: str, rank: int) -> float:
+    """alpha / r of one module, with peft's rule for patterns: a regular expression on the end of the module's name."""
+    patterns: Mapping[str, float] = config.get("alpha_pattern") or {}
+    match = (alpha for pattern, alpha in patterns.items() if re.match(rf"(.*\.)?({pattern})$", name))
+    alpha = float(next(match, config.get("lora_alpha", rank)))
+    return alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
+
+
+def _from_pair(
+    where: Path, config: Mapping[str, Any], model: PreTrainedModel, name: str, pair: Mapping[str, Tensor]
+) -> LowRank:
+    if set(pair) != {"A", "B"}:
+        raise RecordError(f"{where / _TENSORS}: module {name!r} has only factor {sorted(pair)}. Download it again.")
+    a, b = pair["A"], pair["B"] * _scale(config, name, pair["A"].shape[0])
+    try:
+        conv1d = _is_conv1d(model.get_submodule(name))
+    except AttributeError:
+        conv1d = False
+    update = LowRank(a.T.contiguous(), b.T.contiguous()) if conv1d else LowRank(b, a)
+    _module(model, name, update)
+    return update

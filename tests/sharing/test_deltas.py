@@ -1,0 +1,162 @@
+"""Deltas as folders: bit-exact round trip, refusal of other bases, clear words for damage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError
+from seesaw_cf.sharing import load_delta, save_delta
+from seesaw_cf.weights import LowRank, WeightDelta, applied, base_facts, fingerprint
+
+from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_round_trip_is_bit_exact_and_carries_everything(name: str, tmp_path: Path) -> None:
+    model = tiny(name)
+    delta = low_rank_delta(model, name)
+    delta.save(tmp_path / "edit", model)
+    back = WeightDelta.load(tmp_path / "edit", model)
+    assert sorted(path.name for path in (tmp_path / "edit").iterdir()) == ["delta.json", "delta.safetensors"]
+    for parameter, update in delta.updates.items():
+        found = back.updates[parameter]
+        assert isinstance(update, LowRank)
+        assert isinstance(found, LowRank)
+        assert torch.equal(update.left, found.left)
+        assert torch.equal(update.right, found.right)
+    assert back.meta["editor"] == "memit"
+    assert back.meta["config"] == {"layers": [0, 1]}  # JSON has no tuples
+    assert back.meta["requests"] == delta.meta["requests"]
+    assert back.meta["loss"] == [0.5]
+    assert back.meta["base"]["fingerprint"] == fingerprint(model)
+    with applied(model, delta):
+        wanted = logits(model)
+    with applied(model, back):
+        assert torch.equal(logits(model), wanted)
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    rank=st.integers(1, 4),
+    dtype=st.sampled_from([torch.float16, torch.bfloat16, torch.float32, torch.float64]),
+    dense=st.booleans(),
+    context=st.text(max_size=20),
+)
+def test_any_dtype_shape_and_context_survives(
+    tmp_path_factory: pytest.TempPathFactory, rank: int, dtype: torch.dtype, dense: bool, context: str
+) -> None:
+    folder = tmp_path_factory.mktemp("delta") / "edit"
+    left, right = torch.randn(5, rank).to(dtype), torch.randn(rank, 7).to(dtype)
+    delta = WeightDelta({"a.weight": left @ right if dense else LowRank(left, right)}, {"note": "ü"}, context)
+    save_delta(delta, folder)
+    back = load_delta(folder)
+    assert back.context == context
+    assert back.meta == {"note": "ü"}
+    assert torch.equal(back.dense("a.weight"), delta.dense("a.weight"))
+    assert back.dense("a.weight").dtype == dtype
+
+
+def test_views_and_transposes_are_stored_by_value(tmp_path: Path) -> None:
+    shared = torch.arange(12.0).reshape(3, 4)
+    save_delta(WeightDelta({"a": LowRank(shared.T, shared), "b": shared.T}), tmp_path / "edit")
+    back = load_delta(tmp_path / "edit")
+    assert torch.equal(back.dense("a"), shared.T @ shared)
+    assert torch.equal(back.dense("b"), shared.T)
+
+
+def test_another_base_is_refused_with_both_fingerprints(tmp_path: Path) -> None:
+    model, other = tiny("llama"), tiny("llama", seed=5)
+    low_rank_delta(model, "llama").save(tmp_path / "edit", model)
+    with pytest.raises(DeltaMismatchError) as caught:
+        WeightDelta.load(tmp_path / "edit", other)
+    assert fingerprint(model) in str(caught.value)
+    assert fingerprint(other) in str(caught.value)
+    assert "any_base=True" in str(caught.value)
+    assert load_delta(tmp_path / "edit", other, any_base=True).updates
+
+
+def test_the_base_an_editor_left_in_meta_is_enough_for_the_check(tmp_path: Path) -> None:
+    model, other = tiny("gpt2"), tiny("gpt2", seed=5)
+    delta = low_rank_delta(model, "gpt2")
+    delta = WeightDelta(delta.updates, {**delta.meta, "base": base_facts(model, delta)})
+    delta.save(tmp_path / "edit")
+    assert load_delta(tmp_path / "edit", model).updates
+    with pytest.raises(DeltaMismatchError, match="fingerprint"):
+        load_delta(tmp_path / "edit", other)
+
+
+def test_another_architecture_is_refused_by_name_and_shape(tmp_path: Path) -> None:
+    low_rank_delta(tiny("gpt2"), "gpt2").save(tmp_path / "edit", tiny("gpt2"))
+    with pytest.raises(DeltaMismatchError, match=r"transformer\.h\.0.*no such parameter"):
+        load_delta(tmp_path / "edit", tiny("llama"), any_base=True)
+
+
+def test_an_existing_folder_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "edit").mkdir()
+    (tmp_path / "edit" / "thesis.tex").write_text("years of work")
+    with pytest.raises(StorageError, match="not an empty folder"):
+        save_delta(WeightDelta(), tmp_path / "edit")
+    assert (tmp_path / "edit" / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_failed_save_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="JSON has no form"):
+        save_delta(WeightDelta({}, {"odd": object()}), tmp_path / "edit")
+    assert list(tmp_path.iterdir()) == []
+
+
+def _truncate(folder: Path) -> None:
+    file = folder / "delta.safetensors"
+    file.write_bytes(file.read_bytes()[:-3])
+
+
+def _flip(folder: Path) -> None:
+    file = folder / "delta.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(bytes(content))
+
+
+def _json(**changes: object):  # type: ignore[no-untyped-def]
+    def change(folder: Path) -> None:
+        facts = json.loads((folder / "delta.json").read_text())
+        facts.update(changes)
+        (folder / "delta.json").write_text(json.dumps({key: value for key, value in facts.items() if value != "gone"}))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "words"),
+    [
+        (_truncate, RecordError, "truncated or was changed"),
+        (_flip, RecordError, "truncated or was changed"),
+        (lambda folder: (folder / "delta.safetensors").unlink(), StorageError, "Copy the whole folder"),
+        (lambda folder: (folder / "delta.json").unlink(), StorageError, "no such file"),
+        (lambda folder: (folder / "delta.json").write_text('{"format": '), RecordError, "not valid JSON"),
+        (lambda folder: (folder / "delta.json").write_text("[1]"), RecordError, "expected an object"),
+        (_json(format="other"), RecordError, "not written by save_delta"),
+        (_json(format_version=99), RecordError, "reads version 1"),
+        (_json(context="gone"), RecordError, r"\['context'\] are missing"),
+        (_json(updates={"x.weight": {"kind": "dense", "shape": [1]}}), RecordError, "do not agree"),
+    ],
+)
+def test_damage_is_named(damage, error, words: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    model = tiny("llama")
+    low_rank_delta(model, "llama").save(tmp_path / "edit", model)
+    damage(tmp_path / "edit")
+    with pytest.raises(error, match=words):
+        load_delta(tmp_path / "edit", model)
+
+
+def test_a_shape_that_contradicts_the_json_is_named(tmp_path: Path) -> None:
+    save_delta(WeightDelta({"a": torch.zeros(2, 3)}), tmp_path / "edit")
+    _json(updates={"a": {"kind": "dense", "shape": [3, 2]}})(tmp_path / "edit")
+    with pytest.raises(RecordError, match=r"shape \(2, 3\)"):
+        load_delta(tmp_path / "edit")
