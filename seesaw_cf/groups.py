@@ -68,7 +68,8 @@ def table(name: str) -> Mapping[str, Mapping[str, str]]:
 
     Args:
         name: "ethnic_groups" (columns label, race, region), "genders" (label, tags), "fields_of_work" (label, area),
-            "countries" (label, continent) or "cities" (label, country, continent); all also have id and provenance.
+            "countries" (label, continent), "cities" (label, country, continent) or "languages" (label); all also have
+            id and provenance.
 
     Returns:
         Identifier -> row, in the file's order; read-only. Cells with several values join them with "|".

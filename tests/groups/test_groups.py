@@ -25,7 +25,7 @@ def published(name: str) -> dict[str, dict[str, str]]:
     return {id: dict(row) for id, row in groups.table(name).items() if row["provenance"].startswith(PAPERS)}
 
 
-@pytest.mark.parametrize("name", ["ethnic_groups", "genders", "fields_of_work", "countries", "cities"])
+@pytest.mark.parametrize("name", ["ethnic_groups", "genders", "fields_of_work", "countries", "cities", "languages"])
 def test_every_row_has_an_identifier_and_a_provenance_and_no_stray_spaces(name: str) -> None:
     table = groups.table(name)
     assert len(table) == len(rows(groups.TABLES / f"{name}.csv")) - 1, "an identifier occurs twice"

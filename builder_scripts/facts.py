@@ -1,0 +1,161 @@
+"""Renders the sample's two tables of facts as N-Triples in the shape of a Wikidata dump.
+
+For every fact there is the direct ("truthy") triple and the full statement with its reference, so that the same
+queries run on the sample, on a Wikidata subset and on the live endpoint. The order and bytes of the output depend on
+the two tables only.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from seesaw_cf.builder_scripts.sources import OWN, entity_iri
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.files import write_text
+
+__all__ = ["SAMPLE", "full_id", "main", "read_tsv", "render"]
+
+SAMPLE = Path(__file__).parent / "sample"
+ROOT = OWN.removesuffix("entity/")
+
+# column of people.tsv -> (property, kind of entity; "" = the column holds a year)
+_COLUMNS: dict[str, tuple[str, str]] = {
+    "gender": ("P21", "gender"),
+    "citizenship": ("P27", "country"),
+    "birth_place": ("P19", "city"),
+    "native_language": ("P103", "language"),
+    "field_of_work": ("P101", "field"),
+    "ethnic_group": ("P172", "ethnic_group"),
+    "occupation": ("P106", "occupation"),
+    "birth_year": ("P569", ""),
+    "death_year": ("P570", ""),
+}
+_YEAR = "http://www.w3.org/2001/XMLSchema#dateTime"
+
+
+def read_tsv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
+    """Reads a tab-separated file with a header line; no quoting.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: A line has more or fewer cells than the header.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise RecordError(f"{path}, line {number}: {len(row)} cells, expected {len(rows[0])} as in the header.")
+    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
+def full_id(id: str) -> str:
+    """A QID as it is; "s:slug" as an IRI in the project's own namespace."""
+    return OWN + id.removeprefix("s:") if id.startswith("s:") else id
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
+
+
+def _label(id: str, text: str) -> str:
+    return f"<{entity_iri(id)}> <http://www.w3.org/2000/01/rdf-schema#label> {_literal(text)}@en ."
+
+
+def _direct(id: str, property_id: str, value: str) -> str:
+    return f"<{entity_iri(id)}> <{entity_iri(property_id)}> {value} ."
+
+
+def _statement(id: str, property_id: str, number: int, value: str, reference: str) -> Iterator[str]:
+    """The statement behind a direct triple: claim, value and reference."""
+    name = id.removeprefix(OWN)
+    statement = f"<{ROOT}statement/{name}-{property_id}-{number}>"
+    yield f"<{entity_iri(id)}> <http://www.wikidata.org/prop/{property_id}> {statement} ."
+    yield f"{statement} <http://www.wikidata.org/prop/statement/{property_id}> {value} ."
+    yield f"{statement} <http://www.w3.org/ns/prov#wasDerivedFrom> <{ROOT}reference/{reference}> ."
+
+
+def _provenance(cell: str, name: str) -> dict[str, str]:
+    """Property -> where it is from, out of "P21,P27:text|P103:text"."""
+    found = {}
+    for part in cell.split("|"):
+        properties, colon, text = part.partition(":")
+        if not colon or not text.strip():
+            raise RecordError(f"{name}: provenance {part!r}, expected 'P21,P27:where from'. Correct people.tsv.")
+        found.update(dict.fromkeys(properties.split(","), text.strip()))
+    return found
+
+
+def _facts(row: dict[str, str], ids: dict[tuple[str, str], str]) -> Iterator[tuple[str, int, str]]:
+    """(property, number, value term) of every cell of a person's row."""
+    for column, (property_id, kind) in _COLUMNS.items():
+        for number, cell in enumerate(filter(None, row[column].split("|")), start=1):
+            if not kind:
+                yield property_id, number, f'"{int(cell):04d}-01-01T00:00:00Z"^^<{_YEAR}>'
+            elif (kind, cell) in ids:
+                yield property_id, number, f"<{entity_iri(ids[kind, cell])}>"
+            else:
+                raise RecordError(f"{row['name']}: {column} {cell!r} is not a {kind} of entities.tsv. Add it there.")
+
+
+def _entity_lines(entities: Iterable[dict[str, str]], ids: dict[tuple[str, str], str]) -> Iterator[str]:
+    for row in entities:
+        id = full_id(row["iri"])
+        yield _label(id, row["label"])
+        for country in filter(None, row["country"].split("|")):
+            yield _direct(id, "P17", f"<{entity_iri(ids['country', country])}>")
+
+
+def _person_lines(row: dict[str, str], ids: dict[tuple[str, str], str], references: dict[str, str]) -> Iterator[str]:
+    id = full_id(row["iri"])
+    origin = _provenance(row["provenance"], row["name"])
+    yield _label(id, row["name"])
+    yield _direct(id, "P31", f"<{entity_iri('Q5')}>")
+    for property_id, number, value in _facts(row, ids):
+        if property_id not in origin:
+            raise RecordError(f"{row['name']}: {property_id} has no provenance. Name its origin in people.tsv.")
+        yield _direct(id, property_id, value)
+        yield from _statement(id, property_id, number, value, references[origin[property_id]])
+
+
+def render(people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]]) -> str:
+    """Renders facts as N-Triples.
+
+    Args:
+        people: Rows of people.tsv.
+        entities: Rows of entities.tsv.
+
+    Returns:
+        Sorted lines, one triple each.
+
+    Raises:
+        RecordError: A value is no known entity, a fact has no provenance, or an identifier is malformed.
+    """
+    people, entities = list(people), list(entities)
+    ids = {(row["kind"], row["label"]): full_id(row["iri"]) for row in entities}
+    texts = sorted({text for row in people for text in _provenance(row["provenance"], row["name"]).values()})
+    references = {text: str(number) for number, text in enumerate(texts, start=1)}
+    lines = {
+        f"<{ROOT}reference/{number}> <{entity_iri('P1476').replace('prop/direct', 'prop/reference')}> "
+        f"{_literal(text)}@en ."
+        for text, number in references.items()
+    }
+    lines.update(_entity_lines(entities, ids))
+    for row in people:
+        lines.update(_person_lines(row, ids, references))
+    return "\n".join(sorted(lines)) + "\n"
+
+
+def main() -> None:
+    """Writes `sample/sample.nt` from `sample/people.tsv` and `sample/entities.tsv`."""
+    write_text(SAMPLE / "sample.nt", render(read_tsv(SAMPLE / "people.tsv"), read_tsv(SAMPLE / "entities.tsv")))
+
+
+if __name__ == "__main__":
+    main()

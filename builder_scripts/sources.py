@@ -1,0 +1,189 @@
+"""Where facts come from: one interface, the same query files for every source.
+
+Queries are the `.rq` files in `queries/`; `{{name}}` marks a place for a parameter. Parameters are numbers, language
+tags and identifiers, each checked against a pattern, so that no text from data ever becomes part of a query.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
+
+__all__ = [
+    "OWN",
+    "QUERIES",
+    "WIKIDATA",
+    "Parameter",
+    "Row",
+    "Source",
+    "StoreSource",
+    "entity_id",
+    "entity_iri",
+    "query",
+]
+
+QUERIES = Path(__file__).parent / "queries"
+WIKIDATA = "http://www.wikidata.org/"
+OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain
+
+Row = dict[str, str]
+Parameter = int | str | Sequence[str]
+
+_PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
+_LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8})*")
+_QID = re.compile(r"Q[1-9][0-9]*")
+_PID = re.compile(r"P[1-9][0-9]*")
+_IRI = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\]+")  # SPARQL 1.1 IRIREF, http(s) only
+
+
+class Source(Protocol):
+    """Something that answers the query files."""
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        """Runs `queries/<name>.rq`.
+
+        Args:
+            name: File name without ".rq".
+            **parameters: What its places are filled with; see `query`.
+
+        Returns:
+            One dict per solution, in the query's order: variable -> IRI or the text of a literal. Unbound variables
+            are left out; blank nodes (values that are known to exist but not what they are) start with "_:".
+
+        Raises:
+            SeesawError: A parameter is not usable, or the source cannot answer.
+        """
+
+
+def entity_iri(id: str) -> str:
+    """The IRI of an identifier: "Q42" and "P27" are Wikidata's (P as the direct property), IRIs are themselves.
+
+    Raises:
+        RecordError: Not an identifier; nothing else may enter a query.
+    """
+    if _QID.fullmatch(id):
+        return f"{WIKIDATA}entity/{id}"
+    if _PID.fullmatch(id):
+        return f"{WIKIDATA}prop/direct/{id}"
+    if _IRI.fullmatch(id):
+        return id
+    raise RecordError(
+        f"{id!r} is not an identifier: expected a QID such as 'Q42', a property such as 'P27' or an http(s) IRI. "
+        "Correct it where it comes from; labels cannot be used in its place."
+    )
+
+
+def entity_id(iri: str) -> str:
+    """The short identifier of an IRI: Wikidata's entities and properties lose their prefix, others stay as they are."""
+    for prefix in (f"{WIKIDATA}entity/", f"{WIKIDATA}prop/direct/"):
+        rest = iri.removeprefix(prefix)
+        if rest != iri and (_QID.fullmatch(rest) or _PID.fullmatch(rest)):
+            return rest
+    return iri
+
+
+def _number(name: str, value: Parameter) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected a whole number.")
+    return str(value)
+
+
+def _language(name: str, value: Parameter) -> str:
+    if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected a language tag such as 'en' or 'pt-br'.")
+    return value
+
+
+def _identifiers(name: str, value: Parameter) -> str:
+    if isinstance(value, int):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected one or more identifiers.")
+    return " ".join(f"<{entity_iri(id)}>" for id in ([value] if isinstance(value, str) else value))
+
+
+_KINDS = {"seed": _number, "limit": _number, "offset": _number, "language": _language}
+
+
+def query(name: str, parameters: Mapping[str, Parameter]) -> str:
+    """Reads a query file and fills its places.
+
+    Args:
+        name: File name without ".rq".
+        parameters: One value per place: whole numbers for seed, limit and offset, a language tag for language,
+            identifiers (one, or a sequence) for everything else.
+
+    Returns:
+        The query text.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        RecordError: A parameter is missing, is not asked for, or is not what its place takes.
+    """
+    known = {file.stem: file for file in QUERIES.glob("*.rq")}
+    if name not in known:
+        raise unknown_name("query", name, known)
+    text = known[name].read_text(encoding="utf-8")
+    places = set(_PLACE.findall(text))
+    if places != set(parameters):
+        raise RecordError(
+            f"query {name!r}: got parameters {sorted(parameters)}, expected exactly {sorted(places)}. Pass those."
+        )
+    filled = {place: _KINDS.get(place, _identifiers)(place, parameters[place]) for place in places}
+    return _PLACE.sub(lambda match: filled[match[1]], text)
+
+
+def _store_module() -> Any:
+    try:
+        import pyoxigraph
+    except ImportError as error:
+        raise SeesawError("pyoxigraph is not installed. Run: pip install 'seesaw_cf[build]'") from error
+    return pyoxigraph
+
+
+class StoreSource:
+    """An embedded SPARQL store: files loaded into memory, or a store folder on disk."""
+
+    def __init__(self, files: Iterable[str | os.PathLike[str]] = (), *, store: str | os.PathLike[str] | None = None):
+        """Loads files into a new store in memory, or opens a folder made by `oxigraph load` read-only.
+
+        Args:
+            files: N-Triples (.nt), Turtle (.ttl) or other RDF files that the suffix names.
+            store: Folder of an existing store; then `files` must be empty.
+
+        Raises:
+            StorageError: A file or the store cannot be read.
+            RecordError: A file is not valid RDF; the text says where.
+        """
+        ox = _store_module()
+        try:
+            self._store = ox.Store() if store is None else ox.Store.read_only(str(store))
+        except OSError as error:
+            raise StorageError(f"{store}: no readable store ({error}). Make one with `oxigraph load`.") from error
+        for file in map(Path, files):
+            try:
+                self._store.bulk_load(path=str(file))
+            except (SyntaxError, ValueError) as error:
+                raise RecordError(
+                    f"{file}: not valid RDF ({error}). Correct the line or leave the file out."
+                ) from error
+            except OSError as error:
+                raise StorageError(f"{file}: cannot be read ({error}). Check the path.") from error
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        """Runs a query file; see `Source.select`."""
+        solutions = self._store.query(query(name, parameters))
+        names = [variable.value for variable in solutions.variables]
+        rows = []
+        for solution in solutions:
+            terms = ((name, solution[index]) for index, name in enumerate(names))
+            rows.append({name: _text(term) for name, term in terms if term is not None})
+        return rows
+
+
+def _text(term: Any) -> str:
+    """IRIs and literals as their text, blank nodes with "_:" in front."""
+    return f"_:{term.value}" if type(term).__name__ == "BlankNode" else str(term.value)
