@@ -1,0 +1,260 @@
+"""Cross-property accuracy: is the right answer about another property still the model's first choice?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+
+from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.relations import FREE
+from seesaw_cf.stats import cluster_weights, interval, mcnemar, ratio_draws, share
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = ["Mode", "answers", "check_mode", "cross_property", "gold_rank", "mark", "summarise_accuracy"]
+
+Mode = Literal["exact", "paper"]
+
+
+def check_mode(mode: str) -> None:
+    """Refuses an unknown mode.
+
+    Raises:
+        UnknownNameError: Not "exact" or "paper".
+    """
+    if mode not in get_args(Mode):
+        raise unknown_name("mode", mode, get_args(Mode))
+
+
+def gold_rank(logprobs: Floats, gold: NDArray[np.bool_]) -> int:
+    """Rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
+
+    Args:
+        logprobs: (candidates,), nats; only their order matters.
+        gold: (candidates,), which of them are true; at least one.
+    """
+    return 1 + int((logprobs[~gold] >= logprobs[gold].max()).sum())
+
+
+def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
+    """One row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
+
+    Args:
+        scores: A score table with rows of kind "cross_property".
+        mode: "exact" takes the prompt named by `prompt` in both phases; "paper" takes the first stored prompt of each
+            phase.
+        prompt: "property" (the prompt that names the property), "free" ("X is"), or a template id.
+
+    Returns:
+        Columns editor, case_id, edit_relation, effect_relation, prompt_pre, prompt_post, candidates, gold (labels),
+        pre and post (arrays of nats in the order of `candidates`, NaN where a candidate could not be scored).
+
+    Raises:
+        RecordError: No rows of this kind, no such prompt, or a candidate twice.
+        UnknownNameError: `mode` is unknown.
+    """
+    check_mode(mode)
+    table = as_table(scores)
+    chosen = table.filter(pc.equal(table["kind"], "cross_property"))
+    if not chosen.num_rows:
+        raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
+    found = []
+    for editor, rows in by_editor(chosen):
+        frame = rows.select(_COLUMNS).to_pandas(strings_to_categorical=True)
+        if mode == "exact":
+            frame = _named(frame, prompt)
+        keys = ["case_id", "effect_relation", "phase"]
+        first = frame.groupby(keys, observed=True)["prompt_id"].transform("min")
+        frame = frame[frame["prompt_id"] == first]
+        found += [{"editor": editor} | answer for answer in _answers_of(frame)]
+    return pd.DataFrame(found)
+
+
+_COLUMNS = [
+    *("case_id", "edit_relation", "effect_relation", "phase", "prompt_id", "template_id", "prompt", "subject"),
+    *("target", "gold", "logprob", "status"),
+]
+
+
+def _named(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
+    subjects = frame["subject"].dropna().unique()
+    free_texts = {FREE.fill(name, living=living) for name in subjects for living in (True, False)}
+    free = (frame["template_id"] == FREE.id) | frame["prompt"].isin(free_texts)
+    keep = {"property": ~free, "free": free}.get(prompt, frame["template_id"] == prompt)
+    if not keep.any():
+        there = ["property", "free", *frame["template_id"].dropna().unique()]
+        raise unknown_name("prompt", prompt, [name for name in there if name])
+    return frame[keep]
+
+
+def _answers_of(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    post = (frame["phase"] == "post").to_numpy()
+    columns = {name: frame[name].to_numpy() for name in ("edit_relation", "prompt", "target")}
+    gold = frame["gold"].fillna(False).to_numpy(bool)
+    logprob = np.where(frame["status"] == "ok", frame["logprob"], np.nan)
+    groups: dict[Any, NDArray[np.intp]] = frame.groupby(["case_id", "effect_relation"], observed=True).indices  # type: ignore[assignment]
+    for (case_id, effect_relation), rows in groups.items():
+        where = f"case {case_id}, effect relation {effect_relation}"
+        sides = {"pre": rows[~post[rows]], "post": rows[post[rows]]}
+        stored = sides["pre"] if sides["pre"].size else sides["post"]
+        names = columns["target"][stored].tolist()
+        yield {
+            "case_id": int(case_id),
+            "edit_relation": columns["edit_relation"][rows[0]],
+            "effect_relation": effect_relation,
+            **{f"prompt_{phase}": columns["prompt"][side[0]] if side.size else "" for phase, side in sides.items()},
+            "candidates": names,
+            "gold": columns["target"][stored[gold[stored]]].tolist(),
+            **{phase: _in_order(where, names, columns["target"][side], logprob[side]) for phase, side in sides.items()},
+        }
+
+
+def _in_order(where: str, names: list[str], found: NDArray[Any], logprobs: Floats) -> Floats:
+    by_name = dict(zip(found.tolist(), logprobs.tolist()))
+    if len(by_name) < len(found):
+        twice = Counter(found.tolist()).most_common(1)[0][0]
+        raise RecordError(
+            f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give "
+            "merged runs different editor names."
+        )
+    return np.array([by_name.get(name, np.nan) for name in names], dtype=np.float64)
+
+
+def mark(frame: pd.DataFrame, mode: Mode = "exact") -> pd.DataFrame:
+    """Adds `pre_correct`, `post_correct`, `pre_rank`, `post_rank` and `status` to rows of `answers`.
+
+    Exact: the gold candidate beats all others (ties fail). Paper: the first best candidate's whole string, prompt
+        included,
+    contains a gold label, which makes "male" right whenever the model says "female".
+
+    Status is "ok", "no gold" (no gold label at all) or "unscored" (a candidate without a finite score). A case none
+    of whose gold labels is a candidate cannot be answered: it is wrong in the exact mode, with rank 0, and counted.
+
+    Raises:
+        RecordError: Columns of unequal length, or a log-probability above 0.
+    """
+    check_mode(mode)
+    marks = [_mark(dict(row), mode) for row in frame.to_dict("records")]
+    return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
+
+
+_EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
+
+
+def _mark(row: dict[Any, Any], mode: Mode) -> dict[str, Any]:
+    names, gold_names = list(row["candidates"]), set(row["gold"])
+    gold = np.array([name in gold_names for name in names], dtype=bool)
+    out = dict(_EMPTY)
+    values = {phase: np.asarray(row[phase], dtype=np.float64) for phase in ("pre", "post")}
+    for phase, logprobs in values.items():
+        if len(logprobs) != len(names):
+            raise RecordError(
+                f"case {row['case_id']}: {len(names)} candidates but {len(logprobs)} {phase} "
+                "values; give one per candidate."
+            )
+        check_logprobs(f"case {row['case_id']}, {phase}", logprobs)
+    if not gold_names:
+        return out
+    if not all(v.size and np.isfinite(v).all() for v in values.values()):
+        return out | {"status": "unscored"}
+    for phase, logprobs in values.items():
+        rank = gold_rank(logprobs, gold) if gold.any() else 0
+        text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
+        correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
+        out |= {f"{phase}_correct": correct, f"{phase}_rank": rank}
+    return out | {"status": "ok"}
+
+
+def summarise_accuracy(
+    marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
+) -> dict[str, Any]:
+    """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the fields."""
+    rows = marked[marked["status"] == "ok"].sort_values("case_id", kind="stable")
+    n = len(rows)
+    pre, post = (rows[f"{phase}_correct"].to_numpy(bool) for phase in ("pre", "post"))
+    out: dict[str, Any] = {}
+    for phase, correct in (("pre", pre), ("post", post)):
+        estimate = share(int(correct.sum()), n)
+        out |= {phase: estimate.value, f"{phase}_low": estimate.low, f"{phase}_high": estimate.high}
+    change = post.astype(float) - pre
+    low, high, stderr = _interval_of_mean(change, draws, seed)
+    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
+    out |= {"change": float(change.mean()) if n else float("nan"), "low": low, "high": high, "stderr": stderr}
+    out |= {"lost": lost, "gained": gained, "p": mcnemar(lost, gained) if mode == "exact" else _unpaired(pre, post)}
+    out |= {"chance": _chance(rows), "majority": _majority(rows["gold"]), "n": n}
+    counts = marked["status"].value_counts()
+    out["n_no_candidate"] = int((rows["pre_rank"] == 0).sum())
+    return out | {"n_no_gold": int(counts.get("no gold", 0)), "n_unscored": int(counts.get("unscored", 0))}
+
+
+def _interval_of_mean(values: Floats, draws: int, seed: int) -> tuple[float, float, float]:
+    if values.size < 2 or not draws:
+        return float("nan"), float("nan"), float("nan")
+    samples = ratio_draws(cluster_weights(values.size, draws, seed), values[:, None], np.ones((values.size, 1)))
+    return interval(samples[:, 0])
+
+
+def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
+    """The papers' test: a t-test that ignores that pre and post are the same cases."""
+    if pre.size < 2 or (pre.std() == 0 and post.std() == 0):
+        return float("nan")
+    (m1, s1), (m2, s2) = ((float(side.mean()), float(side.std(ddof=1))) for side in (post, pre))
+    return float(scipy_stats.ttest_ind_from_stats(m1, s1, post.size, m2, s2, pre.size).pvalue)
+
+
+def _chance(rows: pd.DataFrame) -> float:
+    shares = [len(set(g) & set(c)) / len(c) for g, c in zip(rows["gold"], rows["candidates"])]
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def _majority(gold: Iterable[Sequence[str]]) -> float:
+    lists = [set(labels) for labels in gold]
+    most = Counter(label for labels in lists for label in labels).most_common(1)
+    return most[0][1] / len(lists) if most else float("nan")
+
+
+def cross_property(
+    scores: pa.Table | pd.DataFrame,
+    *,
+    mode: Mode = "exact",
+    prompt: str = "property",
+    draws: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Accuracy on the effect property before and after the edit, per (editor, edit relation, effect relation).
+
+    Args:
+        scores: A score table with rows of kind "cross_property".
+        mode: "exact": the named prompt, exact labels, ties fail, McNemar's test. "paper": the first stored prompt of
+            each phase, substring match, unpaired t-test, to reproduce the published tables.
+        prompt: Which prompt the exact mode uses, see `answers`.
+        draws, seed: Bootstrap over cases for the change.
+
+    Returns:
+        `pre`, `post` (shares with `_low`, `_high`: Wilson, 95 %), `change` with `low`, `high`, `stderr` (bootstrap over
+        cases), `lost` and `gained` answers, `p`, `chance` (accuracy of a uniform guess), `majority` (accuracy of the
+        best constant answer), `n` cases, `n_no_candidate` of them without a gold candidate, `n_no_gold` and
+        `n_unscored` cases left out.
+
+    Raises:
+        RecordError: As `answers`.
+        UnknownNameError: Unknown `mode` or `prompt`.
+
+    Source: SEESAW-CF section 4.2, Tables 4 and 5.
+    Deviates: the exact mode; see `mark` for what the published rule counts as correct.
+    """
+    marked = mark(answers(scores, mode=mode, prompt=prompt), mode)
+    keys = ["editor", "edit_relation", "effect_relation"]
+    found = [
+        dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
+        for key, rows in marked.groupby(keys, sort=True)
+    ]
+    return pd.DataFrame(found)
