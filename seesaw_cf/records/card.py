@@ -1,0 +1,180 @@
+"""A folder that `datasets.load_dataset(folder, config)` opens: Parquet shards per config and split, and a card.
+
+The card's YAML is made from the shards themselves, so the two cannot disagree. It holds a content hash per config:
+`datasets` keys its cache on the YAML, not on the files, and would serve old rows after a rebuild without it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.files import atomic_path, safe_name, write_text
+
+__all__ = ["content_hash", "write_card", "write_config"]
+
+ROWS_PER_SHARD = 5000
+# Small enough that streaming one case does not read a whole shard.
+_ROWS_PER_GROUP = 100
+_SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.parquet")
+
+
+def write_config(
+    folder: str | os.PathLike[str],
+    name: str,
+    splits: Mapping[str, pa.Table],
+    *,
+    rows_per_shard: int = ROWS_PER_SHARD,
+) -> list[Path]:
+    """Writes one config as `folder/data/NAME/SPLIT-00000-of-00001.parquet`, the same bytes for the same rows.
+
+    Args:
+        folder: The dataset folder.
+        name: Name of the config: letters, digits, ".", "_", "-".
+        splits: Split name → table of any schema; all splits share it.
+        rows_per_shard: Rows in one file.
+
+    Returns:
+        The files, in order.
+
+    Raises:
+        RecordError: The name cannot be a folder name, or a split has no rows.
+        StorageError: The disk is full or the folder cannot be written.
+    """
+    if safe_name(name) != name:
+        raise RecordError(f"config {name!r}: expected ASCII letters, digits, '.', '_', '-'; use {safe_name(name)!r}.")
+    written = []
+    for split, table in splits.items():
+        if table.num_rows == 0:
+            raise RecordError(f"config {name!r}, split {split!r}: no rows. Leave the split out.")
+        count = -(-table.num_rows // rows_per_shard)
+        for number in range(count):
+            path = Path(folder) / "data" / name / f"{split}-{number:05d}-of-{count:05d}.parquet"
+            with atomic_path(path) as temporary:
+                shard = table.slice(number * rows_per_shard, rows_per_shard)
+                pq.write_table(shard, temporary, compression="zstd", row_group_size=_ROWS_PER_GROUP)
+            written.append(path)
+    return written
+
+
+def content_hash(files: Mapping[str, Path]) -> str:
+    """SHA-256 (hex) over the names and bytes of files, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(files):
+        content = files[name].read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def write_card(
+    folder: str | os.PathLike[str],
+    configs: Mapping[str, str],
+    *,
+    body: str,
+    metadata: Mapping[str, Any] | None = None,
+    version: str = "1.0.0",
+    filename: str = "README.md",
+) -> str:
+    """Writes the card of a dataset folder whose shards `write_config` has written.
+
+    Features, split sizes and the content hash are read from the shards. The same shards and arguments give the same
+    bytes.
+
+    Args:
+        folder: The dataset folder.
+        configs: Config name → description of one line; the first is the default config.
+        body: Markdown below the YAML.
+        metadata: More YAML keys (license, tags, pretty_name, ...).
+        version: Version of the data, "major.minor.patch".
+        filename: Name of the card.
+
+    Returns:
+        The text written.
+
+    Raises:
+        RecordError: A config has no shards, or its shards differ in their columns.
+        StorageError: The disk is full or the folder cannot be written.
+    """
+    from huggingface_hub import DatasetCardData
+
+    found = {name: _shards(Path(folder), name) for name in configs}
+    entries = [
+        {
+            "config_name": name,
+            **({"default": True} if position == 0 else {}),
+            "version": version,
+            "description": f"{configs[name]} [content sha256 {content_hash(_flat(shards))}]",
+            "data_files": [{"split": split, "path": f"data/{name}/{split}-*.parquet"} for split in shards],
+        }
+        for position, (name, shards) in enumerate(found.items())
+    ]
+    card = DatasetCardData(**(metadata or {}), configs=entries)
+    _infos(found).to_dataset_card_data(card)
+    text = f"---\n{card.to_yaml(line_break=chr(10)).rstrip()}\n---\n\n{body.strip()}\n"
+    write_text(Path(folder) / filename, text)
+    return text
+
+
+def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
+    """Split → its shards, both in the order of their names."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted((folder / "data" / config).glob("*.parquet")):
+        match = _SHARD.fullmatch(path.name)
+        if match is None:
+            raise RecordError(
+                f"{path}: expected a name such as test-00000-of-00001.parquet. Rename or remove the file."
+            )
+        found.setdefault(match["split"], []).append(path)
+    if not found:
+        raise RecordError(f"config {config!r}: no Parquet files in {folder / 'data' / config}. Write them first.")
+    for split, paths in found.items():
+        expected = [f"{split}-{number:05d}-of-{len(paths):05d}.parquet" for number in range(len(paths))]
+        if [path.name for path in paths] != expected:
+            raise RecordError(
+                f"config {config!r}: split {split!r} has the shards {[path.name for path in paths]}, expected {expected}. "
+                "Remove what an earlier build left, or write the missing ones."
+            )
+    return found
+
+
+def _flat(shards: Mapping[str, list[Path]]) -> dict[str, Path]:
+    return {path.name: path for paths in shards.values() for path in paths}
+
+
+def _infos(found: Mapping[str, Mapping[str, list[Path]]]) -> Any:
+    """Features and split sizes of every config: the YAML's `dataset_info`."""
+    from datasets import DatasetInfo, Features, SplitDict, SplitInfo
+    from datasets.info import DatasetInfosDict
+
+    infos = {}
+    for name, shards in found.items():
+        schemas = {path.name: pq.read_schema(path) for paths in shards.values() for path in paths}
+        first = next(iter(schemas.values()))
+        other = next((file for file, schema in schemas.items() if not schema.equals(first)), None)
+        if other is not None:
+            raise RecordError(f"config {name!r}: {other} has other columns than the first file. Write them all again.")
+        splits = SplitDict({split: SplitInfo(split, *_size(paths)) for split, paths in shards.items()})
+        infos[name] = DatasetInfo(
+            features=Features.from_arrow_schema(first),
+            splits=splits,
+            download_size=sum(path.stat().st_size for path in _flat(shards).values()),
+            dataset_size=sum(split.num_bytes for split in splits.values()),
+            config_name=name,
+        )
+    return DatasetInfosDict(infos)
+
+
+def _size(paths: list[Path]) -> tuple[int, int]:
+    """Bytes before compression and rows of one split."""
+    metadata = [pq.read_metadata(path) for path in paths]
+    size = sum(part.row_group(index).total_byte_size for part in metadata for index in range(part.num_row_groups))
+    return size, sum(part.num_rows for part in metadata)

@@ -1,0 +1,161 @@
+"""Released files in, a dataset folder out: the work behind `seesaw-cf import`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.files import safe_name, write_text
+from seesaw_cf.records.arrow import cases_to_table
+from seesaw_cf.records.card import write_card, write_config
+from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS
+from seesaw_cf.records.parquet import read_cases
+from seesaw_cf.records.summary import FileSummary, ImportSummary, summarise
+
+__all__ = ["import_files"]
+
+_MANIFEST = "import.json"
+_MADE_BY = "seesaw-cf import"
+_BODY = """# Imported edit cases
+
+One config per file, split `test`, one row per edit case, columns named as in CounterFact. Nothing of the source was
+changed or dropped: `seesaw_cf.records` writes every case back as the record it was. `{manifest}` names the sources.
+
+```python
+from datasets import load_dataset
+
+cases = load_dataset("path/to/this/folder", "{first}", split="test")
+```
+
+{table}
+
+Damage is flagged per prompt (`attribute_prompts[].flags`) and per case (`flags`):
+
+{flags}
+"""
+
+
+def import_files(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    force: bool = False,
+) -> ImportSummary:
+    """Turns released files into a folder that `datasets.load_dataset(out, config)` opens, one config per file.
+
+    The folder is built beside `out` under a temporary name and appears whole or not at all. A folder that an earlier
+    import made, and to which nothing was added, is replaced.
+
+    Args:
+        paths: JSON, JSON-lines or Parquet files of cases; a folder stands for its `seesaw_cf_*.json` files. The config
+            is named after the file, without `seesaw_cf_`.
+        out: The dataset folder to make.
+        force: Move a folder that holds anything else aside (to `OUT.before-import`) instead of refusing.
+
+    Returns:
+        Counts per file; `to_markdown()` is the table to print.
+
+    Raises:
+        RecordError: A file is damaged or malformed (its name and the record are named), or two files would have the
+            same config name.
+        UnknownNameError: A record has an unknown relation.
+        StorageError: A file is missing, the disk is full, or `out` holds something else and `force` is off.
+    """
+    sources = _sources([paths] if isinstance(paths, (str, os.PathLike)) else paths)
+    final = Path(out).resolve()
+    aside = _aside(final, list(sources.values()), force)
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent) as work:
+            new = Path(work) / "new"
+            files = tuple(_import_one(new, name, path) for name, path in sources.items())
+            summary = ImportSummary(final, files, aside)
+            _describe(new, summary)
+            if final.exists():
+                final.replace(aside or Path(work) / "old")
+            new.replace(final)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(
+            f"could not write {final}: {error.strerror or error}. Free some space or choose another folder, "
+            "then import again."
+        ) from error
+    return summary
+
+
+def _sources(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
+    """Config name → file."""
+    found: dict[str, Path] = {}
+    for path in map(Path, paths):
+        files = sorted(path.glob("seesaw_cf_*.json")) if path.is_dir() else [path]
+        if not files:
+            raise RecordError(f"{path}: a folder without seesaw_cf_*.json files. Name the files to import one by one.")
+        for file in files:
+            name = safe_name(file.stem.removeprefix("seesaw_cf_"))
+            if name in found:
+                raise RecordError(f"{file} and {found[name]} would both be config {name!r}. Rename one of them.")
+            found[name] = file
+    if not found:
+        raise RecordError("nothing to import: no paths were given. Name at least one file.")
+    return found
+
+
+def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:
+    """Where what is now at `final` must be moved; None when nothing is there but an earlier import."""
+    foreign = _foreign(final) if final.is_dir() else ["a file of that name"] if final.exists() else []
+    if not foreign:
+        return None
+    backup = final.with_name(f"{final.name}.before-import")
+    inside = [path for path in (Path.cwd(), *(source.resolve() for source in sources)) if path.is_relative_to(final)]
+    remedies = (
+        (not final.is_dir(), "Choose another name."),
+        (bool(inside), f"It is in use ({', '.join(map(str, inside[:1]))} is in it). Choose another folder."),
+        (backup.exists(), f"{backup} exists too. Choose another folder, or move one of them away."),
+        (not force, f"Choose another folder, or use force to have it moved to {backup.name}."),
+    )
+    remedy = next((text for applies, text in remedies if applies), None)
+    if remedy is not None:
+        raise StorageError(f"{final} holds what no import wrote ({', '.join(foreign[:3])}). {remedy}")
+    return backup
+
+
+def _foreign(folder: Path) -> list[str]:
+    """Files in the folder that no import wrote; all of them when there is no manifest to say otherwise."""
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        own = {_MANIFEST, *manifest["written"]} if manifest["made_by"] == _MADE_BY else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        own = set()
+    return sorted(set(_files(folder)) - own)
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+
+
+def _import_one(folder: Path, name: str, path: Path) -> FileSummary:
+    cases = read_cases(path)
+    write_config(folder, name, {"test": cases_to_table(cases)})
+    return summarise(name, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), cases)
+
+
+def _describe(folder: Path, summary: ImportSummary) -> None:
+    """Writes the card and the manifest of a folder whose shards are there."""
+    meanings = "\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items())
+    names = [file.name for file in summary.files]
+    body = _BODY.format(manifest=_MANIFEST, first=names[0], table=summary.to_markdown(), flags=meanings)
+    descriptions = {file.name: f"{file.cases} cases imported from {safe_name(file.source)}" for file in summary.files}
+    write_card(folder, descriptions, body=body, metadata={"pretty_name": "Imported edit cases", "language": ["en"]})
+    manifest = {
+        "made_by": _MADE_BY,
+        "written": _files(folder),
+        "files": [asdict(file) for file in summary.files],
+    }
+    write_text(folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
