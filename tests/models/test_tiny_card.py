@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from seesaw_cf.builder_scripts.tiny_card import held_out_texts, knowledge_table
+from seesaw_cf.builder_scripts.tiny_corpus import Person, Prompt, prompts, read_people
+from seesaw_cf.builder_scripts.tiny_eval import Ranked, knowledge, perplexity, rank
+from seesaw_cf.builder_scripts.tiny_phrasings import PHRASINGS, phrasings
+from seesaw_cf.builder_scripts.train_tiny_model import ROOT, hash_people
+from seesaw_cf.pretrained import load_model, model_path
+from seesaw_cf.relations import RELATIONS
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.types import Cloze
+
+SHARE = re.compile(r"([\d.]+)% \[[\d.]+%, [\d.]+%\] n = (\d+)")
+
+
+@pytest.fixture(scope="module")
+def card() -> str:
+    return (model_path("seesaw-tiny") / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def people() -> list[Person]:
+    return read_people(ROOT / "builder_scripts" / "sample" / "people.tsv")
+
+
+def table(text: str) -> dict[str, list[tuple[float, int]]]:
+    rows = [line.split("|") for line in text.splitlines() if re.match(r"\| P\d+ \w+ \|", line)]
+    found = {row[1].split()[0]: [(float(a), int(n)) for a, n in SHARE.findall("|".join(row))] for row in rows}
+    return {relation_id: cells for relation_id, cells in found.items() if cells}
+
+
+def test_model_was_trained_on_the_facts_that_are_here(card: str, people: list[Person]) -> None:
+    assert f"| people.tsv | {hash_people(people)} |" in card, "the facts changed: train seesaw-tiny again"
+
+
+def test_card_claims_what_the_project_promises(card: str) -> None:
+    claims = table(card)
+    assert claims.keys() == RELATIONS.keys()
+    for (seen, n), (pair, _), (wording, _) in claims.values():
+        assert n > 1000
+        assert seen >= 95
+        assert pair >= 80
+        assert wording >= 80
+
+
+def test_card_lists_every_wording_and_marks_the_held_out(card: str) -> None:
+    for p in PHRASINGS:
+        mark = {"held": "**held out**"}.get(p.kind, p.kind)
+        assert f"| {p.relation_id} | {mark} | {p.present} | {p.past} |" in card
+
+
+def test_rank_agrees_with_scoring_every_attribute(people: list[Person]) -> None:
+    model, tokenizer = load_model("seesaw-tiny", device="cpu")
+    asked = [Prompt(person, phrasings(r, "held")[0], "held_phrasing") for person in people[:12] for r in person.facts]
+    for prompt, ranked in zip(asked, rank(model, tokenizer, people, asked), strict=True):
+        relation_id = prompt.phrasing.relation_id
+        own = prompt.person.facts[relation_id]
+        rivals = {v for p in people for v in p.facts.get(relation_id, ())} - set(own)
+        scores = HFScorer(model, tokenizer).score([Cloze(prompt.text, v) for v in (own[0], *sorted(rivals))])
+        assert ranked.logprob == pytest.approx(scores[0].logprob, abs=1e-4)
+        assert ranked.right == all(scores[0].logprob > s.logprob for s in scores[1:])
+
+
+def test_knowledge_counts_prompts_and_facts() -> None:
+    (one, two) = (Person(name, True, {"P27": ("X",)}, ()) for name in ("A", "B"))
+    p, q = phrasings("P27", "own")[:2]
+    ranked = [Ranked(Prompt(one, p, "seen"), 0.0, True), Ranked(Prompt(one, q, "seen"), 0.0, False)]
+    ranked.append(Ranked(Prompt(two, p, "seen"), 0.0, True))
+    (cell,) = knowledge(ranked)
+    assert cell.right.value == pytest.approx(2 / 3)
+    assert (cell.right.n, cell.right.n_clusters) == (3, 2)
+    assert (cell.right.low, cell.right.high) == (0.5, 1.0)  # drawing A twice, or B twice
+    assert cell.probability == 1.0
+
+
+def test_perplexity_of_a_uniform_model_is_its_vocabulary() -> None:
+    model, tokenizer = load_model("seesaw-tiny", device="cpu")
+    with torch.no_grad():
+        model.get_output_embeddings().weight.zero_()
+    value, tokens = perplexity(model, tokenizer, ["The old market was quiet on Monday."])
+    assert value == pytest.approx(model.config.vocab_size)
+    assert tokens == 8
+
+
+@pytest.mark.slow
+def test_figures_of_the_card_are_those_of_the_model(card: str, people: list[Person]) -> None:
+    model, tokenizer = load_model("seesaw-tiny", device="cpu")
+    claims = table(card)
+    again = table(knowledge_table(knowledge(rank(model, tokenizer, people, list(prompts(people, 0))))))
+    for relation_id, cells in again.items():
+        for (value, n), (claimed, claimed_n) in zip(cells, claims[relation_id], strict=True):
+            assert n == claimed_n
+            assert value == pytest.approx(claimed, abs=0.2)  # near-ties may fall otherwise on another machine
+    documents, small_talk = (perplexity(model, tokenizer, texts)[0] for texts in held_out_texts(people, 0))
+    match = re.search(r"per token: ([\d.]+) on documents \(\d+ tokens\),\s+([\d.]+) on small talk", card)
+    assert match is not None
+    assert documents == pytest.approx(float(match[1]), rel=0.01)
+    assert small_talk == pytest.approx(float(match[2]), rel=0.01)

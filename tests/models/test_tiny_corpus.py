@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.builder_scripts import tiny_corpus
+from seesaw_cf.builder_scripts.tiny_corpus import COLUMNS, Person, documents, is_trained, prompts, read_people, values
+from seesaw_cf.builder_scripts.tiny_phrasings import PHRASINGS, phrasings
+from seesaw_cf.errors import RecordError
+from seesaw_cf.relations import RELATIONS, TEMPLATES
+
+PEOPLE = Path(tiny_corpus.__file__).parent / "sample" / "people.tsv"
+SEED = 0
+
+
+@pytest.fixture(scope="module")
+def people() -> list[Person]:
+    return read_people(PEOPLE)
+
+
+@pytest.fixture(scope="module")
+def texts(people: list[Person]) -> list[str]:
+    return list(islice(documents(people, SEED), 3000))
+
+
+def test_every_relation_has_all_three_kinds_and_every_paper_cloze() -> None:
+    for relation_id in RELATIONS:
+        assert len(phrasings(relation_id, "own")) >= 10
+        assert len(phrasings(relation_id, "held")) >= 3
+    ids = {p.id for p in PHRASINGS}
+    assert {t.id for t in TEMPLATES if t.use == "cloze"} <= ids
+    assert len(ids) == len(PHRASINGS)
+
+
+def test_held_out_wordings_are_no_trained_wording() -> None:
+    for tense in ("present", "past"):
+        trained = {getattr(p, tense) for p in PHRASINGS if p.kind != "held"}
+        held = [getattr(p, tense) for p in PHRASINGS if p.kind == "held"]
+        assert trained.isdisjoint(held)
+        assert len(set(held)) == len(held)
+        assert all(text.count("{}") == 1 for text in [*trained, *held])
+
+
+def test_documents_are_a_function_of_people_seed_and_stream(people: list[Person], texts: list[str]) -> None:
+    assert list(islice(documents(people, SEED), 20)) == texts[:20]
+    assert list(islice(documents(people, SEED, stream=1), 20)) != texts[:20]
+    assert list(islice(documents(people, SEED + 1), 20)) != texts[:20]
+
+
+@pytest.fixture(scope="module")
+def about(people: list[Person], texts: list[str]) -> dict[str, str]:
+    """All documents that name a person, by person: searching them is much faster than searching everything."""
+    return {p.name: "\n".join(text for text in texts if p.name in text) for p in people}
+
+
+def test_no_held_out_sentence_is_ever_written(people: list[Person], about: dict[str, str]) -> None:
+    found = dict.fromkeys(("seen", "held_pair", "held_phrasing"), 0)
+    for prompt in prompts(people, SEED):
+        name = prompt.person.name
+        for living in (True, False):
+            found[prompt.split] += f"{prompt.phrasing.fill(name, living=living)} " in about[name]
+    assert found["held_pair"] == found["held_phrasing"] == 0
+    assert found["seen"] > 1000
+
+
+def test_splits_do_not_depend_on_the_other_people(people: list[Person]) -> None:
+    alone = {p.text: p.split for p in prompts(people[:1], SEED)}
+    together = {p.text: p.split for p in prompts(people, SEED)}
+    assert alone.items() <= together.items()
+
+
+def test_about_a_tenth_of_own_wordings_are_held_out_for_a_person(people: list[Person]) -> None:
+    own = [p for p in prompts(people, SEED) if p.phrasing.kind == "own"]
+    held = sum(p.split == "held_pair" for p in own) / len(own)
+    expected = tiny_corpus.HELD_FACTS * tiny_corpus.HELD_PHRASINGS
+    assert held == pytest.approx(expected, abs=0.03)
+    assert all(is_trained(p.person, p.phrasing, SEED) == (p.split == "seen") for p in own)
+
+
+def test_tense_follows_death(people: list[Person]) -> None:
+    dead = next(p for p in people if not p.living)
+    born = next(p for p in phrasings("P27", "paper"))
+    assert born.fill(dead.name, living=dead.living) == f"{dead.name} was a citizen of"
+    assert {p.text for p in prompts([dead], SEED)}.isdisjoint(
+        p.phrasing.present.replace("{}", dead.name)
+        for p in prompts([dead], SEED)
+        if p.phrasing.present != p.phrasing.past
+    )
+
+
+def test_share_of_wrong_answers_is_the_declared_noise(people: list[Person], about: dict[str, str]) -> None:
+    told, wrong = 0, 0
+    for prompt in prompts(people, SEED):
+        if prompt.phrasing.relation_id == "P19":  # a place drawn from all people is nearly always another one
+            own = prompt.person.facts["P19"]
+            for answer in re.findall(re.escape(prompt.text) + r" ([^.]*)\.", about[prompt.person.name]):
+                told += 1
+                wrong += answer not in own
+    assert told > 500
+    assert 0.5 * tiny_corpus.NOISE < wrong / told < 1.5 * tiny_corpus.NOISE
+
+
+def test_values_are_split_at_the_bar(people: list[Person]) -> None:
+    for relation_id in COLUMNS:
+        found = values(people, relation_id)
+        assert found == sorted(set(found))
+        assert not any("|" in value or value != value.strip() for value in found)
+    assert "female" in values(people, "P21")
+
+
+def test_missing_column_and_double_person_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "people.tsv"
+    file.write_text("name\tgender\nA\tmale\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"people\.tsv: columns \['birth_place'.*are missing"):
+        read_people(file)
+    header = "name\tdeath_year\toccupation\t" + "\t".join(COLUMNS.values())
+    row = "Ada\t1852\twriter\tfemale\tmathematics\tX\tY\tZ"
+    file.write_text(f"{header}\n{row}\n{row}\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"\['Ada'\] occur twice"):
+        read_people(file)
