@@ -34,9 +34,14 @@ def test_unknown_name_suggests_near_ones() -> None:
 def test_atomic_path_leaves_nothing_after_an_exception(tmp_path: Path) -> None:
     final = tmp_path / "sub" / "table.txt"
     write_text(final, "old")
-    with pytest.raises(RuntimeError), atomic_path(final) as temporary:
-        temporary.write_text("half")
-        raise RuntimeError
+
+    def interrupted() -> None:
+        with atomic_path(final) as temporary:
+            temporary.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
     assert final.read_text() == "old"
     assert [child.name for child in final.parent.iterdir()] == ["table.txt"]
 

@@ -9,7 +9,7 @@ from seesaw_cf.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, tem
 
 
 def test_the_23_templates_of_appendix_a() -> None:
-    """Appendix A: gender 1; work 3 open, 10 cloze, 1 cross-property; citizenship 1; birth 1; language 3 and 2; free 1."""
+    """Gender 1; work 3 open, 10 cloze, 1 cross-property; citizenship 1; birth 1; language 3 and 2; free 1."""
     assert len(TEMPLATES) == 23
     assert len({t.id for t in TEMPLATES}) == 23
     assert all(t.present.count("{}") == 1 and t.past.count("{}") == 1 for t in TEMPLATES)

@@ -96,8 +96,8 @@ def test_targets_are_decoded_back(tokenizer: PreTrainedTokenizerBase) -> None:
     """The published Llama scores are of a lone space token; here the ids after the boundary spell the target."""
     for cloze in CLOZES:
         ids, start = encode_cloze(tokenizer, cloze)
-        assert tokenizer.decode(ids[start:]).strip() == cloze.target
-        assert tokenizer.decode(ids[:start]).removeprefix("<s>").strip() == cloze.context
+        assert str(tokenizer.decode(list(ids[start:]))).strip() == cloze.target
+        assert str(tokenizer.decode(list(ids[:start]))).removeprefix("<s>").strip() == cloze.context
 
 
 def test_bos_is_put_first_exactly_when_the_tokenizer_does() -> None:
@@ -148,7 +148,7 @@ def test_tokens_that_merge_across_the_boundary_are_shown() -> None:
         tokenizer_object=Tokenizer(models.BPE({"a": 0, " ": 1, "b": 2, "a ": 3, "a b": 4}, [("a", " "), ("a ", "b")])),
         eos_token="b",
     )
-    with pytest.raises(PromptError, match=r"merge across the boundary.*Context alone: \['a'\]; whole: \['a b'\]"):
+    with pytest.raises(PromptError, match=r"merge across the boundary.*Context alone: \['a'\]; whole: \['a ', 'b'\]"):
         encode_cloze(merging, Cloze("a", "b"))
 
 

@@ -89,7 +89,7 @@ def test_fingerprint_sees_every_bit_and_the_dtype() -> None:
     model = _model()
     start = parameter_hashes(model)
     with torch.no_grad():
-        model[0].weight.view(torch.int32)[0, 0] ^= 1
+        model.get_parameter("0.weight").view(torch.int32)[0, 0] ^= 1
     changed = [name for name, value in parameter_hashes(model).items() if start[name] != value]
     assert changed == ["0.weight"]
     assert fingerprint(_model()) != fingerprint(_model(torch.bfloat16))

@@ -1,0 +1,216 @@
+"""The runner: resumable to the same bytes, honest about edits that did nothing, deaf to nothing that goes wrong."""
+
+from __future__ import annotations
+
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
+from seesaw_cf.prescores import blocks, pre_scores
+from seesaw_cf.questions import questions
+from seesaw_cf.runner import units
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.types import Case, Cloze, EditRequest, Entity
+from seesaw_cf.weights import WeightDelta, applied
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+TABLES = ("scores.parquet", "edits.parquet")
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+
+
+def test_rows_are_what_was_asked_and_post_scores_are_the_edited_models(tmp_path: Path) -> None:
+    small.run(tmp_path / "run")
+    rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pylist()
+    # Nine cases: two efficacy questions and four people times two targets, each before and after.
+    assert len(rows) == 9 * (2 + 4 * 2) * 2
+    assert {row["status"] for row in rows} == {"ok"}
+    model, tokenizer = small.model(), byte_level(bos=False)
+    case = small.cases()[4]
+    delta = small.Nudge().edit(model, tokenizer, [case.request])
+    with applied(model, delta):
+        expected = [score.logprob for score in HFScorer(model, tokenizer).score([q.cloze for q in questions(case)])]
+    got = [row["logprob"] for row in rows if row["case_id"] == 4 and row["phase"] == "post"]
+    assert got == pytest.approx(expected, abs=1e-5)
+    before = [row["logprob"] for row in rows if row["case_id"] == 4 and row["phase"] == "pre"]
+    assert max(abs(a - b) for a, b in zip(before, got, strict=True)) > 1e-3
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_the_tables_are_the_same_bytes(tmp_path: Path) -> None:
+    def start(name: str, *more: str) -> int:
+        command = [sys.executable, "-m", "tests.runner.small", str(tmp_path / name), *more]
+        return subprocess.run(command, check=False, capture_output=True).returncode
+
+    # A program's edits are counted from its start: the first is killed before any edit, the second at its fourth one.
+    for killed_at, finished in ((0, 0), (3, 3)):
+        assert start("killed", str(killed_at)) == -signal.SIGKILL
+        assert not (tmp_path / "killed" / "scores.parquet").exists()
+        assert len(list((tmp_path / "killed").rglob("shards/nudge/*.parquet"))) == finished
+    assert start("killed") == 0
+    assert start("whole") == 0
+    for table in TABLES:
+        assert (tmp_path / "killed" / table).read_bytes() == (tmp_path / "whole" / table).read_bytes()
+
+
+def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
+    small.run(tmp_path / "run")
+    again = small.run(tmp_path / "run")
+    assert again["nudge"].seen == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"editors": {"nudge": {"lr": 1.0}}}, r"editors\.nudge\.lr: the folder has None, this run 1\.0"),
+        ({"model": {"id": "other"}}, r"model\.id: the folder has 'small', this run 'other'"),
+        ({"protocol": "batch"}, r"protocol\.value: the folder has 'single', this run 'batch'"),
+    ],
+)
+def test_a_folder_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    small.run(tmp_path / "run")
+    with pytest.raises(RunFolderError, match=message):
+        small.run(tmp_path / "run", **changes)
+
+
+def test_other_folders_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match="is not a run folder"):
+        small.run(tmp_path)
+    (tmp_path / "notes.txt").unlink()
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(RunFolderError, match="damaged"):
+        small.run(tmp_path)
+
+
+def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
+    small.run(tmp_path / "run")
+    shard = next((tmp_path / "run").rglob("shards/nudge/*.parquet"))
+    shard.write_bytes(shard.read_bytes()[:100])
+    with pytest.raises(RecordError, match=rf"{shard.name}: not a whole Parquet file.*Delete it"):
+        small.run(tmp_path / "run")
+
+
+def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_cases(tmp_path: Path) -> None:
+    editors = small.run(tmp_path / "run", protocol="batch")
+    assert len(editors["nudge"].seen) == 3
+    assert [unit.key for unit in units(small.cases(), "batch")] == ["P19", "P21", "P103"]
+    model, tokenizer = small.model(), byte_level(bos=False)
+    first, other = (
+        Case(number, EditRequest("{} was born in", "Ada Lovelace", "P19", Entity(None, new), Entity(None, "Paris")))
+        for number, new in enumerate(("London", "Rome"))
+    )
+    from seesaw_cf.outcome import edit_and_score
+    from seesaw_cf.weights import parameter_hashes
+
+    asked = [(case, list(questions(case))) for case in (first, other)]
+    outcome = edit_and_score(
+        model, tokenizer, HFScorer(model, tokenizer), small.Nudge(), [first, other], asked, parameter_hashes(model)
+    )
+    assert outcome.status == {0: "ok", 1: "refused: contradicts case 0 of the same batch"}
+
+
+class _Returns(small.Nudge):
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        made: WeightDelta = self.config(model, super().edit(model, tokenizer, requests))
+        return made
+
+
+def _refuse(model: PreTrainedModel, delta: WeightDelta) -> WeightDelta:
+    raise EditError("the loss is NaN at step 3")
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda model, delta: WeightDelta({small.PARAMETER: torch.zeros(16, 32)}), "zero delta"),
+        (lambda model, delta: WeightDelta({small.PARAMETER: torch.full((16, 32), math.nan)}), "non-finite delta"),
+        (_refuse, "refused: the loss is NaN at step 3"),
+    ],
+)
+def test_edits_that_did_nothing_are_counted(tmp_path: Path, change: Any, status: str) -> None:
+    small.run(tmp_path / "run", {"bad": _Returns(change)}, editors={"bad": {}})
+    edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
+    assert {row["status"] for row in edits} == {status}
+    assert len(edits) == 9
+    if status != "zero delta":
+        rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pylist()
+        assert {row["status"] for row in rows if row["phase"] == "post"} == {status}
+        assert all(row["logprob"] is None for row in rows if row["phase"] == "post")
+        assert {row["raised"] for row in edits} == {None}
+    else:
+        assert not any(row["raised"] for row in edits)
+
+
+def _in_place(model: PreTrainedModel, delta: WeightDelta, name: str) -> WeightDelta:
+    with torch.no_grad():
+        model.get_parameter(name).add_(1e-6)
+    return delta
+
+
+@pytest.mark.parametrize("name", [small.PARAMETER, "model.embed_tokens.weight"])
+def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path, name: str) -> None:
+    editor = _Returns(lambda model, delta: _in_place(model, delta, name))
+    with pytest.raises(EditError, match=r"outside its delta|outside\s+its delta"):
+        small.run(tmp_path / "run", {"bad": editor}, editors={"bad": {}})
+    assert not (tmp_path / "run" / "scores.parquet").exists()
+
+
+def test_context_edits_put_their_text_before_every_prompt(tmp_path: Path) -> None:
+    small.run(
+        tmp_path / "run",
+        {"ike": _Returns(lambda model, delta: WeightDelta(context="Marie Curie was born in London.\n"))},
+        editors={"ike": {}},
+    )
+    rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pylist()
+    row = next(row for row in rows if row["phase"] == "post" and row["kind"] == "cross_subject")
+    model = small.model()
+    cloze = Cloze("Marie Curie was born in London.\n" + row["prompt"], row["target"])
+    assert row["logprob"] == pytest.approx(HFScorer(model, byte_level(bos=False)).score([cloze])[0].logprob, abs=1e-5)
+    assert not row["prompt"].startswith("Marie Curie was born in London.\n")
+
+
+def test_pre_edit_scores_are_computed_once_and_a_damaged_cache_file_is_made_again(tmp_path: Path) -> None:
+    class Counting:
+        asked = 0
+
+        def score(self, clozes: Sequence[Cloze]) -> list[Any]:
+            Counting.asked += len(clozes)
+            return HFScorer(small.model(), byte_level(bos=False)).score(clozes)
+
+    clozes = [q.cloze for case in small.cases() for q in questions(case)]
+    parts = blocks(clozes + clozes)
+    assert [cloze for part in parts for cloze in part] == sorted(set(clozes))
+    first = list(pre_scores(Counting(), parts, {"model": "m"}))
+    assert Counting.asked == len(set(clozes))
+    assert list(pre_scores(Counting(), parts, {"model": "m"})) == first
+    assert Counting.asked == len(set(clozes))
+    list(pre_scores(Counting(), parts, {"model": "another"}))
+    assert Counting.asked == 2 * len(set(clozes))
+    for file in (tmp_path / "cache" / "pre").iterdir():
+        file.write_bytes(file.read_bytes()[:50])
+    assert list(pre_scores(Counting(), parts, {"model": "m"})) == first
+    assert Counting.asked == 3 * len(set(clozes))
+
+
+def test_unknown_protocol_and_repeated_numbers() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'single'"):
+        units(small.cases(), "singel")
+    with pytest.raises(RecordError, match="case numbers occur twice, first P19-00000000"):
+        units([small.cases()[0]] * 2, "single")
