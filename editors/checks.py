@@ -1,0 +1,100 @@
+"""Requests and results that are refused, with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seesaw_cf.errors import EditError
+from seesaw_cf.types import EditRequest
+from seesaw_cf.weights import WeightDelta
+
+__all__ = ["check_requests", "finished", "request_facts"]
+
+
+def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity: bool = False) -> None:
+    """Refuses batches no editor can carry out.
+
+    Args:
+        requests: The batch.
+        editor: Name for messages.
+        allow_identity: Accept target_new == target_true.
+
+    Raises:
+        EditError: No request, a request that changes nothing, or two that ask for different answers to one question.
+    """
+    if not requests:
+        raise EditError(f"{editor}: no requests were given, expected at least one EditRequest.")
+    answers: dict[Any, EditRequest] = {}
+    for request in requests:
+        new, true = request.target_new.label.strip(), request.target_true.label.strip()
+        if new == true and not allow_identity:
+            raise EditError(
+                f"{editor}: request {request.text!r} has target_new equal to target_true ({new!r}): nothing to edit. "
+                " Use the 'identity' control, or set allow_identity=True in the config if that is meant."
+            )
+        questions: list[Any] = [request.text]
+        if request.relation_id:
+            questions.append((request.subject, request.relation_id))
+        for question in questions:
+            other = answers.setdefault(question, request)
+            if other.target_new.label.strip() != new:
+                raise EditError(
+                    f"{editor}: two requests of one batch contradict each other: {other.text!r} -> "
+                    f"{other.target_new.label!r} and {request.text!r} -> {new!r}. Keep one, or edit them one after "
+                    "the other."
+                )
+
+
+def request_facts(request: EditRequest) -> dict[str, Any]:
+    """A request as JSON-able facts for a delta's meta."""
+    return {
+        "prompt": request.prompt,
+        "subject": request.subject,
+        "relation_id": request.relation_id,
+        "target_new": {"id": request.target_new.id, "str": request.target_new.label},
+        "target_true": {"id": request.target_true.id, "str": request.target_true.label},
+    }
+
+
+def finished(
+    editor: str,
+    config: Mapping[str, Any],
+    requests: Sequence[EditRequest],
+    updates: Mapping[str, Any],
+    diagnostics: Sequence[Mapping[str, Any]],
+    **facts: Any,
+) -> WeightDelta:
+    """Puts a delta together and refuses one that is not finite.
+
+    Args:
+        editor: Name of the method.
+        config: Its config as a dict.
+        requests: What was edited.
+        updates: Parameter name -> change.
+        diagnostics: One record per request.
+        **facts: More JSON-able facts about the edit as a whole.
+
+    Returns:
+        The delta; `meta` holds editor, config, requests, diagnostics, the norm of each change and `facts`.
+
+    Raises:
+        EditError: A change holds NaN or infinity.
+    """
+    delta = WeightDelta(updates)
+    if not delta.is_finite():
+        bad = [name for name, norm in delta.norms().items() if not norm < float("inf")]
+        raise EditError(
+            f"{editor}: the change of {', '.join(bad) or 'a parameter'} is not finite, for {len(requests)} request(s) "
+            f"starting with {requests[0].text!r}. The model is unchanged. Lower learning_rate or clamp, or fit the "
+            "second moments on more texts."
+        )
+    meta = {
+        "editor": editor,
+        "config": dict(config),
+        "requests": [request_facts(request) for request in requests],
+        "diagnostics": [dict(entry) for entry in diagnostics],
+        "norms": delta.norms(),
+        **facts,
+    }
+    return WeightDelta(updates, meta)

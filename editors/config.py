@@ -1,0 +1,111 @@
+"""Settings that ROME, MEMIT, EMMET and AlphaEdit share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from seesaw_cf.editors.arch import Architecture
+from seesaw_cf.errors import EditError, UnknownNameError, unknown_name
+
+__all__ = ["LocateThenEditConfig", "build", "settle"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocateThenEditConfig:
+    """How a new value is found for the subject's last token, and from which texts second moments are taken.
+
+    Attributes:
+        layers: Blocks whose MLP output projection is edited, from 0.
+        learning_rate: Of Adam.
+        steps: Most forward passes of the optimisation; the last one makes no step.
+        weight_decay: Factor of ||shift|| / ||initial||^2 in the loss (the norm itself, as published).
+        clamp: The shift stays in a ball of this radius times ||initial||.
+        kl_factor: Weight of KL(now || before) at the subject's last token of `kl_prompt`.
+        stop_below: An edit whose loss is below is finished.
+        loss_layer: The block whose output the loss reads through final norm and head; None = the last one.
+        kl_prompt: Template with "{}" for the subject.
+        context_templates: Templates with "{}" for the prompt; the bare "{}" is put first when absent. None = sampled
+            from the model itself by `fit`, as published, with `seed`.
+        sample_size: Most texts used for the second moments; a larger corpus is sampled with `seed`.
+        max_length: Tokens kept of each text; None = the model's context length.
+        dataset: A Hub data set that `fit` reads texts from when the editor was given none, "id" or "id:config".
+        seed: For sampled templates and sampled texts.
+        batch_tokens: Tokens per forward pass (memory against speed; results agree to rounding).
+        allow_identity: Accept target_new == target_true (the identity control).
+        architecture: Row for a model type that the table lacks.
+    """
+
+    layers: tuple[int, ...]
+    learning_rate: float = 0.5
+    steps: int = 25
+    weight_decay: float = 0.5
+    clamp: float = 0.75
+    kl_factor: float = 0.0625
+    stop_below: float = 0.05
+    loss_layer: int | None = None
+    kl_prompt: str = "{} is a"
+    context_templates: tuple[str, ...] | None = None
+    sample_size: int = 100_000
+    max_length: int | None = None
+    dataset: str | None = None
+    seed: int = 0
+    batch_tokens: int = 4096
+    allow_identity: bool = False
+    architecture: Architecture | None = None
+
+    def __post_init__(self) -> None:
+        """Checks numbers and templates; lists become tuples.
+
+        Raises:
+            EditError: A setting no edit could run with.
+        """
+        settle(self)
+        templates = self.context_templates
+        if templates is not None and "{}" not in templates[:1]:
+            object.__setattr__(self, "context_templates", ("{}", *(t for t in templates if t != "{}")))
+        for template in (*(templates or ()), self.kl_prompt):
+            if template.count("{}") != 1:
+                raise EditError(
+                    f"{type(self).__name__}: template {template!r} has {template.count('{}')} '{{}}' placeholders, "
+                    "expected exactly one. Write e.g. 'I think so. {}'."
+                )
+
+
+def settle(config: Any) -> None:
+    """Makes lists (from JSON) tuples and refuses numbers that cannot work; for `__post_init__` of any editor config.
+
+    Raises:
+        EditError: `steps`, `learning_rate`, `clamp` or a size is not positive.
+    """
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if isinstance(value, list):
+            object.__setattr__(config, entry.name, tuple(value))
+        if entry.name == "architecture" and isinstance(value, dict):
+            row: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in value.items()}
+            object.__setattr__(config, entry.name, Architecture(**row))
+        positive = {"steps", "learning_rate", "clamp", "sample_size", "batch_tokens", "batch_size", "norm_constraint"}
+        if entry.name in positive and value is not None and not value > 0:
+            raise EditError(f"{type(config).__name__}: {entry.name} is {value!r}, expected a number above 0.")
+
+
+def build(config_class: type[Any], settings: dict[str, Any]) -> Any:
+    """Makes a config from plain settings such as those in a JSON file.
+
+    Args:
+        config_class: An editor's config dataclass.
+        settings: Field names and values.
+
+    Returns:
+        The config.
+
+    Raises:
+        UnknownNameError: A setting the config does not have; near names are suggested.
+    """
+    known = [entry.name for entry in fields(config_class)]
+    for name in settings:
+        if name not in known:
+            error: UnknownNameError = unknown_name(f"setting of {config_class.__name__}", name, known)
+            raise error
+    return config_class(**settings)

@@ -1,0 +1,126 @@
+"""What `fit` computes for the methods that need second moments and context templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.arch import ModelParts, model_parts
+from seesaw_cf.editors.config import LocateThenEditConfig
+from seesaw_cf.editors.moments import SecondMoment, load_texts, second_moments
+from seesaw_cf.editors.solve import Factor, factorise
+from seesaw_cf.editors.templates import sample_templates
+from seesaw_cf.errors import EditError
+
+__all__ = ["Fitted", "fit", "parts_for", "require"]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Request-independent knowledge about one model.
+
+    Attributes:
+        templates: Context templates, the bare "{}" first.
+        moments: Layer -> second moment; empty when the method runs without.
+    """
+
+    templates: tuple[str, ...]
+    moments: dict[int, SecondMoment] = field(default_factory=dict, repr=False)
+    _factors: dict[Any, Factor] = field(default_factory=dict, repr=False, compare=False)
+
+    def factor(self, layer: int, like: Tensor, extra: float = 0.0) -> Factor:
+        """The Cholesky factor of a layer's second moment (+ extra * I), made on first use and kept.
+
+        Args:
+            layer: Which layer.
+            like: A tensor on the device the factor is wanted on.
+            extra: Added to the diagonal.
+        """
+        key = (layer, like.device, extra)
+        if key not in self._factors:
+            self._factors[key] = factorise(self.moments[layer].matrix.to(like.device), f"layer {layer}", extra)
+        return self._factors[key]
+
+    def facts(self) -> dict[str, Any]:
+        """JSON-able: templates, sample sizes, sampling errors, ridges."""
+        return {
+            "context_templates": list(self.templates),
+            "second_moments": {
+                str(layer): {"n_tokens": m.n_tokens, "n_texts": m.n_texts, "relative_error": m.relative_error}
+                for layer, m in self.moments.items()
+            },
+            "ridge": {str(layer): f.ridge for (layer, *_), f in self._factors.items() if f.ridge},
+        }
+
+
+def fit(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    config: LocateThenEditConfig,
+    corpus: Sequence[str] | None,
+    starts: Sequence[tuple[str, int]],
+    editor: str,
+    with_moments: bool = True,
+) -> Fitted:
+    """Samples templates (unless the config gives them) and computes or loads the second moments.
+
+    Args:
+        model: The model to be edited.
+        tokenizer: Its tokenizer.
+        config: Layers, sample size and seeds.
+        corpus: Texts; None = those of `config.dataset`.
+        starts: What sampled templates begin with.
+        editor: Name for messages.
+        with_moments: Whether the method needs second moments.
+
+    Returns:
+        The fitted state.
+
+    Raises:
+        EditError: Second moments are needed and there is neither corpus nor dataset.
+        UnsupportedModelError: See `model_parts`.
+    """
+    parts = model_parts(model, config.architecture)
+    parts.check_layers(config.layers, type(config).__name__)
+    templates = config.context_templates or sample_templates(parts, tokenizer, starts, config.seed)
+    if not with_moments:
+        return Fitted(templates)
+    if corpus is None and config.dataset is None:
+        raise EditError(
+            f"{editor} needs texts for the second moments of its layers, got neither corpus nor dataset. Construct it "
+            f"as {editor}(config, corpus=[...]) with texts the model knows, or set dataset='wikimedia/wikipedia:"
+            "20231101.en' in the config to read them from the Hub."
+        )
+    texts = corpus if corpus is not None else load_texts(config.dataset or "", config.sample_size, config.seed)
+    moments = second_moments(
+        parts,
+        tokenizer,
+        config.layers,
+        texts,
+        sample_size=config.sample_size,
+        max_length=config.max_length,
+        seed=config.seed,
+        batch_tokens=config.batch_tokens,
+    )
+    return Fitted(templates, moments)
+
+
+def require(fitted: Fitted | None, editor: str) -> Fitted:
+    """The fitted state, or an error that says how to get it."""
+    if fitted is None:
+        raise EditError(
+            f"{editor}.edit was called before fit. Write: editor = editor.fit(model, tokenizer); fit returns a new "
+            "object and is quick the second time (its results are cached on disk)."
+        )
+    return fitted
+
+
+def parts_for(model: PreTrainedModel, config: Any) -> ModelParts:
+    """The model's parts, with the config's layers checked."""
+    parts = model_parts(model, config.architecture)
+    parts.check_layers(config.layers, type(config).__name__)
+    return parts

@@ -1,0 +1,103 @@
+"""Looking into a forward pass and leaving nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+__all__ = ["StopForward", "first_tensor", "hooked", "stop_after", "untouched", "watch"]
+
+
+class StopForward(BaseException):
+    """Ends a forward pass once everything asked for has been seen; caught by `hooked`."""
+
+
+def first_tensor(output: Any) -> Tensor:
+    """A block's hidden states, whether it returns them alone or first in a tuple."""
+    found = output[0] if isinstance(output, (tuple, list)) else output
+    assert isinstance(found, Tensor)
+    return found
+
+
+@contextlib.contextmanager
+def hooked(handles: Sequence[Any]) -> Iterator[None]:
+    """Removes the hooks when the block ends, however it ends, and swallows `StopForward`."""
+    try:
+        with contextlib.suppress(StopForward):
+            yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def watch(
+    seen: dict[str, Tensor],
+    inputs: Mapping[str, nn.Module] | None = None,
+    outputs: Mapping[str, nn.Module] | None = None,
+) -> list[Any]:
+    """Registers hooks that store what goes into or comes out of modules.
+
+    Args:
+        seen: Filled with the tensors under the given names.
+        inputs: Name -> module whose first input is wanted.
+        outputs: Name -> module whose (first) output is wanted.
+
+    Returns:
+        The handles, for `hooked`.
+    """
+
+    def keep_input(name: str) -> Any:
+        def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            seen[name] = args[0] if args else kwargs["hidden_states"]
+
+        return hook
+
+    def keep_output(name: str) -> Any:
+        def hook(_: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            seen[name] = first_tensor(output)
+
+        return hook
+
+    handles: list[Any] = [
+        module.register_forward_pre_hook(keep_input(name), with_kwargs=True) for name, module in (inputs or {}).items()
+    ]
+    handles += [module.register_forward_hook(keep_output(name)) for name, module in (outputs or {}).items()]
+    return handles
+
+
+def stop_after(module: nn.Module) -> Any:
+    """Registers a hook that ends the forward pass after `module`; register it last."""
+
+    def hook(*_: Any) -> None:
+        raise StopForward
+
+    return module.register_forward_hook(hook)
+
+
+@contextlib.contextmanager
+def untouched(model: PreTrainedModel) -> Iterator[None]:
+    """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
+
+    Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the
+    CPU and of every GPU in use are put back.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    wants = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+    gpus = sorted({p.device.index for p, _ in wants if p.device.type == "cuda" and p.device.index is not None})
+    with torch.random.fork_rng(devices=gpus):
+        try:
+            for module, _ in modes:
+                module.training = False
+            for parameter, _ in wants:
+                parameter.requires_grad_(False)
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+            for parameter, wanted in wants:
+                parameter.requires_grad_(wanted)

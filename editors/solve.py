@@ -1,0 +1,95 @@
+"""Linear algebra with the second moment C: one Cholesky factor per layer serves every edit (Woodbury)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seesaw_cf.errors import EditError
+
+__all__ = ["Factor", "factorise"]
+
+_LOG = logging.getLogger(__name__)
+_RIDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Cholesky factor of C (+ ridge * I), in float64.
+
+    Attributes:
+        lower: (d_ff, d_ff), lower triangular.
+        ridge: What was added to the diagonal; 0 unless C is singular to rounding.
+    """
+
+    lower: Tensor
+    ridge: float
+
+    def inverse_times(self, columns: Tensor) -> Tensor:
+        """C^-1 columns.
+
+        Args:
+            columns: (d_ff, n).
+
+        Returns:
+            (d_ff, n), float64, on the factor's device.
+        """
+        columns = columns.to(device=self.lower.device, dtype=torch.float64)
+        return torch.cholesky_solve(columns, self.lower)
+
+    def regularised(self, keys: Tensor, weight: float) -> Tensor:
+        """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
+
+        Woodbury: with S = C^-1 K / weight this is S (I + K^T S)^-1.
+        Source: MEMIT eq. 14 (C_0 = weight * C).
+
+        Args:
+            keys: K, (d_ff, n).
+            weight: Lambda of MEMIT.
+
+        Returns:
+            (d_ff, n), float64.
+        """
+        keys = keys.to(device=self.lower.device, dtype=torch.float64)
+        spread = self.inverse_times(keys) / weight
+        small = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device) + keys.T @ spread
+        solved: Tensor = torch.linalg.solve(small.T, spread.T)
+        return solved.T
+
+
+def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
+    """Factors a second moment.
+
+    Args:
+        moment: C, (d_ff, d_ff), symmetric.
+        where: For messages, e.g. "layer 5".
+        extra: Added to the diagonal on purpose.
+
+    Returns:
+        The factor. A matrix that is singular to rounding (neurons that never fire, fewer tokens than d_ff) gets
+        1e-6 of its mean diagonal added, which is logged and reported in the delta's meta.
+
+    Raises:
+        EditError: Not finite, or not a second moment at all.
+    """
+    wide = moment.double()
+    if not bool(torch.isfinite(wide).all()):
+        raise EditError(
+            f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
+        )
+    wide = (wide + wide.T) / 2
+    eye = torch.eye(len(wide), dtype=torch.float64, device=wide.device)
+    ridge = _RIDGE * float(wide.diagonal().mean())
+    for added in (0.0, ridge):
+        lower, info = torch.linalg.cholesky_ex(wide + (extra + added) * eye)
+        if int(info) == 0:
+            if added:
+                _LOG.warning("second moment of %s is singular; added %.3g to its diagonal", where, added)
+            return Factor(lower, added)
+    raise EditError(
+        f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
+        f"{float(torch.linalg.eigvalsh(wide)[0]):.3g}). Delete the cached file and fit again with more texts."
+    )
