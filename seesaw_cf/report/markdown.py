@@ -1,0 +1,213 @@
+"""`report.md`: the layouts of the papers' Tables 10, 12, 14 and 5, with n and an interval in every cell."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf import groups
+from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.report import notes, text
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+
+__all__ = ["markdown_report"]
+
+# Axis -> the papers' table for GPT-J and its title.
+_LAYOUTS = {
+    "race": "By race: property × method (layout of Table 10)",
+    "region": "By geographic origin: property × method (layout of Table 12)",
+    "gender": "By gender: property × method (layout of Table 14)",
+}
+_HEADINGS = {ALL: "all people", UNKNOWN: "no tag"}
+
+
+def markdown_report(results: Results, pictures: Mapping[str, str], without_pictures: str = "") -> str:
+    """The whole report.
+
+    Args:
+        results: What the run found.
+        pictures: File name -> description, for the pictures that lie beside the report.
+        without_pictures: Why there are none.
+    """
+    model = results.manifest.get("model", {})
+    parts = [
+        f"# Side effects of editing {text.escape(model.get('id', 'a model'))}",
+        notes.READING,
+        _gate(results),
+        *_effects(results, pictures),
+        _accuracy(results, pictures),
+        _unscored(results),
+        f"> {text.escape(without_pictures)}" if without_pictures else "",
+        notes.LABELS,
+        notes.COUNTERFACTUALS,
+        _provenance(results),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _pictures(pictures: Mapping[str, str], word: str) -> list[str]:
+    return [f"![{text.escape(about)}]({name})" for name, about in pictures.items() if word in name]
+
+
+def _gate(results: Results) -> str:
+    rows = []
+    for row in results.efficacy.to_dict("records"):
+        shares = [_share(row, name) for name in ("post", "pre", "raised")]
+        failures = [str(row[name]) for name in ("n_zero", "n_non_finite", "n_refused")]
+        names = [text.escape(row["editor"]), text.escape(relation_name(row["relation"]))]
+        rows.append([*names, str(row["n_edits"]), *shares, *failures])
+    heads = (
+        *("Method", "Property", "Edits", "p(new) > p(true) after", "before", "p(new) raised"),
+        *("Zero deltas", "Non-finite", "Refused"),
+    )
+    return f"## Did the edits take?\n\n{notes.GATE}\n\n{text.markdown_table(heads, rows, left=2)}"
+
+
+def _share(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name, float("nan"))
+    if pd.isna(value):
+        return "–"
+    n = row["n_raised"] if name == "raised" else int(row["n"])
+    return f"{text.percent_interval(value, row[f'{name}_low'], row[f'{name}_high'])} n={n}"
+
+
+def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
+    if results.effects.empty:
+        return []
+    head = f"## What happened to other people\n\n{notes.effect_size(*text.ABOUT_SCORE[results.score])}"
+    chosen = results.effects[results.effects["holds"] == HOLDER]
+    if chosen.empty:
+        return [head + "\n\nNo prompt of this run is about people who hold the new target."]
+    parts = [head]
+    for axis, title in _LAYOUTS.items():
+        if axis in set(chosen["axis"]):
+            shown = _pictures(pictures, f"_{axis}")
+            parts += [f"### {title}", _effect_table(chosen, axis, results.editors), *shown]
+    tested = int((chosen["p"].notna() & (chosen["axis"] != ALL)).sum())
+    parts.append(notes.stars(tested))
+    if results.manifest.get("protocol") == "batch":
+        parts.append(notes.BATCH)
+    return parts
+
+
+def _effect_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str:
+    frame = effects[effects["axis"].isin((ALL, axis))]
+    cells = {(row["relation"], row["editor"], row["group"]): row for row in frame.to_dict("records")}
+    columns = sort_groups(axis, [*frame["group"], *groups.members(axis)])
+    rows = [
+        [
+            f"*{text.escape(relation_name(relation))}*",
+            text.escape(editor),
+            *[_effect(cells.get((relation, editor, g))) for g in columns],
+        ]
+        for relation in sort_relations(frame["relation"])
+        for editor in editors
+        if (relation, editor, ALL) in cells
+    ]
+    heads = ("Property", "Method", *[_HEADINGS.get(group, text.escape(group)) for group in columns])
+    return text.markdown_table(heads, rows, left=2)
+
+
+def _effect(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    if row["n_cases"] == 0:
+        return f"unscored ({row['n_unscored']} prompts)"
+    value = text.minus(text.number(row["D"]))
+    if row["D"] < 0:
+        value = f"**{value}**"
+    if row["n_cases"] == 1:
+        return f"{value} (1 case: no interval)"
+    star = "\\*" if text.is_starred(row["D"], row["p"]) else ""
+    same = "†" if row["note"] == "all case values equal" else ""
+    return f"{value}{star}{same} {text.minus(text.interval(row['low'], row['high']))} n={row['n_cases']}"
+
+
+def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
+    if results.accuracy.empty:
+        return ""
+    cells = {
+        ((row["edit_relation"], row["effect_relation"]), row["editor"]): row
+        for row in results.accuracy.to_dict("records")
+    }
+    editors = [name for name in results.editors if any(key[1] == name for key in cells)]
+    rows = []
+    for pair in sort_pairs(pair for pair, _ in cells):
+        of_pair = [cells[pair, editor] for editor in editors if (pair, editor) in cells]
+        before = max(of_pair, key=lambda row: int(row["n"]))
+        pooled = pair == ("all", "all")
+        name = "all pairs, pooled" if pooled else "/".join(map(relation_name, pair))
+        guesses = "–" if pooled else f"{text.percent(before['chance'])} / {text.percent(before['majority'])}"
+        after = [_after(cells.get((pair, editor))) for editor in editors]
+        rows.append([f"*{text.escape(name)}*", guesses, _share(before, "pre"), *after])
+    heads = ("P1/P2", "Chance / best constant", "Pre-edit", *map(text.escape, editors))
+    parts = ["## What happened to the edited person's other properties", notes.ACCURACY]
+    parts += [text.markdown_table(heads, rows), _left_out(results), *_pictures(pictures, "accuracy")]
+    return "\n\n".join(parts)
+
+
+def _after(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["n"] == 0:
+        return ""
+    change = text.minus(f"{100 * row['change']:+.1f}")
+    limits = text.minus(f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]")
+    if row["n"] < 2:
+        return f"{text.percent(row['post'])}, {change} (1 case: no interval)"
+    return f"{_share(row, 'post')}<br>change {change} {limits}, p={text.p_value(row['p'])}"
+
+
+def _left_out(results: Results) -> str:
+    frame = results.accuracy[results.accuracy["edit_relation"] != "all"]
+    no_gold, unscored = int(frame["n_no_gold"].sum()), int(frame["n_unscored"].sum())
+    return f"Left out, over all methods: {no_gold} cases without a gold answer, {unscored} with an unscored candidate."
+
+
+def _unscored(results: Results) -> str:
+    frame = results.unscored
+    total = int(frame["n_rows"].sum())
+    head = f"## What could not be scored\n\n{total:,} of {results.n_rows:,} score rows have no number."
+    if not total:
+        return head
+    columns = ["editor", "kind", "phase", "reason", "n_rows"]
+    rows = [[text.escape(str(cell)[:300]) for cell in row] for row in frame[columns].head(30).to_numpy()]
+    more = f"\n\nand {len(frame) - 30} more reasons in `unscored.csv`." if len(frame) > 30 else ""
+    return f"{head}\n\n{text.markdown_table(('Method', 'Prompts', 'Phase', 'Reason', 'Rows'), rows, left=4)}{more}"
+
+
+def _provenance(results: Results) -> str:
+    made = results.manifest
+    rows = [[text.escape(key), text.escape(value)] for key, value in _flat(made)]
+    command = text.printable(shlex.join(_command(made)))
+    steps = f"{command}\nseesaw-cf report RUN"
+    return (
+        f"## Provenance\n\n{notes.PROVENANCE}\n\n{text.fence(steps)}\n\n"
+        f"{text.markdown_table(('What', 'Value'), rows, left=2)}"
+    )
+
+
+def _flat(value: Any, name: str = "") -> Sequence[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        return [row for key in value for row in _flat(value[key], f"{name}.{key}" if name else str(key))]
+    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
+
+
+def _command(made: Mapping[str, Any]) -> list[str]:
+    """The command that repeats the run, from its manifest."""
+    model, data, scoring = (made.get(key) or {} for key in ("model", "data", "scoring"))
+    options = [
+        ("--model", model.get("id")),
+        ("--revision", model.get("revision")),
+        ("--dtype", model.get("dtype")),
+        *[("--editor", name) for name in made.get("editors", {})],
+        ("--data", data.get("source")),
+        *[("--config", name) for name in data.get("configs", ())],
+        ("--protocol", made.get("protocol")),
+        ("--seed", made.get("seed")),
+        ("--max-tokens", scoring.get("max_tokens")),
+    ]
+    words = [str(word) for option, value in options if value not in (None, "") for word in (option, value)]
+    return ["seesaw-cf", "run", *words, "--out", "RUN"]

@@ -1,0 +1,235 @@
+"""Pictures: forest plots and heat maps of D_d, bars of accuracy. Needs the extra `plots` (matplotlib)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from seesaw_cf.effects.groups import ALL
+from seesaw_cf.files import atomic_path
+from seesaw_cf.report import text
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+
+__all__ = ["draw"]
+
+# Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+_GREY = "#8a8a8a"
+_STYLE: dict[str, Any] = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.facecolor": "white",
+    "text.parse_math": False,  # names come from data: "$" is a character, not a formula
+}
+_WIDTH, _DPI = 12.0, 100  # 1200 pixels wide
+_DIRECTION = "0 is best: others left alone.  Below 0: less confident in what is right about them.  Above 0: more."
+
+
+def draw(results: Results, folder: Path) -> dict[str, str]:
+    """Draws every picture of a report.
+
+    Args:
+        results: What the run found.
+        folder: Where the files go.
+
+    Returns:
+        File name -> description, of the pictures written.
+
+    Raises:
+        StorageError: A file could not be written.
+    """
+    made: dict[str, str] = {}
+    effects = results.effects[results.effects["holds"] == HOLDER] if len(results.effects) else results.effects
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
+        for axis in [name for name in dict.fromkeys(effects.get("axis", ())) if name != ALL]:
+            frame = effects[effects["axis"].isin((axis, ALL)) & (effects["n_cases"] > 0)]
+            if frame.empty:
+                continue
+            _save(_forest(frame, axis, results), folder / f"forest_{axis}.png")
+            made[f"forest_{axis}.png"] = f"D_d by {axis} with 95 % intervals, one panel per edited relation"
+            _save(_heatmap(frame, axis, results), folder / f"heatmap_{axis}.png")
+            made[f"heatmap_{axis}.png"] = f"D_d by edited relation and {axis}, one panel per method"
+        if len(results.accuracy) and results.accuracy["n"].sum():
+            _save(_accuracy(results), folder / "accuracy.png")
+            made["accuracy.png"] = "Accuracy of other properties before and after the edit, with 95 % intervals"
+    return made
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
+
+
+def _figure(height: float, rows: int, columns: int) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(axes.flat)
+
+
+def _title(figure: Figure, results: Results, what: str, direction: str) -> None:
+    model = text.printable(results.manifest.get("model", {}).get("id", ""))
+    about = f"{what}  ({model[-40:]}, protocol {results.manifest.get('protocol')})"
+    figure.suptitle(f"{about}\n{direction}", fontsize=12.5, linespacing=1.5)
+
+
+def _unit(results: Results) -> str:
+    return "D_d in nats" if results.score == "log_odds" else "D_d in probability"
+
+
+def _editors(results: Results, found: Iterable[str]) -> list[str]:
+    there = set(found)
+    return [name for name in results.editors if name in there]
+
+
+def _forest(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
+    relations = sort_relations(effects["relation"])
+    editors = _editors(results, effects["editor"])
+    lists = {name: sort_groups(axis, effects.loc[effects["relation"] == name, "group"]) for name in relations}
+    columns = min(2, len(relations))
+    rows = -(-len(relations) // columns)
+    lines = max(map(len, lists.values())) * max(1.0, 0.55 * len(editors))
+    figure, panels = _figure(1.5 + rows * (1.0 + 0.31 * lines), rows, columns)
+    for panel, relation in zip(panels, relations):
+        _forest_panel(panel, effects[effects["relation"] == relation], lists[relation], editors)
+        panel.set_title(f"edited: {relation_name(relation)}", loc="left", fontweight="bold")
+        panel.set_xlabel(f"{_unit(results)}, 95 % interval", fontsize=10)
+    for panel in panels[len(relations) :]:
+        panel.set_visible(False)
+    _title(figure, results, f"Change in confidence about other people, by {axis}", _DIRECTION)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    return figure
+
+
+def _forest_panel(panel: Axes, effects: pd.DataFrame, groups: Sequence[str], editors: Sequence[str]) -> None:
+    place = {group: -position for position, group in enumerate(groups)}
+    step = 0.7 / len(editors)
+    for number, editor in enumerate(editors):
+        rows = effects[effects["editor"] == editor]
+        y = rows["group"].map(place).to_numpy(float) + step * ((len(editors) - 1) / 2 - number)
+        style = {"color": _COLOURS[number % 7], "marker": _MARKERS[number % 7]}
+        panel.hlines(y, rows["low"], rows["high"], color=style["color"], linewidth=2)
+        alone = (rows["n_cases"] < 2).to_numpy()
+        panel.plot(rows["D"], y, linestyle="", markersize=7, label=text.printable(editor)[:24], **style)
+        panel.plot(rows["D"][alone], y[alone], linestyle="", markersize=4, color="white", marker=style["marker"])
+    panel.axvline(0, color="black", linewidth=1, zorder=1)
+    panel.grid(axis="x", color="#e6e6e6", linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.set_yticks(list(place.values()), [_label(effects, group) for group in groups])
+    panel.set_ylim(-len(groups) + 0.4, 0.6)
+    panel.margins(x=0.08)
+    panel.locator_params(axis="x", nbins=6)
+
+
+def _label(effects: pd.DataFrame, group: str) -> str:
+    counts = effects.loc[effects["group"] == group, "n_cases"]
+    low, high = int(counts.min()), int(counts.max())
+    n = str(high) if low == high else f"{low}\u2013{high}"
+    return f"{'all people' if group == ALL else text.printable(group)[:22]}  (n={n})"
+
+
+def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
+    editors = _editors(results, effects["editor"])
+    relations, groups = sort_relations(effects["relation"]), sort_groups(axis, effects["group"])
+    limit = 1.5 * float(effects["D"].abs().max()) or 1.0  # half tones only, so that black text stays legible
+    figure, panels = _figure(2.3 + len(editors) * (0.7 + 0.55 * len(relations)), len(editors), 1)
+    image: Any = None
+    for panel, editor in zip(panels, editors):
+        rows = effects[effects["editor"] == editor].set_index(["relation", "group"])
+        values = rows["D"].unstack().reindex(index=relations, columns=groups).to_numpy(float)
+        image = panel.imshow(values, cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
+        _annotate(panel, rows, relations, groups)
+        panel.set_yticks(range(len(relations)), [relation_name(name) for name in relations])
+        last = editor == editors[-1]
+        names = ["all people" if group == ALL else text.printable(group)[:18] for group in groups]
+        panel.set_xticks(range(len(groups)), names if last else [""] * len(groups), rotation=25, ha="right")
+        panel.spines[:].set_visible(False)
+        panel.tick_params(length=0)
+        panel.set_title(text.printable(editor)[:40], loc="left", fontweight="bold")
+    figure.colorbar(image, ax=panels, fraction=0.025, pad=0.01, label=_unit(results))
+    _title(figure, results, f"Change in confidence about other people, by {axis}; n = cases", _DIRECTION)
+    return figure
+
+
+def _annotate(panel: Axes, rows: pd.DataFrame, relations: Sequence[str], groups: Sequence[str]) -> None:
+    """Writes D_d and the number of cases into the cells; italic below two cases, a dot where there is nobody."""
+    size = 10 if len(groups) <= 9 else 8
+    for y, relation in enumerate(relations):
+        for x, group in enumerate(groups):
+            if (relation, group) not in rows.index:
+                panel.text(x, y, "·", ha="center", va="center", color=_GREY)
+                continue
+            row = rows.loc[(relation, group)]
+            value = text.minus(text.number(row["D"]))
+            panel.text(
+                x,
+                y,
+                f"{value}\nn={row['n_cases']:.0f}",
+                ha="center",
+                va="center",
+                fontsize=size,
+                style="normal" if row["n_cases"] > 1 else "italic",
+            )
+
+
+def _accuracy(results: Results) -> Figure:
+    frame = results.accuracy[results.accuracy["n"] > 0]
+    cells = {((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in frame.to_dict("records")}
+    pairs = sort_pairs(pair for pair, _ in cells)
+    editors = _editors(results, (name for _, name in cells))
+    bars = len(editors) + 1
+    figure, (panel, *_) = _figure(2.0 + len(pairs) * (0.35 + 0.24 * bars), 1, 1)
+    thick = 0.8 / bars
+    for position, pair in enumerate(pairs):
+        of_pair = {editor: cells[pair, editor] for editor in editors if (pair, editor) in cells}
+        before = max(of_pair.values(), key=lambda row: int(row["n"]))
+        drawn = [("pre", before, "#bdbdbd")]
+        drawn += [("post", row, _COLOURS[editors.index(name) % 7]) for name, row in of_pair.items()]
+        for number, (phase, row, colour) in enumerate(drawn):
+            _bar(panel, row, phase, -position + 0.4 - thick * (number + 0.5), thick, colour)
+        if pair != ("all", "all"):
+            panel.vlines(
+                before["majority"], -position - 0.4, -position + 0.4, color="black", linestyle=":", linewidth=1.5
+            )
+    panel.set_yticks([-position for position in range(len(pairs))], [_pair_label(pair, cells) for pair in pairs])
+    panel.set_xlim(0, 1.12)
+    panel.set_xticks(np.linspace(0, 1, 6), [f"{share:.0%}" for share in np.linspace(0, 1, 6)])
+    panel.grid(axis="x", color="#e6e6e6", linewidth=0.8)
+    panel.set_axisbelow(True)
+    panel.set_ylim(0.5 - len(pairs), 0.5)
+    panel.set_xlabel("share of edited people for whom the right answer is the first choice, 95 % interval", fontsize=10)
+    handles = [Patch(color="#bdbdbd", label="before the edit")]
+    handles += [Patch(color=_COLOURS[n % 7], label=f"after {text.printable(e)[:24]}") for n, e in enumerate(editors)]
+    (line,) = panel.plot([], [], color="black", linestyle=":", linewidth=1.5, label="best constant answer")
+    figure.legend(handles=[*handles, line], loc="outside lower center", ncols=5, frameon=False)
+    direction = "Higher is better; as high as before the edit = no side effect."
+    _title(figure, results, "Accuracy of the edited person's other properties", direction)
+    return figure
+
+
+def _bar(panel: Axes, row: Mapping[str, Any], phase: str, y: float, thick: float, colour: str) -> None:
+    value, low, high = row[phase], row[f"{phase}_low"], row[f"{phase}_high"]
+    panel.barh(y, value, height=0.92 * thick, color=colour)
+    panel.hlines(y, low, high, color="black", linewidth=1.2)
+    panel.text(max(value, high) + 0.01, y, f"{value:.0%}", va="center", fontsize=9)
+
+
+def _pair_label(pair: tuple[str, str], cells: Mapping[tuple[tuple[str, str], str], Mapping[str, Any]]) -> str:
+    counts = [int(row["n"]) for (of, _), row in cells.items() if of == pair]
+    n = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)}\u2013{max(counts)}"
+    name = "all pairs, pooled" if pair == ("all", "all") else " \u2192 ".join(map(relation_name, pair))
+    return f"{name}\n(n={n})"

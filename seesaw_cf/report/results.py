@@ -1,0 +1,202 @@
+"""Everything a report says, as data frames; no formatting here, and no statistics of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seesaw_cf import groups
+from seesaw_cf.effects.efficacy import efficacy
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, group_effects
+from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
+from seesaw_cf.effects.properties import answers, mark, summarise_accuracy
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.relations import PAIRS, RELATIONS
+from seesaw_cf.shards import EDITS
+from seesaw_cf.stats import share
+from seesaw_cf.tables import SCORES, read_table
+
+__all__ = ["HOLDER", "Results", "read_results", "relation_name", "sort_groups", "sort_pairs", "sort_relations"]
+
+# D_d of the papers is about people who really hold the edit's new target.
+HOLDER = "target_new"
+_FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a finished run found.
+
+    Attributes:
+        folder: The run folder.
+        manifest: Its `manifest.json`.
+        score: The form of confidence that D is made of: "summed", "normalised" or "log_odds".
+        edits: One row per (editor, case), schema `seesaw_cf.shards.EDITS`.
+        efficacy: One row per (editor, relation), relation "all" last: `seesaw_cf.effects.efficacy` joined with
+            n_edits, the share `raised` of edits that raised p(target_new), and n_zero, n_non_finite, n_refused.
+        effects: `seesaw_cf.effects.group_effects`, with the column `holds`; empty without cross-subject prompts.
+        accuracy: `seesaw_cf.effects.summarise_accuracy` per (editor, edit_relation, effect_relation), and over all
+            pairs ("all", "all"); empty without cross-property prompts.
+        unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
+        n_rows: All score rows.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    score: ScoreForm
+    edits: pd.DataFrame
+    efficacy: pd.DataFrame
+    effects: pd.DataFrame
+    accuracy: pd.DataFrame
+    unscored: pd.DataFrame
+    n_rows: int
+
+    @property
+    def editors(self) -> list[str]:
+        """Names of the editors, in the order they ran."""
+        return list(dict.fromkeys(self.edits["editor"]))
+
+
+def read_results(
+    folder: str | os.PathLike[str], *, score: ScoreForm = "summed", axes: Sequence[str] = AXES, seed: int = 0
+) -> Results:
+    """Reads a finished run and computes every table of its report.
+
+    Args:
+        folder: A run folder, as `seesaw_cf.runner.run_cases` writes it.
+        score: The form of confidence, see `seesaw_cf.effects.difference`.
+        axes: Which axes, of "gender", "race" and "region".
+        seed: Seed of the bootstrap (2,000 draws of whole cases).
+
+    Raises:
+        RunFolderError: Not a run folder, or the run is not finished.
+        RecordError: Its tables are damaged or contradict themselves.
+        UnknownNameError: Unknown `score` or axis.
+    """
+    check_form(score)
+    check_axes(axes)
+    path = Path(folder)
+    manifest = _manifest(path)
+    scores = read_table(path / "scores.parquet", SCORES)
+    edits = read_table(path / "edits.parquet", EDITS).to_pandas()
+    kinds = set(pc.unique(scores["kind"]).to_pylist())
+    return Results(
+        folder=path,
+        manifest=manifest,
+        score=score,
+        edits=edits,
+        efficacy=_gate(edits, efficacy(scores, score=score) if "efficacy" in kinds else None),
+        effects=_effects(scores, score, axes, seed) if "cross_subject" in kinds else pd.DataFrame(),
+        accuracy=_accuracy(scores, seed) if "cross_property" in kinds else pd.DataFrame(),
+        unscored=_unscored(scores),
+        n_rows=scores.num_rows,
+    )
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    file = folder / "manifest.json"
+    if not folder.is_dir():
+        raise RunFolderError(f"{folder}: no such folder. Give the folder that `seesaw-cf run --out` wrote.")
+    if not file.exists():
+        raise RunFolderError(
+            f"{folder} has no manifest.json, so it is not a run folder. "
+            "Give the folder that `seesaw-cf run --out` wrote."
+        )
+    missing = [name for name in ("scores.parquet", "edits.parquet") if not (folder / name).exists()]
+    if missing:
+        done = sum(1 for _ in folder.glob("shards/*/*.parquet"))
+        raise RunFolderError(
+            f"{folder}: the run is not finished ({' and '.join(missing)} missing, {done} units done). "
+            "Repeat the `seesaw-cf run` command that began it; it continues where it was."
+        )
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunFolderError(f"{file} is damaged ({error}). Run again into a new folder with --out.") from error
+    if not isinstance(found, dict):
+        raise RunFolderError(f"{file} is damaged: expected an object. Run again into a new folder with --out.")
+    return found
+
+
+def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
+    """Outcome of the edits per (editor, relation), joined with the efficacy that the scores show."""
+    both = pd.concat([edits, edits.assign(relation_id="all")])
+    counts = pd.DataFrame(
+        [
+            {"editor": editor, "relation": relation} | _outcomes(rows)
+            for (editor, relation), rows in both.groupby(["editor", "relation_id"], sort=False)
+        ]
+    )
+    if by_scores is None or counts.empty:
+        return counts
+    return counts.merge(by_scores, how="left", on=["editor", "relation"])
+
+
+def _outcomes(rows: pd.DataFrame) -> dict[str, Any]:
+    raised = rows["raised"].dropna()
+    estimate = share(int(raised.sum()), len(raised))
+    out: dict[str, Any] = {"n_edits": len(rows), "raised": estimate.value}
+    out |= {"raised_low": estimate.low, "raised_high": estimate.high, "n_raised": estimate.n}
+    return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
+
+
+def _effects(scores: pa.Table, score: ScoreForm, axes: Sequence[str], seed: int) -> pd.DataFrame:
+    prompts = prompt_effects(scores, score=score, kind="cross_subject")
+    there = prompts["holds"].fillna("").unique()
+    frames = [
+        group_effects(prompts, axes=axes, holds=holds, seed=seed).assign(holds=holds)
+        for holds in sorted(there, key=lambda value: (value != HOLDER, value))
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _accuracy(scores: pa.Table, seed: int) -> pd.DataFrame:
+    marked = mark(answers(scores))
+    keys = ["editor", "edit_relation", "effect_relation"]
+    rows = []
+    for frame in (marked, marked.assign(edit_relation="all", effect_relation="all")):
+        rows += [
+            dict(zip(keys, key)) | summarise_accuracy(part, seed=seed) for key, part in frame.groupby(keys, sort=True)
+        ]
+    return pd.DataFrame(rows)
+
+
+def _unscored(scores: pa.Table) -> pd.DataFrame:
+    columns = ["editor", "kind", "phase", "status"]
+    bad = scores.filter(pc.not_equal(scores["status"], "ok")).select(columns)
+    counted = bad.group_by(columns).aggregate([([], "count_all")]).to_pandas()
+    counted = counted.rename(columns={"status": "reason", "count_all": "n_rows"})
+    return counted.sort_values(["n_rows", "editor", "kind", "phase", "reason"], ascending=[False] + [True] * 4)
+
+
+def relation_name(relation_id: str) -> str:
+    """The papers' word for a relation ("P27" -> "citizenship"); the id itself when it is none of the five."""
+    return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
+
+
+def sort_relations(found: Iterable[str]) -> list[str]:
+    """Relation ids without repeats, in the order of `seesaw_cf.relations.RELATIONS`, others after them, "all" last."""
+    order = list(RELATIONS)
+    known = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
+    return sorted(set(found), key=lambda name: (known.get(name, len(order)), name))
+
+
+def sort_pairs(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """(edit, effect) pairs without repeats, in the order of Table 7, others after them, ("all", "all") last."""
+    known = {pair: number for number, pair in enumerate(PAIRS)} | {("all", "all"): len(PAIRS) + 1}
+    return sorted(set(found), key=lambda pair: (known.get(pair, len(PAIRS)), pair))
+
+
+def sort_groups(axis: str, found: Iterable[str]) -> list[str]:
+    """Groups without repeats: those the papers report, in their order; then others; "unknown" last."""
+    reported = groups.AXES.get(axis, ())
+    rank = {name: number for number, name in enumerate((ALL, *reported))} | {UNKNOWN: len(reported) + 2}
+    return sorted(set(found), key=lambda name: (rank.get(name, len(reported) + 1), name))

@@ -1,0 +1,153 @@
+"""Small run folders made from invented scores, through the functions the runner itself uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seesaw_cf.files import write_text
+from seesaw_cf.questions import questions, rows_to_table, score_row
+from seesaw_cf.relations import PAIRS, templates
+from seesaw_cf.shards import EDITS
+from seesaw_cf.tables import write_table
+from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity
+
+RACES = ("Black", "East Asian", "Jewish", "South Asian", "Latine", "white", "Arab")
+REGIONS = ("North America", "East Asia", "Eastern Europe", "South Asia", "Western Europe", "Africa", "Middle East")
+_SHIFTS = {"P21": 0.9, "P101": -0.1, "P27": -0.8, "P19": 0.0, "P103": -0.5}
+FIELDS = {"P21": ("male", "female"), "P101": ("physics", "poetry", "law"), "P27": ("France", "Japan", "Chad")}
+FIELDS |= {"P19": ("Paris", "Vienna", "Lagos"), "P103": ("French", "Yoruba", "Thai")}
+
+
+def person(number: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Tags of an invented person; one in five has none."""
+    if number % 5 == 4:
+        return {"subject": Entity(f"Q{number}", f"Person {number}")}
+    return {
+        "subject": Entity(f"Q{number}", f"Person {number}"),
+        "gender": (("men", "women")[number % 2],),
+        "race": (str(rng.choice(RACES)),),
+        "region": (str(rng.choice(REGIONS)),),
+    }
+
+
+def cases(relations: Sequence[str], n_cases: int, n_people: int, seed: int = 0) -> list[Case]:
+    """Cross-subject cases, each about `n_people` others."""
+    rng = np.random.default_rng(seed)
+    people = [person(number, rng) for number in range(4 * n_people)]
+    made = []
+    for relation in relations:
+        template = templates(relation, "cloze")[0]
+        for _ in range(n_cases):
+            true, new = rng.choice(FIELDS[relation], 2, replace=False)
+            request = EditRequest(
+                template.present, "Ada Test", relation, Entity(None, str(new)), Entity(None, str(true))
+            )
+            prompts = tuple(
+                AttributePrompt(
+                    f"{people[i]['subject'].label} prompt", template_id=template.id, holds="target_new", **people[i]
+                )
+                for i in rng.choice(len(people), n_people, replace=False)
+            )
+            made.append(Case(len(made), request, attribute_prompts=prompts))
+    return made
+
+
+def property_cases(n_cases: int, first_id: int = 10_000) -> list[Case]:
+    """Cross-property cases for the eight pairs."""
+    made = []
+    for edited, asked in PAIRS:
+        template = templates(asked, "property")[0]
+        for number in range(n_cases):
+            true, new = FIELDS[edited][:2]
+            request = EditRequest("{} has", f"Bo {number}", edited, Entity(None, new), Entity(None, true))
+            prompt = AttributePrompt(template.fill(f"Bo {number}"), Entity(None, f"Bo {number}"), template.id)
+            gold = FIELDS[asked][number % 2]
+            made.append(
+                Case(
+                    first_id + len(made),
+                    request,
+                    asked,
+                    effect_prompts=(prompt,),
+                    candidates=FIELDS[asked],
+                    gold=(gold,),
+                )
+            )
+    return made
+
+
+def write_run(
+    folder: Path, made: Sequence[Case], editors: Sequence[str] = ("memit",), *, refused: int = 0, **manifest: Any
+) -> Path:
+    """Writes a finished run; the first `refused` cases of each editor are refused."""
+    rng = np.random.default_rng(7)
+    rows: list[tuple[Any, ...]] = []
+    edits: list[dict[str, Any]] = []
+    for editor in editors:
+        for position, case in enumerate(made):
+            status = "refused: singular <b>matrix</b> | row" if position < refused else "ok"
+            own: dict[tuple[str, str], float] = {}
+            for asked in questions(case):
+                before = -float(rng.uniform(0.5, 4.0)) - (2.0 if asked.role == "target_new" else 0.0)
+                shift = {"efficacy": 4.0, "cross_property": rng.normal(0, 1.5)}.get(
+                    asked.kind, rng.normal(_SHIFTS[case.request.relation_id], 1.0)
+                )
+                after = min(-0.01, before + (shift if asked.role != "target_true" else 0.3))
+                if asked.gold:
+                    before = -0.05
+                score = ClozeScore(before, 1, False)
+                rows.append(score_row(editor, case, asked, "pre", score))
+                later = ClozeScore(after, 1, False) if status == "ok" else ClozeScore(math.nan, 0, False, status)
+                rows.append(score_row(editor, case, asked, "post", later))
+                if asked.kind == "efficacy":
+                    own[asked.role, "pre"], own[asked.role, "post"] = before, after
+            edits.append(edit_row(editor, case, status, own))
+    write_table(folder / "scores.parquet", rows_to_table(rows))
+    write_table(folder / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+    write_manifest(folder, editors, len(made), **manifest)
+    return folder
+
+
+def edit_row(editor: str, case: Case, status: str, own: dict[tuple[str, str], float]) -> dict[str, Any]:
+    """One row of `edits.parquet`, as `seesaw_cf.outcome` makes it."""
+    ok = status == "ok"
+    new_post, true_post = (own[role, "post"] if ok else None for role in ("target_new", "target_true"))
+    return {
+        "editor": editor,
+        "case_id": case.case_id,
+        "relation_id": case.request.relation_id,
+        "effect_relation_id": case.effect_relation_id,
+        "subject": case.request.subject,
+        "target_true": case.request.target_true.label,
+        "target_new": case.request.target_new.label,
+        "status": status,
+        "delta_norm": 1.0 if ok else None,
+        "new_pre": own["target_new", "pre"],
+        "true_pre": own["target_true", "pre"],
+        "new_post": new_post,
+        "true_post": true_post,
+        "raised": new_post > own["target_new", "pre"] if new_post is not None else None,
+        "success": new_post > true_post if new_post is not None and true_post is not None else None,
+    }
+
+
+def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes: Any) -> None:
+    """A manifest like the runner's."""
+    import json
+
+    made: dict[str, Any] = {
+        "model": {"id": "tiny", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32, "tokenizer": "cd" * 32},
+        "editors": {name: {"layers": [1, 2]} for name in editors},
+        "data": {"source": "sample", "configs": ["cross_subject"], "cases": n_cases, "sha256": "ef" * 32},
+        "protocol": "single",
+        "seed": 3,
+        "scoring": {"scorer": "HFScorer", "max_tokens": 2048, "device": "cpu"},
+        "machine": {"platform": "test", "threads": 1, "device": "cpu"},
+        "versions": {"python": "3.11", "seesaw_cf": "0.1.0", "torch": "2.13.0"},
+    }
+    write_text(folder / "manifest.json", json.dumps(made | changes))
