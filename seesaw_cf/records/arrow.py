@@ -162,6 +162,14 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
     return RecordError(f"{len(rows)} cases do not fit into one table ({error}). Split them into several tables.")
 
 
+def _values(column: pa.Array, name: str) -> list[Any]:
+    """The values of a column in which null means nothing."""
+    if column.null_count:
+        raise TypeError(f"{name} is null in {column.null_count} rows")
+    values: list[Any] = column.to_pylist()
+    return values
+
+
 def _parts(column: pa.Array, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Cuts the flattened values of a list column into one tuple per row."""
     offsets = column.offsets.to_pylist()
@@ -173,17 +181,16 @@ def _read_strings(column: pa.Array) -> list[tuple[str, ...]]:
 
 
 def _read_entities(column: pa.Array) -> list[Entity]:
-    labels, ids = (column.field(name).to_pylist() for name in ("str", "id"))
-    return list(map(Entity, ids, labels))
+    return list(map(Entity, column.field("id").to_pylist(), _values(column.field("str"), "str")))
 
 
 def _read_requests(column: pa.Array) -> list[EditRequest]:
     return list(
         map(
             EditRequest,
-            column.field("prompt").to_pylist(),
-            column.field("subject").to_pylist(),
-            column.field("relation_id").to_pylist(),
+            _values(column.field("prompt"), "prompt"),
+            _values(column.field("subject"), "subject"),
+            _values(column.field("relation_id"), "relation_id"),
             _read_entities(column.field("target_new")),
             _read_entities(column.field("target_true")),
         )
@@ -194,10 +201,10 @@ def _read_prompts(column: pa.Array) -> list[tuple[AttributePrompt, ...]]:
     flat = column.flatten()
     prompts = map(
         AttributePrompt,
-        flat.field("text").to_pylist(),
+        _values(flat.field("text"), "text"),
         _read_entities(flat.field("subject")),
-        flat.field("template_id").to_pylist(),
-        flat.field("holds").to_pylist(),
+        _values(flat.field("template_id"), "template_id"),
+        _values(flat.field("holds"), "holds"),
         _read_strings(flat.field("gender")),
         _read_strings(flat.field("race")),
         _read_strings(flat.field("region")),
@@ -240,7 +247,7 @@ def _read_batch(batch: pa.RecordBatch) -> list[Case]:
     return list(
         map(
             Case,
-            batch["case_id"].to_pylist(),
+            _values(batch["case_id"], "case_id"),
             _read_requests(batch["requested_rewrite"]),
             batch["effect_relation_id"].to_pylist(),
             _read_prompts(batch["attribute_prompts"]),
@@ -250,8 +257,8 @@ def _read_batch(batch: pa.RecordBatch) -> list[Case]:
             _read_strings(batch["generation_prompts"]),
             _read_strings(batch["paraphrase_prompts"]),
             _read_strings(batch["neighborhood_prompts"]),
-            batch["record_format"].to_pylist(),
-            map(json.loads, batch["extra"].to_pylist()),
+            _values(batch["record_format"], "record_format"),
+            map(json.loads, _values(batch["extra"], "extra")),
             _read_strings(batch["flags"]),
         )
     )

@@ -138,9 +138,10 @@ def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
         raise RecordError(f"config {config!r}: no Parquet files in {folder / 'data' / config}. Write them first.")
     for split, paths in found.items():
         expected = [f"{split}-{number:05d}-of-{len(paths):05d}.parquet" for number in range(len(paths))]
-        if [path.name for path in paths] != expected:
+        got = [path.name for path in paths]
+        if got != expected:
             raise RecordError(
-                f"config {config!r}: split {split!r} has the shards {[path.name for path in paths]}, expected {expected}. "
+                f"config {config!r}: split {split!r} has the shards {got}, expected {expected}. "
                 "Remove what an earlier build left, or write the missing ones."
             )
     return found

@@ -1,0 +1,90 @@
+"""Damage flags: each is seen where it is, only there, and counted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from seesaw_cf.records import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases, parse_record
+from seesaw_cf.types import AttributePrompt, Case, Entity
+from tests.records import samples
+
+
+def _case(*rows: tuple[str, str | None, str], case_id: int = 1) -> Case:
+    prompts = tuple(AttributePrompt(text, Entity(id_, label)) for text, id_, label in rows)
+    return dataclasses.replace(parse_record(samples.SEESAW), case_id=case_id, attribute_prompts=prompts)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "flags"),
+    [
+        ("Ada is a citizen of", "Ada", ()),
+        ("Q15 is a citizen of", "Q15", ("qid_name",)),
+        ("Q15 Band is a citizen of", "Q15 Band", ()),
+        ("Phew (singer) is a citizen of", "Phew (singer)", ("disambiguator",)),
+        ("Agnes (Nancy) Shane is a citizen of", "Agnes (Nancy) Shane", ()),
+        ("Sophistic worked of Antiphon was a citizen of", "Sophistic works of Antiphon", ("tense_in_name",)),
+        ("The expertise of wasa was", "isa", ("tense_in_name",)),
+        ("Works is a citizen of", "Works", ()),
+        ("Bob is a citizen of", "Ada", ("name_not_in_prompt",)),
+        ("Ada works in the field of ", "Ada", ("trailing_space",)),
+        ("Ada  Byron was born in", "Ada  Byron", ("double_space",)),
+        ("The Saone flows through", "", ()),  # CounterFact names nobody
+    ],
+)
+def test_each_flag_of_a_prompt(text: str, label: str, flags: tuple[str, ...]) -> None:
+    (case,) = flag_cases([_case((text, "Q1", label))])
+    assert case.attribute_prompts[0].flags == flags
+
+
+def test_duplicates_are_the_later_ones_within_a_case() -> None:
+    same = ("Ada was born in", "Q7259", "Ada")
+    first, second = flag_cases([_case(same, same, same), _case(same, case_id=2)])
+    assert [row.flags for row in first.attribute_prompts] == [(), ("duplicate_prompt",), ("duplicate_prompt",)]
+    assert second.attribute_prompts[0].flags == ()
+
+
+def test_shared_labels_are_found_across_cases() -> None:
+    cases = flag_cases(
+        [
+            _case(("Ada was born in", "Q1", "Ada"), ("Bob was born in", "Q2", "Bob")),
+            _case(("Ada was born in", "Q3", "Ada"), ("Bob was born in", "Q2", "Bob"), case_id=2),
+        ]
+    )
+    assert [row.flags for case in cases for row in case.attribute_prompts] == [
+        ("label_shared",),
+        (),
+        ("label_shared",),
+        (),
+    ]
+
+
+def test_case_flags() -> None:
+    record = samples.changed(samples.SEESAW, "requested_rewrite.target_new.str", "Poland ")
+    record["generation_prompts"] = ["x", "x"]
+    record["attribute_aux_ent"] = ["Murasaki Shikibu", "Marie Curie"]
+    (case,) = flag_cases([parse_record(record)])
+    assert case.flags == tuple(CASE_FLAGS)
+    assert flag_cases([parse_record(samples.SEESAW)])[0].flags == ()
+
+
+def test_flagging_again_changes_nothing_and_keeps_the_flags_of_others() -> None:
+    case = _case(("Q1 is x ", "Q1", "Q1"))
+    row = dataclasses.replace(case.attribute_prompts[0], flags=("by_hand", "double_space"))
+    once = flag_cases([dataclasses.replace(case, attribute_prompts=(row,), flags=("odd",))])
+    assert once[0].attribute_prompts[0].flags == ("by_hand", "qid_name", "trailing_space")  # double_space does not hold
+    assert once[0].flags == ("odd",)
+    assert flag_cases(once) == once
+
+
+def test_counts_are_ordered_and_only_of_what_occurs() -> None:
+    same = ("Q1 x", "Q1", "Q1")
+    prompts, cases = count_flags(flag_cases([_case(same, same), _case(("Bob  x", "Q2", "Bob"), case_id=2)]))
+    assert list(prompts.items()) == [("qid_name", 2), ("double_space", 1), ("duplicate_prompt", 1)]
+    assert cases == {}
+
+
+def test_every_flag_has_one_line_of_meaning() -> None:
+    assert not set(PROMPT_FLAGS) & set(CASE_FLAGS)
+    assert all(text and "\n" not in text for text in (PROMPT_FLAGS | CASE_FLAGS).values())
