@@ -35,8 +35,8 @@ def text(value: Any, where: str) -> str:
     return value
 
 
-def texts(value: Any, where: str) -> tuple[str, ...]:
-    """The value, which must be a list of strings with more than white space.
+def texts(value: Any, where: str, *, null: bool = False) -> tuple[Any, ...]:
+    """The value, which must be a list of strings with more than white space, or of nulls where `null` allows them.
 
     Raises:
         RecordError: It is no list, or one of its entries is no such string; its position is given, from 0.
@@ -44,7 +44,8 @@ def texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise RecordError(f"{where} is {short(value)}, expected a list of texts. Correct or drop the record.")
     for position, entry in enumerate(value):
-        text(entry, f"{where}[{position}]")
+        if entry is not None or not null:
+            text(entry, f"{where}[{position}]")
     return tuple(value)
 
 

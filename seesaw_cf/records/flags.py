@@ -47,8 +47,9 @@ def past_everywhere(text: str) -> str:
 
 def _past_name_in(prompt: AttributePrompt) -> bool:
     label = prompt.subject.label
-    changed = {past_everywhere(label), past_everywhere(f" {label}")[1:]}
-    return label not in prompt.text and any(name in prompt.text for name in changed)
+    if label in prompt.text:
+        return False
+    return past_everywhere(label) in prompt.text or past_everywhere(f" {label}")[1:] in prompt.text
 
 
 # The checks that need nothing but the row; `duplicate_prompt` and `label_shared` need its case and its file.

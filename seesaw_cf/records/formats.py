@@ -52,7 +52,12 @@ def _parse_rewrite(record: dict[str, Any], case_id: int, where: str) -> Case:
 def _parse_seesaw(record: dict[str, Any], case_id: int, where: str) -> Case:
     case = _parse_rewrite(record, case_id, where)
     known_relation(case.request.relation_id, where)
-    columns = [texts(record[key], f"{where}: {key}") for key in _SEESAW[1:]]
+    asked, ids, labels = (record[key] for key in _SEESAW[1:])
+    columns = (
+        texts(asked, f"{where}: attribute_prompts"),
+        texts(ids, f"{where}: attribute_aux_info", null=True),
+        texts(labels, f"{where}: attribute_aux_ent"),
+    )
     if len(set(map(len, columns))) != 1:
         lengths = ", ".join(f"{key} has {len(column)}" for key, column in zip(_SEESAW[1:], columns))
         raise RecordError(

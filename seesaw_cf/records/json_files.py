@@ -70,7 +70,8 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[str, Any]]:
     if text.startswith("version https://git-lfs"):
         raise RecordError(f"{path}: a Git LFS pointer, not the data. Run `git lfs pull` where it came from.")
     if text.lstrip().startswith("{"):
-        for number, line in enumerate(text.splitlines(), start=1):
+        # Not splitlines: JSON strings may hold U+2028 and the like as they are.
+        for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 yield f"{path}: line {number}", _loads(line, f"{path}: line {number}")
         return

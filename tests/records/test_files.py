@@ -53,6 +53,13 @@ def test_zsre_cases_are_numbered_by_position(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "again.json").read_text()) == [samples.ZSRE, samples.ZSRE]
 
 
+def test_json_lines_end_with_line_feeds_only(tmp_path: Path) -> None:
+    record = samples.SEESAW | {"generation_prompts": ["one\u2028two\x85three"]}
+    text = json.dumps(record, ensure_ascii=False) + "\r\n" + json.dumps(record | {"case_id": 8}, ensure_ascii=False)
+    (tmp_path / "x.jsonl").write_text(text, encoding="utf-8", newline="")
+    assert [case.generation_prompts for case in read_cases(tmp_path / "x.jsonl")] == [("one\u2028two\x85three",)] * 2
+
+
 @pytest.mark.parametrize(
     ("name", "effect"),
     [

@@ -92,6 +92,13 @@ def test_zsre_subject_twice_in_the_question() -> None:
     assert write_record(case) == record
 
 
+def test_people_without_an_id() -> None:
+    record = samples.SEESAW | {"attribute_aux_info": [None, "Q11323532"]}
+    case = parse_record(record)
+    assert [row.subject.id for row in case.attribute_prompts] == [None, "Q11323532"]
+    assert write_record(case) == record
+
+
 SEESAW, EFF, COUNTERFACT, ZSRE = samples.SEESAW, samples.EFF, samples.COUNTERFACT, samples.ZSRE
 WHERE = r"file\.json: record 3"
 DAMAGE = [

@@ -60,7 +60,7 @@ def imported(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.parametrize("name", FILES)
 def test_counts(imported: dict[str, FileSummary], name: str) -> None:
     row = imported[name]
-    counted = (row.cases, row.first_case_id, row.last_case_id, row.prompts, row.unique_prompts)
+    counted: tuple[int, ...] = (row.cases, row.first_case_id, row.last_case_id, row.prompts, row.unique_prompts)
     counted += (row.generation_prompts, row.unique_generation_prompts, row.edit_subjects, row.test_subjects)
     counted += (row.targets_new, row.targets_true, row.targets, row.prompts_min, row.prompts_max)
     assert counted == COUNTS[name]
