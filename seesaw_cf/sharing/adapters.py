@@ -96,7 +96,7 @@ def to_peft(
         alpha_pattern=dict(others),
         fan_in_fan_out=next(iter(conv1d.values())),
     )
-    facts = describe(delta, model)
+    facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:
         config.save_pretrained(temporary)
         save_file(_tensors(updates, conv1d), temporary / _TENSORS, metadata={"format": "pt"})

@@ -16,7 +16,12 @@ __all__ = ["merge_and_save"]
 
 
 def merge_and_save(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, delta: WeightDelta, folder: str | os.PathLike[str]
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    delta: WeightDelta,
+    folder: str | os.PathLike[str],
+    *,
+    base_model: str | None = None,
 ) -> None:
     """Writes model, tokenizer and edit as one checkpoint that `from_pretrained(folder)` loads.
 
@@ -28,6 +33,7 @@ def merge_and_save(
         tokenizer: Its tokenizer.
         delta: The edit.
         folder: A folder that does not exist yet, or is empty.
+        base_model: Name of the base to write down, instead of the model's own.
 
     Raises:
         EditError: The delta is a text context (in-context editing), which a checkpoint cannot hold.
@@ -39,7 +45,7 @@ def merge_and_save(
             "this delta puts a text before every prompt; a checkpoint holds weights only. "
             "Share it as a delta (save_delta, --as delta) instead."
         )
-    facts = describe(delta, model)
+    facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:
         with applied(model, delta):
             model.save_pretrained(temporary)

@@ -56,12 +56,13 @@ def plain(value: Any) -> Any:
     )
 
 
-def describe(delta: WeightDelta, model: PreTrainedModel | None = None) -> dict[str, Any]:
+def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_model: str | None = None) -> dict[str, Any]:
     """Everything about a delta but its numbers, as JSON values.
 
     Args:
         delta: The edit; `meta` keys "editor", "config", "requests" and "base" get a place of their own.
         model: The unedited base. With it the base is described anew and fingerprinted whole.
+        base_model: Name of the base to write down instead of the model's own (which may be a local path).
 
     Returns:
         The content of `delta.json`.
@@ -69,6 +70,8 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None) -> dict[s
     base = dict(delta.meta.get("base") or {})
     if model is not None:
         base = {**base_facts(model, delta), "fingerprint": fingerprint(model)}
+    if base_model is not None:
+        base["model_id"] = base_model
     updates = {
         name: {
             "kind": "low_rank" if isinstance(update, LowRank) else "dense",
@@ -92,7 +95,13 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None) -> dict[s
     }
 
 
-def save_delta(delta: WeightDelta, folder: str | os.PathLike[str], model: PreTrainedModel | None = None) -> None:
+def save_delta(
+    delta: WeightDelta,
+    folder: str | os.PathLike[str],
+    model: PreTrainedModel | None = None,
+    *,
+    base_model: str | None = None,
+) -> None:
     """Writes a delta as `delta.safetensors` and `delta.json`; the folder appears whole or not at all.
 
     Args:
@@ -100,13 +109,14 @@ def save_delta(delta: WeightDelta, folder: str | os.PathLike[str], model: PreTra
         folder: A folder that does not exist yet, or is empty.
         model: The unedited base the delta was made on. Its fingerprint is stored, so that loading onto another base is
             refused. Without it the facts the editor left in `delta.meta["base"]` are stored.
+        base_model: Name of the base to write down, instead of the model's own.
 
     Raises:
         DeltaMismatchError: `model` lacks a parameter of the delta.
         RecordError: `delta.meta` holds something that JSON cannot.
         StorageError: The folder exists and is not empty, or cannot be written.
     """
-    facts = describe(delta, model)
+    facts = describe(delta, model, base_model)
     if facts["base"] is None:
         logger.warning("%s: the base of this delta is unknown; pass the model so that loading can check it.", folder)
     tensors: dict[str, Tensor] = {}

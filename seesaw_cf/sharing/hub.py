@@ -1,0 +1,247 @@
+"""Publishing an edit as a repository on the Hugging Face Hub. Tokens are read by huggingface_hub and never written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from huggingface_hub.utils import yaml_dump
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
+from seesaw_cf.sharing.adapters import to_peft
+from seesaw_cf.sharing.card import card, result_entries
+from seesaw_cf.sharing.checkpoint import merge_and_save
+from seesaw_cf.sharing.deltas import describe, load_delta, read_json, save_delta
+from seesaw_cf.sharing.evidence import Evidence, run_evidence
+from seesaw_cf.weights import WeightDelta
+
+__all__ = ["FORMS", "prepare_repo", "share"]
+
+FORMS = ("delta", "adapter", "checkpoint")
+_MESSAGE = "Edited model, made with seesaw_cf"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+
+
+def share(
+    source: WeightDelta | str | os.PathLike[str],
+    repo: str,
+    as_: str = "delta",
+    *,
+    model: PreTrainedModel | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    evidence: Evidence | None = None,
+    base_model: str | None = None,
+    editor: str | None = None,
+    unit: str | None = None,
+    private: bool | None = None,
+    overwrite: bool = False,
+) -> str:
+    """Creates a repository on the Hub, writes the card and pushes an edit in one commit.
+
+    Sharing the same edit again changes nothing. The endpoint is HF_ENDPOINT, the token HF_TOKEN or the one of
+    `hf auth login`, as everywhere in huggingface_hub.
+
+    Args:
+        source: A delta, a folder that `save_delta` wrote, or a run folder with `deltas/EDITOR/UNIT/`.
+        repo: "org/name".
+        as_: "delta" (small, refuses another base), "adapter" (LoRA, loaded by peft) or "checkpoint" (the whole model).
+        model: The unedited base; loaded as the run's manifest says when None and needed.
+        tokenizer: Needed for a checkpoint; loaded with the model.
+        evidence: What was measured; taken from the run folder when None.
+        base_model: Name of the base on the Hub; needed when the model came from a local path.
+        editor, unit: Which delta of a run folder that has several.
+        private: Make a private repository; the account's default when None.
+        overwrite: Replace what the repository holds.
+
+    Returns:
+        The address of the repository.
+
+    Raises:
+        UnknownNameError: `as_`, `editor` or `unit` is unknown.
+        EditError: The edit cannot take that form, is zero, or holds numbers that are not finite.
+        RecordError: The name of the repository or base is malformed, or a file is damaged.
+        StorageError: The Hub refused (rights, other content there) or did not answer.
+    """
+    if as_ not in FORMS:
+        raise unknown_name("form to share an edit in", as_, FORMS)
+    _check_repo(repo)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "repository"
+        prepare_repo(
+            source, repo, folder, as_, model=model, tokenizer=tokenizer, evidence=evidence, base_model=base_model,
+            editor=editor, unit=unit,
+        )  # fmt: skip
+        return _push(folder, repo, private, overwrite)
+
+
+def prepare_repo(
+    source: WeightDelta | str | os.PathLike[str],
+    repo: str,
+    folder: str | os.PathLike[str],
+    as_: str = "delta",
+    *,
+    model: PreTrainedModel | None = None,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    evidence: Evidence | None = None,
+    base_model: str | None = None,
+    editor: str | None = None,
+    unit: str | None = None,
+) -> None:
+    """Writes what `share` would push into a local folder, card included; nothing leaves the machine.
+
+    See `share` for arguments and errors.
+    """
+    manifest: dict[str, Any] = {}
+    if not isinstance(source, WeightDelta):
+        place = Path(source)
+        if (place / "manifest.json").exists():
+            manifest = read_json(place / "manifest.json").get("model", {})
+            chosen = _delta_of_run(place, editor, unit)
+            evidence = evidence or run_evidence(place, chosen.parent.name)
+            place = chosen
+        source = load_delta(place, model)
+    _check_worth(source)
+    if model is None and as_ != "delta":
+        model, tokenizer = _load(manifest)
+    base = _base_name(
+        base_model or manifest.get("id") or (source.meta.get("base") or {}).get("model_id") or _own(model)
+    )
+    if as_ == "delta":
+        save_delta(source, folder, model, base_model=base)
+    elif as_ == "adapter" and model is not None:
+        to_peft(source, model, folder, base_model=base)
+    elif model is not None and tokenizer is not None:
+        merge_and_save(model, tokenizer, source, folder, base_model=base)
+    else:
+        raise EditError("a checkpoint needs the tokenizer beside the model. Pass tokenizer=... to share.")
+    text = card(repo, as_, describe(source, model, base), base, evidence)
+    (Path(folder) / "README.md").write_text(text, encoding="utf-8", newline="\n")
+    if entries := result_entries(evidence):
+        file = Path(folder) / ".eval_results" / "seesaw_cf.yaml"
+        file.parent.mkdir()
+        file.write_text(yaml_dump(entries), encoding="utf-8")
+
+
+def _check_repo(repo: str) -> None:
+    parts = repo.split("/")
+    if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts) or len(repo) > 96:
+        raise RecordError(
+            f"repository {repo!r}: expected ORG/NAME of ASCII letters, digits, '.', '_' and '-', at most 96 characters."
+        )
+
+
+def _check_worth(delta: WeightDelta) -> None:
+    if not delta.is_finite():
+        raise EditError("this delta holds numbers that are not finite; the edit failed. Do not share it; edit again.")
+    if delta.is_zero():
+        raise EditError("this delta changes nothing; there is nothing to share. Check the edit's efficacy.")
+
+
+def _delta_of_run(run: Path, editor: str | None, unit: str | None) -> Path:
+    """The folder of the one delta of a run that fits."""
+    found = sorted(file.parent for file in run.glob("deltas/*/*/delta.json"))
+    fits = [p for p in found if editor in (None, p.parent.name) and unit in (None, p.name)]
+    if not found:
+        raise StorageError(f"{run}: this run kept no deltas (deltas/EDITOR/UNIT/). Run again and keep them.")
+    if not fits:
+        raise unknown_name(
+            f"delta of the run {run}", f"{editor or '*'}/{unit or '*'}", [f"{p.parent.name}/{p.name}" for p in found]
+        )
+    if len(fits) > 1:
+        names = ", ".join(f"{p.parent.name}/{p.name}" for p in fits[:5])
+        raise RecordError(f"{run}: {len(fits)} deltas fit ({names}, ...). Say which with editor and unit.")
+    return fits[0]
+
+
+def _load(manifest: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if "id" not in manifest:
+        raise EditError(
+            "an adapter or a checkpoint needs the unedited base. Pass model=... (and tokenizer=...) to share."
+        )
+    from seesaw_cf.pretrained import load_model
+
+    return load_model(manifest["id"], revision=manifest.get("revision") or None, dtype=manifest.get("dtype", "float32"))
+
+
+def _own(model: PreTrainedModel | None) -> str:
+    return "" if model is None else str(model.config._name_or_path or "")
+
+
+def _base_name(name: str) -> str:
+    """Refuses local paths: they mean nothing elsewhere and tell about the machine."""
+    parts = name.split("/")
+    if not name or len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts) or Path(name).exists():
+        raise RecordError(
+            f"base model {name!r}: expected the name readers can load it by, such as 'org/name'. Pass base_model=..."
+        )
+    return name
+
+
+def _push(folder: Path, repo: str, private: bool | None, overwrite: bool) -> str:
+    from huggingface_hub import HfApi
+
+    api = HfApi(library_name="seesaw_cf")
+    with _explained(repo):
+        url = str(api.create_repo(repo, private=private, exist_ok=True))
+        found = {entry.path: entry for entry in api.list_repo_tree(repo, recursive=True) if hasattr(entry, "blob_id")}
+        found.pop(".gitattributes", None)
+        others = [path for path, entry in found.items() if not _same(folder / path, entry)]
+        if others and not overwrite:
+            raise StorageError(
+                f"{repo} exists and holds other content ({', '.join(others[:5])}{', ...' if len(others) > 5 else ''}). "
+                "Choose another name, or pass overwrite=True (--overwrite) to replace it."
+            )
+        ours = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
+        if others or not ours <= set(found):
+            gone = [path for path in others if path not in ours] or None
+            api.upload_folder(repo_id=repo, folder_path=folder, commit_message=_MESSAGE, delete_patterns=gone)
+    return url
+
+
+def _same(file: Path, entry: Any) -> bool:
+    """The file in the repository is, byte for byte, the one about to be pushed."""
+    if not file.is_file():
+        return False
+    content = file.read_bytes()
+    if entry.lfs is not None:
+        return bool(hashlib.sha256(content).hexdigest() == entry.lfs.sha256)
+    return bool(hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == entry.blob_id)
+
+
+_REASONS = {
+    401: "no valid token. Run `hf auth login`, or set HF_TOKEN to a token with write access",
+    403: "this token lacks the right to write there. Use a token with write access to that organisation",
+    404: "there is no such organisation or repository for this token. Check the name and the token's rights",
+    409: "the repository exists and cannot be used. Choose another name",
+    412: "someone else pushed in the meantime. Run the same command again",
+}
+
+
+@contextmanager
+def _explained(repo: str) -> Iterator[None]:
+    """Turns the Hub client's errors into one that says what to do; nothing of the request is quoted."""
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
+
+    try:
+        yield
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        reason = _REASONS.get(status, "see https://status.huggingface.co, then run the same command again")
+        raise StorageError(
+            f"the Hub refused to take {repo} (HTTP {status}): {reason}. Nothing was published."
+        ) from error
+    except LocalTokenNotFoundError as error:
+        raise StorageError(f"the Hub refused to take {repo}: {_REASONS[401]}. Nothing was published.") from error
+    except (NoAnswer, OfflineModeIsEnabled) as error:
+        raise StorageError(
+            f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
+            "HF_HUB_OFFLINE, then run the same command again. Nothing was published."
+        ) from error

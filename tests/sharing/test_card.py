@@ -1,0 +1,151 @@
+"""The model card: everything a reader needs, nothing a text in the data could smuggle in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
+from seesaw_cf.sharing import Evidence, prepare_repo, save_delta
+from seesaw_cf.sharing.card import escaped
+from seesaw_cf.sharing.hub import share
+from seesaw_cf.types import EditRequest, Entity, Estimate
+from seesaw_cf.weights import WeightDelta
+
+from .tiny import low_rank_delta, tiny
+
+NAN = float("nan")
+EVIDENCE = Evidence(
+    {
+        "efficacy post edit": Estimate(0.75, 0.5, 0.9, NAN, 8, 8, "Wilson, 95 %"),
+        "bias D (nats) P27, race Black": Estimate(-0.25, -0.5, 0.125, 0.1, 40, 4, "bootstrap"),
+        "bias D (nats) P27, race Arab": Estimate(NAN, NAN, NAN, NAN, 0, 0, "bootstrap"),
+    },
+    data="org/seesaw_cf",
+    config="cross_subject",
+    protocol="batch",
+)
+NASTY = '</td><script>alert(1)</script> | [x](javascript:alert(1)) ![y](http://evil.example/a.png) `# *b*\n---\n\u202e"'
+
+
+def _delta(**meta: object) -> WeightDelta:
+    delta = low_rank_delta(tiny("llama"), "llama")
+    return WeightDelta(delta.updates, {**delta.meta, **meta})
+
+
+def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path) -> None:
+    prepare_repo(_delta(), "org/name", tmp_path / "r", evidence=EVIDENCE, base_model="org/base", model=tiny("llama"))
+    text = (tmp_path / "r" / "README.md").read_text()
+    assert "**counterfactual**" in text
+    assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
+    assert "| layers | &#91;0, 1&#93; |" in text
+    assert "| efficacy post edit | 0&#46;7500" not in text  # numbers are ours and stay readable
+    assert "| efficacy post edit | 0.7500 | 0.5000 to 0.9000 | 8 | 8 |" in text
+    assert "| bias D &#40;nats&#41; P27, race Arab | nan | not available | 0 | 0 |" in text
+    assert 'from_pretrained("org/base", dtype="float32")' in text
+    assert 'WeightDelta.load(snapshot_download("org/name"), model)' in text
+
+
+def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
+    prepare_repo(_delta(), "org/name", tmp_path / "r", evidence=EVIDENCE, base_model="org/base", model=tiny("llama"))
+    data = ModelCard.load(tmp_path / "r" / "README.md").data
+    assert data.base_model == "org/base"
+    assert "counterfactual" in data.tags
+    assert {(r.metric_name, r.metric_value) for r in data.eval_results} == {
+        ("efficacy post edit", 0.75),
+        ("bias D (nats) P27, race Black", -0.25),  # a number that is not finite has no place in metadata
+    }
+    assert data.eval_results[0].metric_args == {"low": 0.5, "high": 0.9, "n": 8}
+    entries = yaml.safe_load((tmp_path / "r" / ".eval_results" / "seesaw_cf.yaml").read_text())
+    assert [entry["value"] for entry in entries] == [0.75, -0.25]
+    assert entries[0]["dataset"] == {"id": "org/seesaw_cf", "task_id": "cross_subject"}
+
+
+def test_texts_from_data_cannot_act_in_the_card(tmp_path: Path) -> None:
+    request = EditRequest("{} is " + NASTY, NASTY, "P27", Entity("Q1", NASTY), Entity("Q2", NASTY))
+    delta = _delta(requests=[request], editor=NASTY, config={NASTY: NASTY})
+    prepare_repo(delta, "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
+    text = (tmp_path / "r" / "README.md").read_text()
+    assert "<" not in text
+    for part in ("script>", "](", "javascript:", "http:", "![", "\u202e"):
+        assert part not in text.replace("> **Warning", "")
+    rows = [line for line in text.splitlines() if "alert" in line and line.startswith("|")]
+    assert rows
+    assert {row.count("|") for row in rows} <= {3, 5}
+    assert ModelCard.load(tmp_path / "r" / "README.md").data.base_model == "org/base"  # still one metadata block
+
+
+@given(st.text())
+def test_escaping_leaves_only_letters_entities_and_harmless_marks(text: str) -> None:
+    import html
+    import re
+
+    found = escaped(text)
+    assert not re.search(r"[<>|`*_\[\]()!\\\n\r\"'/:@.]", found)
+    assert all(char.isalnum() or char in " ,-&#;" for char in found)
+    kept = "".join(char if char.isprintable() and not char.isspace() else " " for char in text)
+    back = "".join(char if char.isprintable() and not char.isspace() else " " for char in html.unescape(found))
+    if text.isascii():
+        assert back == kept
+
+
+def test_long_lists_are_cut_in_the_card_and_say_so(tmp_path: Path) -> None:
+    requests = [{"prompt": "{} is", "subject": f"S{n}", "target_new": "a", "target_true": "b"} for n in range(53)]
+    delta = _delta(requests=requests)
+    prepare_repo(delta, "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
+    text = (tmp_path / "r" / "README.md").read_text()
+    assert "53 edit request" in text
+    assert "S49" in text
+    assert "S50" not in text
+    assert "and 3 more" in text
+
+
+@pytest.mark.parametrize("name", ["name", "a/b/c", "org/na me", "../up/x", "org/", "org/x\n", "o" * 96 + "/n"])
+def test_malformed_repository_names_are_refused_before_anything_is_sent(name: str) -> None:
+    with pytest.raises(RecordError, match="expected ORG/NAME"):
+        share(_delta(), name)
+
+
+def test_unknown_form_suggests_a_near_one() -> None:
+    with pytest.raises(UnknownNameError, match="'adapter'"):
+        share(_delta(), "org/name", "adaptor")
+
+
+def test_a_local_path_never_becomes_the_base(tmp_path: Path) -> None:
+    model = tiny("llama")
+    model.config._name_or_path = str(tmp_path)
+    with pytest.raises(RecordError, match="Pass base_model"):
+        prepare_repo(_delta(), "org/name", tmp_path / "r", model=model)
+    prepare_repo(_delta(), "org/name", tmp_path / "r", model=model, base_model="org/base")
+    for file in (tmp_path / "r").rglob("*"):
+        assert file.is_dir() or str(tmp_path).encode() not in file.read_bytes()
+
+
+def test_failed_edits_are_not_shared(tmp_path: Path) -> None:
+    delta = _delta()
+    zero = WeightDelta({name: delta.dense(name) * 0 for name in delta.updates})
+    broken = WeightDelta({name: delta.dense(name) * NAN for name in delta.updates})
+    for bad, words in ((zero, "changes nothing"), (broken, "not finite")):
+        with pytest.raises(EditError, match=words):
+            prepare_repo(bad, "org/name", tmp_path / "r", base_model="org/base")
+
+
+def test_a_run_folder_with_several_deltas_asks_which(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "manifest.json").write_text('{"model": {"id": "org/base"}}')
+    with pytest.raises(StorageError, match="kept no deltas"):
+        prepare_repo(run, "org/name", tmp_path / "r")
+    for unit in ("P27", "P19"):
+        save_delta(_delta(), run / "deltas" / "memit" / unit, tiny("llama"))
+    with pytest.raises(RecordError, match=r"2 deltas fit \(memit/P19, memit/P27"):
+        prepare_repo(run, "org/name", tmp_path / "r", evidence=EVIDENCE)
+    with pytest.raises(UnknownNameError, match="memit/P27"):
+        prepare_repo(run, "org/name", tmp_path / "r", unit="P28", evidence=EVIDENCE)
+    prepare_repo(run, "org/name", tmp_path / "r", unit="P27", evidence=EVIDENCE)
+    assert WeightDelta.load(tmp_path / "r", tiny("llama")).meta["base"]["model_id"] == "org/base"
