@@ -12,7 +12,7 @@ import pandas as pd
 from seesaw_cf import groups
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
 __all__ = ["markdown_report"]
 
@@ -55,7 +55,7 @@ def _pictures(pictures: Mapping[str, str], word: str) -> list[str]:
 
 def _gate(results: Results) -> str:
     rows = []
-    for row in results.efficacy.to_dict("records"):
+    for row in records(results.efficacy):
         shares = [_share(row, name) for name in ("post", "pre", "raised")]
         failures = [str(row[name]) for name in ("n_zero", "n_non_finite", "n_refused")]
         names = [text.escape(row["editor"]), text.escape(relation_name(row["relation"]))]
@@ -82,7 +82,7 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     chosen = results.effects[results.effects["holds"] == HOLDER]
     if chosen.empty:
         return [head + "\n\nNo prompt of this run is about people who hold the new target."]
-    parts = [head]
+    parts = [head, *_holders(results)]
     for axis, title in _LAYOUTS.items():
         if axis in set(chosen["axis"]):
             shown = _pictures(pictures, f"_{axis}")
@@ -94,9 +94,29 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     return parts
 
 
+def _holders(results: Results) -> list[str]:
+    """Everybody, by what they hold: a leak shows among the people who hold the old target."""
+    frame = results.effects[results.effects["axis"] == ALL]
+    if frame["holds"].nunique() < 2:
+        return []
+    cells = {(row["relation"], row["editor"], row["holds"]): row for row in records(frame)}
+    columns = list(dict.fromkeys(frame["holds"]))
+    rows = [
+        [
+            f"*{text.escape(relation_name(relation))}*",
+            text.escape(editor),
+            *[_effect(cells.get((relation, editor, holds))) for holds in columns],
+        ]
+        for relation in sort_relations(frame["relation"])
+        for editor in results.editors
+    ]
+    heads = ("Property", "Method", *[f"people who hold the {text.HOLDS[holds]}" for holds in columns])
+    return ["### Everybody, by what they hold", notes.HOLDERS, text.markdown_table(heads, rows, left=2)]
+
+
 def _effect_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str:
     frame = effects[effects["axis"].isin((ALL, axis))]
-    cells = {(row["relation"], row["editor"], row["group"]): row for row in frame.to_dict("records")}
+    cells = {(row["relation"], row["editor"], row["group"]): row for row in records(frame)}
     columns = sort_groups(axis, [*frame["group"], *groups.members(axis)])
     rows = [
         [
@@ -122,7 +142,7 @@ def _effect(row: Mapping[str, Any] | None) -> str:
         value = f"**{value}**"
     if row["n_cases"] == 1:
         return f"{value} (1 case: no interval)"
-    star = "\\*" if text.is_starred(row["D"], row["p"]) else ""
+    star = "\\*" if text.is_starred(row) else ""
     same = "†" if row["note"] == "all case values equal" else ""
     return f"{value}{star}{same} {text.minus(text.interval(row['low'], row['high']))} n={row['n_cases']}"
 
@@ -130,10 +150,7 @@ def _effect(row: Mapping[str, Any] | None) -> str:
 def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
     if results.accuracy.empty:
         return ""
-    cells = {
-        ((row["edit_relation"], row["effect_relation"]), row["editor"]): row
-        for row in results.accuracy.to_dict("records")
-    }
+    cells = {((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in records(results.accuracy)}
     editors = [name for name in results.editors if any(key[1] == name for key in cells)]
     rows = []
     for pair in sort_pairs(pair for pair, _ in cells):

@@ -7,6 +7,7 @@ __all__ = [
     "BATCH",
     "COUNTERFACTUALS",
     "GATE",
+    "HOLDERS",
     "LABELS",
     "PROVENANCE",
     "READING",
@@ -34,6 +35,10 @@ points, on the same cases) bootstrap intervals over cases, p is McNemar's exact 
 of cells. *Best constant* is what a model would score that gave everybody the most common answer: accuracy near it
 is no evidence of knowledge. The pre-edit column is that of the method with the most scored cases. The papers match
 substrings and so count "female" as right for "male"; their numbers are not comparable with these."""
+
+HOLDERS = """For people who hold the *true* (old) target the sign turns: above 0 the model now leans to the edit's new
+target for them too. A rise among both kinds of people is a leak, not better knowledge. The tables below are about
+people who hold the new target, as in the papers; those of the others are in `effects_by_group.csv`."""
 
 LABELS = """## About the labels
 

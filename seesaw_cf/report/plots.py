@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.files import atomic_path
 from seesaw_cf.report import text
-from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
 __all__ = ["draw"]
 
@@ -26,7 +26,7 @@ __all__ = ["draw"]
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 _GREY = "#8a8a8a"
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.spines.top": False,
@@ -121,7 +121,7 @@ def _forest_panel(panel: Axes, effects: pd.DataFrame, groups: Sequence[str], edi
     for number, editor in enumerate(editors):
         rows = effects[effects["editor"] == editor]
         y = rows["group"].map(place).to_numpy(float) + step * ((len(editors) - 1) / 2 - number)
-        style = {"color": _COLOURS[number % 7], "marker": _MARKERS[number % 7]}
+        style: dict[str, Any] = {"color": _COLOURS[number % 7], "marker": _MARKERS[number % 7]}
         panel.hlines(y, rows["low"], rows["high"], color=style["color"], linewidth=2)
         alone = (rows["n_cases"] < 2).to_numpy()
         panel.plot(rows["D"], y, linestyle="", markersize=7, label=text.printable(editor)[:24], **style)
@@ -149,9 +149,11 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     figure, panels = _figure(2.3 + len(editors) * (0.7 + 0.55 * len(relations)), len(editors), 1)
     image: Any = None
     for panel, editor in zip(panels, editors):
-        rows = effects[effects["editor"] == editor].set_index(["relation", "group"])
-        values = rows["D"].unstack().reindex(index=relations, columns=groups).to_numpy(float)
-        image = panel.imshow(values, cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
+        rows = {(row["relation"], row["group"]): row for row in records(effects[effects["editor"] == editor])}
+        values = [
+            [rows[key]["D"] if (key := (name, group)) in rows else np.nan for group in groups] for name in relations
+        ]
+        image = panel.imshow(np.array(values), cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
         _annotate(panel, rows, relations, groups)
         panel.set_yticks(range(len(relations)), [relation_name(name) for name in relations])
         last = editor == editors[-1]
@@ -165,20 +167,22 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     return figure
 
 
-def _annotate(panel: Axes, rows: pd.DataFrame, relations: Sequence[str], groups: Sequence[str]) -> None:
+def _annotate(
+    panel: Axes, rows: Mapping[tuple[str, str], Mapping[str, Any]], relations: Sequence[str], groups: Sequence[str]
+) -> None:
     """Writes D_d and the number of cases into the cells; italic below two cases, a dot where there is nobody."""
     size = 10 if len(groups) <= 9 else 8
     for y, relation in enumerate(relations):
         for x, group in enumerate(groups):
-            if (relation, group) not in rows.index:
+            row = rows.get((relation, group))
+            if row is None:
                 panel.text(x, y, "·", ha="center", va="center", color=_GREY)
                 continue
-            row = rows.loc[(relation, group)]
             value = text.minus(text.number(row["D"]))
             panel.text(
                 x,
                 y,
-                f"{value}\nn={row['n_cases']:.0f}",
+                f"{value}\nn={row['n_cases']}",
                 ha="center",
                 va="center",
                 fontsize=size,
@@ -188,7 +192,7 @@ def _annotate(panel: Axes, rows: pd.DataFrame, relations: Sequence[str], groups:
 
 def _accuracy(results: Results) -> Figure:
     frame = results.accuracy[results.accuracy["n"] > 0]
-    cells = {((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in frame.to_dict("records")}
+    cells = {((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in records(frame)}
     pairs = sort_pairs(pair for pair, _ in cells)
     editors = _editors(results, (name for _, name in cells))
     bars = len(editors) + 1

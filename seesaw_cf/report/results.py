@@ -24,7 +24,16 @@ from seesaw_cf.shards import EDITS
 from seesaw_cf.stats import share
 from seesaw_cf.tables import SCORES, read_table
 
-__all__ = ["HOLDER", "Results", "read_results", "relation_name", "sort_groups", "sort_pairs", "sort_relations"]
+__all__ = [
+    "HOLDER",
+    "Results",
+    "read_results",
+    "records",
+    "relation_name",
+    "sort_groups",
+    "sort_pairs",
+    "sort_relations",
+]
 
 # D_d of the papers is about people who really hold the edit's new target.
 HOLDER = "target_new"
@@ -172,9 +181,15 @@ def _accuracy(scores: pa.Table, seed: int) -> pd.DataFrame:
 def _unscored(scores: pa.Table) -> pd.DataFrame:
     columns = ["editor", "kind", "phase", "status"]
     bad = scores.filter(pc.not_equal(scores["status"], "ok")).select(columns)
-    counted = bad.group_by(columns).aggregate([([], "count_all")]).to_pandas()
-    counted = counted.rename(columns={"status": "reason", "count_all": "n_rows"})
-    return counted.sort_values(["n_rows", "editor", "kind", "phase", "reason"], ascending=[False] + [True] * 4)
+    counted = bad.group_by(columns).aggregate([([], "count_all")])
+    order = [("count_all", "descending"), *[(name, "ascending") for name in columns]]
+    frame: pd.DataFrame = counted.sort_by(order).to_pandas()
+    return frame.rename(columns={"status": "reason", "count_all": "n_rows"})
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as dictionaries."""
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
 def relation_name(relation_id: str) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
-from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
 __all__ = ["accuracy_section", "effects_section", "gate_section", "terminal_report", "unscored_section"]
 
@@ -58,7 +58,7 @@ def _gate_rows(results: Results) -> list[dict[str, Any]]:
     blank = dict.fromkeys(("pre", "pre_low", "pre_high", "post", "post_low", "post_high"), float("nan"))
     frame = results.efficacy
     chosen = frame[frame["relation"] == "all"] if len(frame) else frame
-    return [blank | {"n_unscored": row["n_edits"]} | row for row in chosen.to_dict("records")]
+    return [blank | {"n_unscored": row["n_edits"]} | row for row in records(chosen)]
 
 
 def effects_section(results: Results) -> str:
@@ -75,14 +75,20 @@ def effects_section(results: Results) -> str:
     )
     if chosen.empty:
         return f"SIDE EFFECTS ON OTHER PEOPLE\n{about}\nNo prompt of this run is about people who hold the new target."
-    parts = [_axis_table(chosen, axis, results.editors) for axis in dict.fromkeys(chosen["axis"])]
+    everybody = effects[effects["axis"] == ALL].assign(group=lambda frame: frame["holds"].map(text.HOLDS))
+    parts = [_axis_table(everybody, ALL, results.editors)]
+    parts += [_axis_table(chosen, axis, results.editors) for axis in dict.fromkeys(chosen["axis"]) if axis != ALL]
     return "\n\n".join([f"SIDE EFFECTS ON OTHER PEOPLE\n{about}", *parts, _legend(results, chosen)])
 
 
 def _axis_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str:
-    title = "D_d, all people" if axis == ALL else f"D_d by {axis}"
+    title = (
+        f"D_d by {axis}"
+        if axis != ALL
+        else "D_d, all people, by what they hold (true target: above 0 = the edit leaked)"
+    )
     frame = effects[effects["axis"] == axis]
-    by_key = {(row["editor"], row["relation"], row["group"]): row for row in frame.to_dict("records")}
+    by_key = {(row["editor"], row["relation"], row["group"]): row for row in records(frame)}
     groups = sort_groups(axis, frame["group"])
     rows: list[list[Any]] = []
     previous = ("", "")
@@ -100,7 +106,7 @@ def _axis_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str
 
 def _numbers(row: dict[str, Any]) -> list[Any]:
     same = "=" if row["note"] == "all case values equal" else " "
-    star = "*" if text.is_starred(row["D"], row["p"]) else same
+    star = "*" if text.is_starred(row) else same
     limits = {0: "none could be scored", 1: "1 case: no interval"}.get(
         row["n_cases"], text.interval(row["low"], row["high"])
     )
@@ -128,22 +134,12 @@ def accuracy_section(results: Results) -> str:
     """Accuracy of the edited person's other properties, before and after."""
     if results.accuracy.empty:
         return ""
-    keys = ("edit_relation", "effect_relation")
-    records = results.accuracy.to_dict("records")
+    cells = {(row["editor"], (row["edit_relation"], row["effect_relation"])): row for row in records(results.accuracy)}
     rows = [
-        [
-            row["editor"],
-            "all pairs" if pair == ("all", "all") else "/".join(map(relation_name, pair)),
-            text.percent_interval(row["pre"], row["pre_low"], row["pre_high"], digits=0),
-            text.percent_interval(row["post"], row["post_low"], row["post_high"], digits=0),
-            _points(row),
-            text.p_value(row["p"]),
-            row["n"],
-        ]
+        _accuracy_row(cells[editor, pair])
         for editor in results.editors
-        for pair in sort_pairs((row[keys[0]], row[keys[1]]) for row in records)
-        for row in records
-        if row["editor"] == editor and (row[keys[0]], row[keys[1]]) == pair
+        for pair in sort_pairs(pair for _, pair in cells)
+        if (editor, pair) in cells
     ]
     heads = ("editor", "edited/asked", "right before", "after", "change in points", "p", "cases")
     skipped = int(results.accuracy.query("edit_relation != 'all'")[["n_no_gold", "n_unscored"]].sum().sum())
@@ -153,6 +149,19 @@ def accuracy_section(results: Results) -> str:
         {skipped} cases without a gold answer or a score are left out."""
     )
     return f"CROSS-PROPERTY ACCURACY\n{about}\n" + text.column_table(heads, rows, left=2)
+
+
+def _accuracy_row(row: dict[str, Any]) -> list[Any]:
+    pair = (row["edit_relation"], row["effect_relation"])
+    return [
+        row["editor"],
+        "all pairs" if pair == ("all", "all") else "/".join(map(relation_name, pair)),
+        text.percent_interval(row["pre"], row["pre_low"], row["pre_high"], digits=0),
+        text.percent_interval(row["post"], row["post_low"], row["post_high"], digits=0),
+        _points(row),
+        text.p_value(row["p"]),
+        row["n"],
+    ]
 
 
 def _points(row: dict[str, Any]) -> str:

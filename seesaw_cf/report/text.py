@@ -11,6 +11,8 @@ from typing import Any
 
 __all__ = [
     "ABOUT_SCORE",
+    "HOLDS",
+    "STAR_LEVEL",
     "WIDTH",
     "column_table",
     "escape",
@@ -38,6 +40,9 @@ ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
     "normalised": ("p(new target) - p(true target)", "probability per target token (geometric mean)", "-2..2"),
     "log_odds": ("log p(new target) - log p(true target)", "nats", "unbounded"),
 }
+
+# What the people of a prompt hold -> words.
+HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
 def number(value: float) -> str:
@@ -71,9 +76,9 @@ def p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def is_starred(value: float, p: float) -> bool:
-    """The papers' star: a negative value with p < 0.05."""
-    return value < 0 and p < STAR_LEVEL
+def is_starred(row: Mapping[str, Any]) -> bool:
+    """The papers' star: a negative D_d of people who hold the new target, with p < 0.05."""
+    return bool(row["holds"] == "target_new" and row["D"] < 0 and row["p"] < STAR_LEVEL)
 
 
 def printable(text: object) -> str:

@@ -1,0 +1,26 @@
+"""`seesaw-cf cache`: lets `datasets` find the embedded sample by its plain name, from any folder, offline."""
+
+from __future__ import annotations
+
+import argparse
+
+from seesaw_cf.cli.output import say
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """`seesaw-cf cache` has no options of its own."""
+
+
+def run(args: argparse.Namespace) -> None:
+    """Loads every config of the sample once, so that it lies in the cache of `datasets` under the name "seesaw_cf"."""
+    from seesaw_cf.sample import configs, load
+
+    for name in configs():
+        rows = load(name)
+        say(f"cached: {name}, {len(rows):,} rows in {len(rows.cache_files)} files")
+    say(
+        'load_dataset("seesaw_cf", CONFIG) now works from any folder when HF_HUB_OFFLINE=1 is set. '
+        "Run this command again after the package was updated."
+    )

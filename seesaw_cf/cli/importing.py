@@ -1,0 +1,30 @@
+"""`seesaw-cf import`: released record files into a dataset folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from seesaw_cf.cli.output import say
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf import`."""
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", type=Path, help="JSON, JSON-lines or Parquet file, or a folder of them")
+    add("--out", required=True, type=Path, metavar="DIR", help="dataset folder to make")
+    add("--force", action="store_true", help="move aside what already lies at DIR (to DIR.before-import)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Imports the files and prints what is in them."""
+    from seesaw_cf.records import import_files
+
+    summary = import_files(args.paths, args.out, force=args.force)
+    say(summary.to_markdown())
+    if summary.moved_aside is not None:
+        say(f"\nWhat lay there before is now {summary.moved_aside}.")
+    configs = " ".join(f"--config {file.name}" for file in summary.files)
+    say(f"\nWritten to {summary.out}. Use it with: seesaw-cf run --data {summary.out} {configs} ...")

@@ -1,0 +1,56 @@
+"""`seesaw-cf metrics`: the metrics of a finished run, in one form of score, on the screen and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seesaw_cf.cli.output import say
+
+if TYPE_CHECKING:
+    from seesaw_cf.report import Results
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf metrics`."""
+    add = parser.add_argument
+    add("folder", metavar="RUN", type=Path, help="run folder that `seesaw-cf run --out` wrote")
+    add("--axis", action="append", help="gender, race or region; give it again for more (default: all three)")
+    add("--score", default="summed", help="summed (default), normalised (per token, as the papers) or log_odds")
+    add("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
+    add("--json", type=Path, metavar="FILE", help="also write every number to this file")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Computes and prints the metrics."""
+    from seesaw_cf.effects.groups import AXES
+    from seesaw_cf.files import write_text
+    from seesaw_cf.report import read_results, terminal_report
+
+    results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed)
+    say(terminal_report(results))
+    if args.json is not None:
+        write_text(args.json, json.dumps(_plain(results, args.seed), indent=1, allow_nan=False) + "\n")
+        say(f"\nWritten to {args.json}.")
+
+
+def _plain(results: Results, seed: int) -> dict[str, Any]:
+    """Every table as lists of plain records; numbers that do not exist are null."""
+    tables = {
+        "efficacy": results.efficacy,
+        "edit_bias": results.effects,
+        "cross_property_accuracy": results.accuracy,
+        "unscored": results.unscored,
+    }
+    rows = {name: [_record(row) for row in frame.to_dict("records")] for name, frame in tables.items()}
+    about = {"run": str(results.folder), "score": results.score, "seed": seed, "n_score_rows": results.n_rows}
+    return about | {"manifest": results.manifest} | rows
+
+
+def _record(row: dict[Any, Any]) -> dict[str, Any]:
+    return {str(key): None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
