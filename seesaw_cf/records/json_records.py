@@ -72,7 +72,7 @@ def parse_record(record: Any, *, where: str = "record", number: int = 0, effect_
     if _merge(written, case.extra) != record:
         differing = [key for key in written if record.get(key) != written[key]]
         raise RecordError(
-            f"{where}: {names(differing)} cannot be kept exactly, expected what {kind} records have there."
+            f"{where}: {names(differing)} cannot be kept exactly, expected what {kind} records have there. Correct it."
         )
     return case
 
