@@ -1,0 +1,160 @@
+"""The dataset card: what the data is, where it is from, what it may be used for. Every number in it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from seesaw_cf import groups
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.statistics import Statistics, attributes, people_by_group
+
+__all__ = ["METADATA", "card_body"]
+
+METADATA = {
+    "license": "mit",
+    "language": ["en"],
+    "pretty_name": "SEESAW-CF",
+    "tags": ["model-editing", "bias", "fairness", "knowledge-editing", "wikidata"],
+    "size_categories": ["n<1K"],
+    "annotations_creators": ["expert-generated"],
+    "source_datasets": ["original"],
+}
+
+_BODY = """# SEESAW-CF: what an edit does to what a model believes about other people
+
+{intro}
+
+```python
+from datasets import load_dataset
+
+cases = load_dataset("seesaw_cf", "cross_subject", split="test")   # from a checkout; installed: seesaw_cf.sample.load
+print(cases[0]["requested_rewrite"], cases[0]["attribute_prompts"][0])
+```
+
+## Configs
+
+- `cross_subject`, one row per edit: `requested_rewrite` (prompt with one `{{}}`, subject, old and new target with ids)
+  and `attribute_prompts`, cloze prompts about other people with their group tags. `holds` says which target the person
+  really has. Also paraphrases of the edit, prompts about its neighborhood, open-ended prompts.
+- `cross_property`, one row per edit and watched property: `effect_prompts` about the edited person, `candidates` (all
+  answers), `gold` (the true ones).
+- `open_ended`, one row per edit and prompt: guided and free descriptions of the edited person.
+- `candidates`, one row per relation and value: identifier, name, area of a field, country and continents of a place.
+- `demographics`, one row per person: group tags, recorded values with identifiers, living or dead, provenance.
+
+Identifiers are Wikidata's (`Q…`) where the match is certain, otherwise IRIs below
+`https://seesaw-cf.github.io/entity/`. `extra` is a JSON object: the edit subject's identifier, the template of the
+edit, the number of holders asked about.
+
+## Counts
+
+{cloze} cloze prompts about holders of the new target and {probes} about holders of the old one, over {edits} edits;
+{pairs} cross-property cases with {scored} prompt and candidate pairs; {open} open-ended prompts.
+
+Cross-subject cases (the papers' Table 3):
+
+{cross_subject}
+
+Cross-property cases (Table 7):
+
+{cross_property}
+
+Values of *work* by area, of *citizenship* and *birth* by continent (Tables 16-18; what lies on two continents counts
+for both):
+
+{attributes}
+
+People by group. A person may have several tags; *unknown* is kept as a value:
+
+{people}
+
+Cross-subject prompts by group and edited relation:
+
+{prompts}
+
+## How it was made
+
+{making} Seed {seed}. The rules of the cases:
+
+- Up to {per_gender} men and {per_gender} women, and as many people of other genders, who hold the new target: a uniform
+  sample of all holders, fixed by the seed. Up to {true_per_gender} of each who hold the old target. {both}
+- Edits of gender go both ways equally often; a new field of work is in another of the four areas, a new country or
+  birth place on another continent. Subjects are half men, half women.
+- Tense follows the recorded date of death and is applied to the template, never to a name. Without a date of death,
+  people born in 1915 or later count as living, others as unknown (present tense).
+
+## Groups, and what they are not
+
+Race and region are derived from the ethnic groups recorded for a person (Wikidata P172) through the table of the
+SEESAW-CF papers (`data/tables/ethnic_groups.csv`, with the origin of every row), so that results can be compared with
+published ones. The labels describe people as sources do. They are coarse, contested and bound to time and place: do not
+read them as statements about who somebody is, and do not use them to classify anybody. They are never inferred from a
+name or a picture. Where nothing is recorded, or where the papers' tables disagree, the tag is unknown, and unknown
+people are counted, not dropped. Several tags per person are allowed. Genders other than male and female keep a tag.
+
+Categories that could be drawn otherwise stay as the papers have them: Chinese Americans are tagged East Asia and
+Japanese Americans North America, "Jewish" is listed beside races, and "white" covers groups that other lists separate.
+
+## Limits
+
+{limits}
+
+What an edit makes the model say is false on purpose: do not train on `target_new`.
+
+## Licence
+
+MIT; facts from Wikidata are CC0. The templates are those of SEESAW-CF (Appendix A) and ParaRel.
+"""
+
+SAMPLE_INTRO = """The embedded sample of the package `seesaw_cf`: {people} well-known people, edits of five facts about
+them (gender, field of work, citizenship, place of birth, native language), and prompts that show whether such an edit
+changes what a language model believes about *other* people, by race, geographic origin and gender."""
+SAMPLE_MAKING = """`builder_scripts/sample/people.tsv` holds the facts with their provenance, `facts.py` renders them as
+N-Triples in Wikidata's shape, and `python -m seesaw_cf.builder_scripts.build_sample` turns these into this folder, byte
+by byte the same."""
+SAMPLE_LIMITS = """{people} people are enough to test a pipeline and to see an effect, not to publish one: several
+groups have fewer than twenty members. People in the sample are famous, and mostly dead. Native language and ethnic
+group are curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life."""
+
+
+def card_body(
+    statistics: Statistics,
+    tables: Mapping[str, pa.Table],
+    options: BuildOptions,
+    *,
+    intro: str,
+    making: str,
+    limits: str,
+) -> str:
+    """The Markdown below the card's YAML.
+
+    Args:
+        statistics: Has counted every case.
+        tables: The configs "candidates" and "demographics".
+        options: The rules of the build.
+        intro, making, limits: What is special about this dataset; "{people}" becomes the number of people.
+    """
+    people = tables["demographics"].num_rows
+    values = attributes(tables["candidates"])
+    return _BODY.format(
+        intro=intro.format(people=people),
+        making=making,
+        limits=limits.format(people=people),
+        cloze=f"{statistics.total('cloze', pairs=False):,}",
+        probes=f"{statistics.total('probes', pairs=False):,}",
+        edits=f"{statistics.total('cases', pairs=False):,}",
+        pairs=f"{statistics.total('cases', pairs=True):,}",
+        scored=f"{statistics.total('scored', pairs=True):,}",
+        open=f"{sum(statistics.total('open', pairs=pairs) for pairs in (False, True)):,}",
+        cross_subject=statistics.cross_subject(),
+        cross_property=statistics.cross_property(),
+        attributes="\n\n".join(values.values()),
+        people="\n\n".join(people_by_group(tables["demographics"], axis) for axis in ("race", "region")),
+        prompts="\n\n".join(statistics.groups_of(axis) for axis in groups.AXES),
+        seed=options.seed,
+        per_gender=options.per_gender,
+        true_per_gender=options.true_per_gender,
+        both="People who hold both are left out." if options.skip_both else "People who hold both are kept.",
+    )

@@ -1,0 +1,136 @@
+"""Cross-subject cases: one edit and cloze prompts about other people who hold the new or the old value.
+
+Source: SEESAW-CF section 3.2, Appendices A and B.
+Deviates: holders are a seeded uniform sample of all, not the first 200 found; people who hold both values are left out;
+holders of the old value are asked about too (`holds="target_true"`), so that an edit after which the model says the
+new value of everybody is seen; tense belongs to the template.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from seesaw_cf.builder_scripts.edits import Edit
+from seesaw_cf.builder_scripts.open_ended import generation_prompts
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, Person
+from seesaw_cf.builder_scripts.phrasings import paraphrases
+from seesaw_cf.relations import Template, templates
+from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
+
+__all__ = ["FEW", "attribute_prompt", "cross_subject", "edit_case", "holders"]
+
+FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
+
+
+def attribute_prompt(template: Template, person: Person, holds: str = "") -> AttributePrompt:
+    """One cloze prompt about one person, with every tag that is known."""
+    return AttributePrompt(
+        text=template.fill(person.entity.label, living=person.living),
+        subject=person.entity,
+        template_id=template.id,
+        holds=holds,
+        gender=person.gender,
+        race=person.race,
+        region=person.region,
+        living=person.living,
+        sitelinks=person.sitelinks,
+    )
+
+
+def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> list[Person]:
+    """Who is asked about for one value of an edit: men, then women, then people of other genders.
+
+    Args:
+        facts: Where people come from, with the rules.
+        edit: The edit; its subject is never asked about.
+        value: Identifier that the people hold.
+        other: The edit's other value; who holds both is left out when `options.skip_both`.
+        limit: At most this many per gender.
+
+    Returns:
+        People in an order fixed by the seed, each once.
+    """
+    genders = [MALE, FEMALE, *([""] if facts.options.other_genders else [])]
+    chosen: dict[str, Person] = {}
+    for gender in genders if limit else []:
+        people = facts.people(facts.holders(edit.relation_id, value, gender))
+        fit = (p for p in people if p.id not in {edit.subject.id, *chosen} and not _both(facts, edit, p, other))
+        chosen.update({person.id: person for person, _ in zip(fit, range(limit), strict=False)})
+    return list(chosen.values())
+
+
+def _both(facts: Facts, edit: Edit, person: Person, other: str) -> bool:
+    return facts.options.skip_both and other in person.holds(edit.relation_id)
+
+
+def _name(facts: Facts, value: str) -> Entity:
+    return Entity(value, facts.labels([value])[value])
+
+
+def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str | None = None) -> Case:
+    """The part of a case that depends on the edit alone: request, paraphrases, open-ended prompts, identifiers.
+
+    Args:
+        facts: Where names come from, with the rules.
+        edit: The edit.
+        case_id: Number of the case.
+        effect_relation_id: The watched property of a cross-property case.
+    """
+    rng = random.Random(f"{facts.options.seed} {edit.relation_id} {edit.subject.id} prompt")
+    subject = edit.subject
+    said = rng.choice(templates(edit.relation_id, "cloze"))
+    others = list(paraphrases(edit.relation_id, said))
+    rng.shuffle(others)
+    name, living = subject.entity.label, subject.living
+    request = EditRequest(
+        said.fill("{}", living=living), name, edit.relation_id, _name(facts, edit.new), _name(facts, edit.true)
+    )
+    return Case(
+        case_id,
+        request,
+        effect_relation_id,
+        generation_prompts=generation_prompts(subject, edit.relation_id, effect_relation_id),
+        paraphrase_prompts=tuple(row.fill(name, living=living) for row in others[: facts.options.paraphrases]),
+        extra={"subject_id": subject.id, "template_id": said.id},
+    )
+
+
+def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
+    """Adds the prompts about other people."""
+    options, listed = facts.options, templates(edit.relation_id, "cloze")
+    new = holders(facts, edit, edit.new, edit.true, options.per_gender)
+    true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
+    near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
+    said = next(row for row in listed if row.id == case.extra["template_id"])
+    prompts = (
+        attribute_prompt(template, person, holds)
+        for people, holds in ((new, "target_new"), (true, "target_true"))
+        for person in people
+        for template in listed
+    )
+    return replace(
+        case,
+        attribute_prompts=tuple(prompts),
+        neighborhood_prompts=tuple(said.fill(person.entity.label, living=person.living) for person in near),
+        extra=case.extra | {"holders": {"target_new": len(new), "target_true": len(true)}},
+        flags=("few_holders",) if len(new) < FEW else (),
+    )
+
+
+def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Iterator[Case]:
+    """Makes one cross-subject case per edit.
+
+    Args:
+        facts: Where people come from, with the rules.
+        edits: The edits, in the order of the cases.
+        first_id: Number of the first case.
+
+    Yields:
+        Cases whose `attribute_prompts` are every cloze template of the relation for every chosen holder, and whose
+        `extra` holds the subject's identifier, the template of the edit and how many holders are asked about. A new
+        value with fewer than two holders keeps its case, flagged "few_holders".
+    """
+    for number, edit in enumerate(edits, start=first_id):
+        yield _with_people(facts, edit, edit_case(facts, edit, number))

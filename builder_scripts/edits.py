@@ -1,0 +1,124 @@
+"""Which facts are edited: whose, and from what to what.
+
+Source: SEESAW-CF section 3.2 and Appendix B: the other gender; a field of another of the four areas; a country or place
+on another continent; another language.
+Deviates: drawn with a seed; subjects are half men and half women, so genders are edited in both directions equally
+often; new values are balanced over areas and continents and avoid everything the subject really holds. The reference
+code drew from 7 fields, 9 cities and 58 countries, and 276 of 290 gender edits went one way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from seesaw_cf import groups
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, Person
+
+__all__ = ["ATTRIBUTES", "Edit", "attribute_set", "generate", "holder_count"]
+
+# relation -> (table of its attribute set, column whose value must change with the edit; "" = none)
+ATTRIBUTES: Mapping[str, tuple[str, str]] = {
+    "P21": ("", ""),
+    "P101": ("fields_of_work", "area"),
+    "P27": ("countries", "continent"),
+    "P19": ("cities", "continent"),
+    "P103": ("languages", ""),
+}
+
+# Gender edits are about people with a field of work, as the papers' are: nearly everybody has a gender.
+_ALSO = {"P21": "P101"}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One edit (s, P, p_i, p_j).
+
+    Attributes:
+        subject: Whose fact is edited.
+        relation_id: The property P.
+        true: Identifier of p_i, which the subject holds.
+        new: Identifier of p_j, which the subject does not hold.
+    """
+
+    subject: Person
+    relation_id: str
+    true: str
+    new: str
+
+
+def attribute_set(facts: Facts, relation_id: str) -> list[str]:
+    """The values of a relation that edits use: the papers' (plus the sample's) lists, as far as somebody holds them."""
+    table, _ = ATTRIBUTES[relation_id]
+    return facts.present(relation_id, groups.table(table)) if table else [FEMALE, MALE]
+
+
+def holder_count(facts: Facts, relation_id: str, value: str) -> int:
+    """Men and women who hold a value, as far as the sample of holders reaches."""
+    return sum(len(facts.holders(relation_id, value, gender)) for gender in (MALE, FEMALE))
+
+
+def _kinds(relation_id: str, value: str) -> frozenset[str]:
+    """The areas or continents of a value."""
+    table, column = ATTRIBUTES[relation_id]
+    row = groups.table(table).get(value) if column else None
+    return frozenset(groups.values(row[column])) if row else frozenset()
+
+
+def _new_values(
+    relation_id: str, values: list[str], subject: Person, used: Counter[str], rng: random.Random
+) -> Iterator[str]:
+    """Possible new values: from the least used areas or continents first, in each the least used value first."""
+    held = set(subject.holds(relation_id))
+    avoided = frozenset().union(*(_kinds(relation_id, value) for value in held))
+    by_kind: dict[str, list[str]] = {}
+    for value in values:
+        kinds = _kinds(relation_id, value)
+        if value not in held and not kinds & avoided:
+            by_kind.setdefault("|".join(sorted(kinds)), []).append(value)
+    for kind in _least_used(sorted(by_kind), used, rng):
+        yield from _least_used(by_kind[kind], used, rng)
+
+
+def _least_used(names: list[str], used: Counter[str], rng: random.Random) -> list[str]:
+    """Names by how often they were used, ties in random order."""
+    return sorted(rng.sample(names, len(names)), key=lambda name: used[name])
+
+
+def _edit(facts: Facts, relation_id: str, values: list[str], subject: Person, used: Counter[str]) -> Edit | None:
+    """The edit of one person, or None when no value fits; counts the new value and its area or continent as used."""
+    rng = random.Random(f"{facts.options.seed} {relation_id} {subject.id}")
+    true = [value for value in subject.holds(relation_id) if value in values]
+    for new in _new_values(relation_id, values, subject, used, rng) if true else ():
+        if holder_count(facts, relation_id, new) >= facts.options.min_holders:
+            used.update([new, "|".join(sorted(_kinds(relation_id, new)))])
+            return Edit(subject, relation_id, rng.choice(true), new)
+    return None
+
+
+def generate(facts: Facts, relation_id: str) -> list[Edit]:
+    """Draws the edits of one relation, men and women alternating.
+
+    Args:
+        facts: Where people and values come from, with the rules.
+        relation_id: One of the five relations.
+
+    Returns:
+        `options.edits[relation_id]` edits, fewer when the source has too few people. Only people with one recorded
+        gender are edited, so that the two directions of gender edits are equal in number.
+    """
+    wanted = facts.options.edits.get(relation_id, 0) // 2
+    if not wanted:
+        return []
+    values = attribute_set(facts, relation_id)
+    used: Counter[str] = Counter()
+    by_gender = []
+    for gender in (MALE, FEMALE):
+        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), values, gender, 2 * wanted)
+        single = (person for person in people if person.holds("P21") == (gender,))
+        edits = (_edit(facts, relation_id, values, person, used) for person in single)
+        by_gender.append(list(islice(filter(None, edits), wanted)))
+    return [edit for pair in zip(*by_gender, strict=False) for edit in pair]

@@ -1,0 +1,90 @@
+"""Open-ended prompts: guided by the property that is watched, and free ("X is").
+
+Source: SEESAW-CF section 3.2 and Appendix A.
+Deviates: tensed by date of death like all others, and each prompt once (the released files repeat each five times).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from seesaw_cf.builder_scripts.people import Person
+from seesaw_cf.relations import FREE, Template, templates
+from seesaw_cf.types import Case
+
+__all__ = ["OPEN_ENDED", "generation_prompts", "open_ended"]
+
+_ENTITY = pa.struct([("str", pa.string()), ("id", pa.string())])
+
+# One row per (case, prompt). use: "guided" or "free"; config: where the case is.
+OPEN_ENDED: pa.Schema = pa.schema(
+    [
+        ("case_id", pa.int64()),
+        ("config", pa.string()),
+        (
+            "requested_rewrite",
+            pa.struct(
+                [
+                    ("prompt", pa.string()),
+                    ("relation_id", pa.string()),
+                    ("target_new", _ENTITY),
+                    ("target_true", _ENTITY),
+                    ("subject", pa.string()),
+                ]
+            ),
+        ),
+        ("effect_relation_id", pa.string()),
+        ("subject_id", pa.string()),
+        ("prompt", pa.string()),
+        ("use", pa.string()),
+    ]
+)
+
+
+def _guided(relation_id: str, effect_relation_id: str | None) -> tuple[Template, ...]:
+    """A single property uses its open templates, a watched property its own ("X's field of work is")."""
+    return templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
+
+
+def generation_prompts(subject: Person, relation_id: str, effect_relation_id: str | None) -> tuple[str, ...]:
+    """The open-ended prompts of one edit: the guided ones, then the free one last.
+
+    Args:
+        subject: Whose fact is edited.
+        relation_id: The edited property.
+        effect_relation_id: The watched property of a cross-property case, else None.
+    """
+    rows = (*_guided(relation_id, effect_relation_id), FREE)
+    return tuple(row.fill(subject.entity.label, living=subject.living) for row in rows)
+
+
+def _rows(config: str, case: Case) -> Iterable[dict[str, object]]:
+    request = case.request
+    for number, prompt in enumerate(case.generation_prompts, start=1):
+        yield {
+            "case_id": case.case_id,
+            "config": config,
+            "requested_rewrite": {
+                "prompt": request.prompt,
+                "relation_id": request.relation_id,
+                "target_new": {"str": request.target_new.label, "id": request.target_new.id},
+                "target_true": {"str": request.target_true.label, "id": request.target_true.id},
+                "subject": request.subject,
+            },
+            "effect_relation_id": case.effect_relation_id,
+            "subject_id": case.extra["subject_id"],
+            "prompt": prompt,
+            "use": "free" if number == len(case.generation_prompts) else "guided",
+        }
+
+
+def open_ended(cases: dict[str, list[Case]]) -> pa.Table:
+    """The open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
+
+    Args:
+        cases: Config name -> its cases.
+    """
+    rows = [row for config, found in cases.items() for case in found for row in _rows(config, case)]
+    return pa.Table.from_pylist(rows, schema=OPEN_ENDED)

@@ -1,0 +1,184 @@
+"""People and names out of a source: fetched in bounded batches, each once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from seesaw_cf import groups
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.sources import Source, entity_id
+from seesaw_cf.types import Entity
+
+__all__ = ["FEMALE", "MALE", "Facts", "Person"]
+
+MALE, FEMALE = "Q6581097", "Q6581072"
+BATCH = 200
+MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
+OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
+
+_LISTED = ("P21", "P27", "P19", "P103", "P101", "P106", "P172")
+_YEAR = re.compile(r"[+-]?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What a source records about one person.
+
+    Attributes:
+        entity: Identifier and label.
+        values: Property -> identifiers, sorted; properties without a usable value are left out.
+        gender, race, region: Group tags; see `seesaw_cf.groups`.
+        living: False with a recorded death (date known or not), True without one when born in 1915 or later, else None.
+        sitelinks: Number of Wikipedia and sister pages, None when the source does not say.
+    """
+
+    entity: Entity
+    values: Mapping[str, tuple[str, ...]]
+    gender: tuple[str, ...]
+    race: tuple[str, ...]
+    region: tuple[str, ...]
+    living: bool | None
+    sitelinks: int | None
+
+    @property
+    def id(self) -> str:
+        """The identifier."""
+        return str(self.entity.id)
+
+    def holds(self, relation_id: str) -> tuple[str, ...]:
+        """The values of one property, sorted; none is an empty tuple."""
+        return self.values.get(relation_id, ())
+
+
+def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
+    if rows.get("P570"):
+        return False
+    years = [int(match[0]) for date in rows.get("P569", ()) if (match := _YEAR.match(date))]
+    return True if years and min(years) >= OLDEST_LIVING else None
+
+
+def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
+    known = {name: tuple(sorted({v for v in rows.get(name, ()) if not v.startswith("_:")})) for name in _LISTED}
+    race, region = groups.tags(known["P172"])
+    sitelinks = rows.get("http://wikiba.se/ontology#sitelinks")
+    return Person(
+        entity,
+        {name: found for name, found in known.items() if found},
+        groups.gender_tags(known["P21"]),
+        race,
+        region,
+        _living(rows),
+        int(sitelinks[0]) if sitelinks else None,
+    )
+
+
+def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+    ordered = sorted(set(ids))
+    for start in range(0, len(ordered), BATCH):
+        yield ordered[start : start + BATCH]
+
+
+class Facts:
+    """A source seen through what the builder asks: labels, people, holders of a value. Every answer is kept."""
+
+    def __init__(self, source: Source, options: BuildOptions):
+        """Remembers the source and the rules; nothing is asked yet."""
+        self.options = options
+        self._source = source
+        self._people: dict[str, Person] = {}
+        self._labels: dict[str, str] = {}
+        self._holders: dict[tuple[str, str, str], list[str]] = {}
+
+    def labels(self, ids: Iterable[str]) -> dict[str, str]:
+        """Names of entities, in the order given; entities without a name in the language are left out.
+
+        The language's own label wins over Wikidata's "mul" (one label for all languages).
+        """
+        ids = list(ids)
+        language = self.options.language
+        for batch in _batches(id for id in ids if id not in self._labels):
+            for row in self._source.select("labels", entities=batch, language=language):
+                id = entity_id(row["entity"])
+                if row["language"] == language or id not in self._labels:
+                    self._labels[id] = row["label"]
+        return {id: self._labels[id] for id in ids if id in self._labels}
+
+    def people(self, ids: Iterable[str]) -> list[Person]:
+        """What is recorded about people, in the order given; people without a name are left out."""
+        ids = list(ids)
+        for batch in _batches(id for id in ids if id not in self._people):
+            self._fetch(batch)
+        return [self._people[id] for id in ids if id in self._people]
+
+    def _fetch(self, batch: list[str]) -> None:
+        recorded: dict[str, dict[str, list[str]]] = {id: {} for id in batch}
+        for row in self._source.select("facts", people=batch):
+            values = recorded[entity_id(row["person"])].setdefault(entity_id(row["property"]), [])
+            values.append(entity_id(row["value"]))
+        for id, label in self.labels(batch).items():
+            self._people[id] = _person(Entity(id, label), recorded[id])
+
+    def holders(self, relation_id: str, value: str, gender: str) -> list[str]:
+        """Identifiers of a uniform sample of the people who hold a value, in an order fixed by the seed.
+
+        Args:
+            relation_id: Property id.
+            value: Identifier of the value.
+            gender: Identifier of a gender, or "" for everybody who is neither male nor female.
+
+        Returns:
+            At most `per_gender` + 25 identifiers; fewer means these are all.
+        """
+        key = (relation_id, value, gender)
+        if key not in self._holders:
+            limit = max(self.options.per_gender, self.options.true_per_gender) + MARGIN
+            name, more = ("holders", {"gender": gender}) if gender else ("other_holders", {})
+            rows = self._source.select(
+                name,
+                property=relation_id,
+                value=value,
+                language=self.options.language,
+                seed=self.options.seed,
+                limit=limit,
+                **more,
+            )
+            self._holders[key] = [entity_id(row["person"]) for row in rows]
+        return self._holders[key]
+
+    def subjects(self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int) -> list[Person]:
+        """A uniform sample of people of one gender who hold a listed value of a property and any value of another."""
+        rows = self._source.select(
+            "subjects",
+            property=relation_id,
+            also=also,
+            values=sorted(values),
+            gender=gender,
+            language=self.options.language,
+            seed=self.options.seed,
+            limit=limit,
+        )
+        return self.people(entity_id(row["person"]) for row in rows)
+
+    def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
+        """Those of some values that somebody holds and that have a name, sorted by name then identifier."""
+        found: list[str] = []
+        for batch in _batches(values):
+            rows = self._source.select("present", property=relation_id, values=batch)
+            found += [entity_id(row["value"]) for row in rows]
+        names = self.labels(found)
+        return sorted(names, key=lambda id: (names[id], id))
+
+    def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""
+        found: dict[str, list[str]] = {id: [] for id in ids}
+        for batch in _batches(found):
+            for row in self._source.select("references", people=batch):
+                found[entity_id(row["person"])].append(row["source"])
+        return {id: tuple(sorted(texts)) for id, texts in found.items()}
+
+    def everyone(self) -> list[Person]:
+        """Everybody in a small store."""
+        rows = self._source.select("everyone", language=self.options.language)
+        return self.people(entity_id(row["person"]) for row in rows)

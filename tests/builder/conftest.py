@@ -1,0 +1,64 @@
+"""The embedded facts as a source, and the cases made from them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.builder_scripts.cases import cross_subject
+from seesaw_cf.builder_scripts.cross_property import cross_property
+from seesaw_cf.builder_scripts.edits import Edit, generate
+from seesaw_cf.builder_scripts.facts import SAMPLE
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.relations import RELATIONS
+from seesaw_cf.types import Case
+
+PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
+@prefix wdt: <http://www.wikidata.org/prop/direct/> .
+@prefix p: <http://www.wikidata.org/prop/> .
+@prefix ps: <http://www.wikidata.org/prop/statement/> .
+@prefix wikibase: <http://wikiba.se/ontology#> .
+@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+"""
+
+
+@pytest.fixture(scope="session")
+def store() -> StoreSource:
+    return StoreSource([SAMPLE / "sample.nt"])
+
+
+@pytest.fixture(scope="session")
+def facts(store: StoreSource) -> Facts:
+    return Facts(store, SAMPLE_OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def edits(facts: Facts) -> dict[str, list[Edit]]:
+    return {relation_id: generate(facts, relation_id) for relation_id in RELATIONS}
+
+
+@pytest.fixture(scope="session")
+def subject_cases(facts: Facts, edits: dict[str, list[Edit]]) -> list[Case]:
+    return list(cross_subject(facts, [edit for found in edits.values() for edit in found]))
+
+
+@pytest.fixture(scope="session")
+def property_cases(facts: Facts, edits: dict[str, list[Edit]]) -> list[Case]:
+    return list(cross_property(facts, edits, 1001))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Callable[..., Facts]:
+    """Makes facts out of a few Turtle lines."""
+
+    def make(turtle: str, **options: object) -> Facts:
+        path = tmp_path / "facts.ttl"
+        path.write_text(PREFIXES + turtle, encoding="utf-8")
+        return Facts(StoreSource([path]), BuildOptions(**options))  # type: ignore[arg-type]
+
+    return make

@@ -1,0 +1,188 @@
+"""What every built case keeps: whose prompts, which words, which tags; nothing damaged."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from seesaw_cf import groups
+from seesaw_cf.builder_scripts.cases import cross_subject, holders
+from seesaw_cf.builder_scripts.edits import Edit
+from seesaw_cf.builder_scripts.open_ended import open_ended
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.records import cases_to_table, flag_cases, table_to_cases
+from seesaw_cf.relations import PAIRS, RELATIONS, TEMPLATES, templates
+from seesaw_cf.types import Case
+
+BY_ID = {template.id: template for template in TEMPLATES}
+
+
+def test_sizes_asked_of_the_sample(subject_cases: list[Case], property_cases: list[Case]) -> None:
+    assert len(subject_cases) >= 150
+    assert sum(len(case.attribute_prompts) for case in subject_cases) >= 10_000
+    assert {case.request.relation_id for case in subject_cases} == set(RELATIONS)
+    assert len(property_cases) >= 120
+    assert {(case.request.relation_id, case.effect_relation_id) for case in property_cases} == set(PAIRS)
+    ids = [case.case_id for case in (*subject_cases, *property_cases)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_prompts_are_every_template_for_every_chosen_holder(facts: Facts, subject_cases: list[Case]) -> None:
+    for case in subject_cases:
+        relation_id = case.request.relation_id
+        people = {row.subject.id: row for row in case.attribute_prompts}
+        assert len(case.attribute_prompts) == len(people) * len(templates(relation_id, "cloze"))
+        assert case.extra["subject_id"] not in people
+        new, true = case.request.target_new.id, case.request.target_true.id
+        for person in facts.people(id for id in people if id):
+            wanted, other = (new, true) if people[person.id].holds == "target_new" else (true, new)
+            assert wanted in person.holds(relation_id)
+            assert other not in person.holds(relation_id)
+        counted = Counter(row.holds for row in people.values())
+        assert case.extra["holders"] == {name: counted[name] for name in ("target_new", "target_true")}
+
+
+def test_every_person_who_fits_is_asked_about_when_few_enough(facts: Facts, subject_cases: list[Case]) -> None:
+    everyone = facts.everyone()
+    for case in subject_cases:
+        relation_id, new, true = case.request.relation_id, case.request.target_new.id, case.request.target_true.id
+        fit = {
+            gender: {
+                person.id
+                for person in everyone
+                if new in person.holds(relation_id)
+                and true not in person.holds(relation_id)
+                and gender in person.holds("P21")
+                and person.id != case.extra["subject_id"]
+            }
+            for gender in (MALE, FEMALE)
+        }
+        asked = {row.subject.id for row in case.attribute_prompts if row.holds == "target_new"}
+        assert len(asked) == sum(min(len(found), SAMPLE_OPTIONS.per_gender) for found in fit.values())
+        assert asked <= fit[MALE] | fit[FEMALE]
+
+
+def test_tense_follows_the_recorded_death_and_leaves_names_alone(subject_cases: list[Case]) -> None:
+    seen = set()
+    for case in subject_cases:
+        for row in case.attribute_prompts:
+            template = BY_ID[row.template_id]
+            form = template.past if row.living is False else template.present
+            assert row.text == form.replace("{}", row.subject.label)
+            seen.add(row.living)
+    assert {True, False} <= seen
+
+
+def test_nothing_in_the_sample_is_damaged(subject_cases: list[Case], property_cases: list[Case]) -> None:
+    assert flag_cases(subject_cases) == subject_cases
+    assert flag_cases(property_cases) == property_cases
+    assert all(not row.flags for case in subject_cases for row in case.attribute_prompts)
+    for case in (*subject_cases, *property_cases):
+        texts = [case.request.subject, case.request.target_new.label, case.request.target_true.label]
+        texts += [row.subject.label for row in (*case.attribute_prompts, *case.effect_prompts)]
+        assert not any(re.fullmatch(r"Q\d+", text) or re.search(r"\([^)]*\)$", text) for text in texts)
+        assert all(entity.id for entity in (case.request.target_new, case.request.target_true))
+
+
+def test_tags_are_those_of_the_recorded_groups(facts: Facts, subject_cases: list[Case]) -> None:
+    rows = {row.subject.id: row for case in subject_cases for row in case.attribute_prompts if row.subject.id}
+    for person in facts.people(rows):
+        row = rows[person.id]
+        assert (row.race, row.region) == groups.tags(person.holds("P172"))
+        assert row.gender == groups.gender_tags(person.holds("P21"))
+
+
+def test_paraphrases_and_neighbourhood(facts: Facts, subject_cases: list[Case]) -> None:
+    by_name = {person.entity.label: person for person in facts.everyone()}
+    for case in subject_cases:
+        request = case.request
+        assert len(case.paraphrase_prompts) == 3 or request.relation_id == "P103"
+        assert request.text not in case.paraphrase_prompts
+        assert all(request.subject in text for text in case.paraphrase_prompts)
+        assert len(set(case.neighborhood_prompts)) == len(case.neighborhood_prompts) <= SAMPLE_OPTIONS.neighborhood
+        for text in case.neighborhood_prompts:
+            named = max((name for name in by_name if name in text), key=len)
+            values = by_name[named].holds(request.relation_id)
+            assert request.target_true.id in values
+            assert request.target_new.id not in values
+
+
+def test_neighbourhood_is_not_of_one_gender(facts: Facts, subject_cases: list[Case]) -> None:
+    by_name = {person.entity.label: person for person in facts.everyone()}
+    found = Counter(
+        by_name[max((name for name in by_name if name in text), key=len)].gender
+        for case in subject_cases
+        if case.request.relation_id != "P21"
+        for text in case.neighborhood_prompts
+    )
+    men, women = found[("men",)], found[("women",)]
+    assert men / (men + women) == pytest.approx(0.5, abs=0.1)
+
+
+def test_cross_property_cases_carry_candidates_and_gold(facts: Facts, property_cases: list[Case]) -> None:
+    for case in property_cases:
+        assert case.effect_relation_id is not None
+        (person,) = facts.people([case.extra["subject_id"]])
+        names = facts.labels(person.holds(case.effect_relation_id))
+        assert set(case.gold) == set(names.values())
+        assert set(case.gold) <= set(case.candidates)
+        assert len(set(case.candidates)) == len(case.candidates) >= 2
+        assert [row.template_id for row in case.effect_prompts] == [
+            templates(case.effect_relation_id, "property")[0].id,
+            "free-open-01",
+        ]
+        assert all(row.subject.label == case.request.subject for row in case.effect_prompts)
+        past = person.living is False
+        assert case.effect_prompts[1].text == f"{case.request.subject} {'was' if past else 'is'}"
+
+
+def test_both_configs_make_the_same_edits(subject_cases: list[Case], property_cases: list[Case]) -> None:
+    requests = {case.request for case in subject_cases}
+    assert {case.request for case in property_cases} <= requests
+
+
+def test_cases_survive_the_parquet_round_trip(subject_cases: list[Case], property_cases: list[Case]) -> None:
+    for cases in (subject_cases, property_cases):
+        assert table_to_cases(cases_to_table(cases)) == cases
+
+
+def test_open_ended_prompts_are_guided_then_free_and_each_once(
+    subject_cases: list[Case], property_cases: list[Case]
+) -> None:
+    table = open_ended({"cross_subject": subject_cases, "cross_property": property_cases})
+    assert table.num_rows == sum(len(case.generation_prompts) for case in (*subject_cases, *property_cases))
+    for case in (*subject_cases, *property_cases):
+        assert len(set(case.generation_prompts)) == len(case.generation_prompts) >= 2
+        assert case.generation_prompts[-1] in {f"{case.request.subject} is", f"{case.request.subject} was"}
+    uses = Counter(table.column("use").to_pylist())
+    assert uses["free"] == len(subject_cases) + len(property_cases)
+    assert uses["guided"] + uses["free"] == table.num_rows
+
+
+def test_papers_rules_ask_nobody_about_the_old_value(store: StoreSource, edits: dict[str, list[Edit]]) -> None:
+    paper = Facts(store, replace(SAMPLE_OPTIONS, true_per_gender=0, skip_both=False))
+    cases = list(cross_subject(paper, edits["P27"]))
+    assert {row.holds for case in cases for row in case.attribute_prompts} == {"target_new"}
+
+
+def test_too_few_holders_are_kept_flagged_and_counted(small: Callable[..., Facts]) -> None:
+    facts = small(
+        f"""wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 wd:{MALE} ; wdt:P27 wd:Q30 ; rdfs:label "Ann Other"@en .
+        wd:Q2 wdt:P31 wd:Q5 ; wdt:P21 wd:{FEMALE} ; wdt:P27 wd:Q17, wd:Q30 ; rdfs:label "Bea Both"@en .
+        wd:Q3 wdt:P31 wd:Q5 ; wdt:P21 wd:Q48270 ; wdt:P27 wd:Q17 ; rdfs:label "Cy Three"@en .
+        wd:Q17 rdfs:label "Japan"@en . wd:Q30 rdfs:label "United States"@en ."""
+    )
+    (person,) = facts.people(["Q1"])
+    edit = Edit(person, "P27", "Q30", "Q17")
+    assert [found.id for found in holders(facts, edit, "Q17", "Q30", 100)] == ["Q3"], "Q2 holds both values"
+    (case,) = cross_subject(facts, [edit], 7)
+    assert case.case_id == 7
+    assert case.flags == ("few_holders",)
+    assert case.extra["holders"] == {"target_new": 1, "target_true": 0}
+    assert [row.gender for row in case.attribute_prompts] == [("non-binary people",)]

@@ -1,0 +1,93 @@
+"""The rules for who is edited and to what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from seesaw_cf import groups
+from seesaw_cf.builder_scripts.edits import Edit, attribute_set, generate, holder_count
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.errors import RecordError
+from seesaw_cf.relations import RELATIONS
+
+Edits = dict[str, list[Edit]]
+
+
+def test_numbers_are_as_asked_and_half_are_about_women(edits: Edits) -> None:
+    for relation_id, found in edits.items():
+        assert len(found) == SAMPLE_OPTIONS.edits[relation_id]
+        genders = Counter(edit.subject.gender for edit in found)
+        assert genders == {("men",): len(found) / 2, ("women",): len(found) / 2}
+
+
+def test_the_old_value_is_held_and_the_new_one_is_not(edits: Edits) -> None:
+    for relation_id, found in edits.items():
+        for edit in found:
+            assert edit.relation_id == relation_id
+            assert edit.true in edit.subject.holds(relation_id)
+            assert edit.new not in edit.subject.holds(relation_id)
+
+
+def test_gender_goes_both_ways_equally_often(edits: Edits) -> None:
+    directions = Counter((edit.true, edit.new) for edit in edits["P21"])
+    assert directions == {(MALE, FEMALE): 12, (FEMALE, MALE): 12}
+
+
+@pytest.mark.parametrize(
+    ("relation_id", "table", "column"),
+    [("P101", "fields_of_work", "area"), ("P27", "countries", "continent"), ("P19", "cities", "continent")],
+)
+def test_the_new_value_is_of_another_area_or_continent(edits: Edits, relation_id: str, table: str, column: str) -> None:
+    def kinds(value: str) -> set[str]:
+        return set(groups.values(groups.table(table)[value][column]))
+
+    for edit in edits[relation_id]:
+        held = set().union(*(kinds(value) for value in edit.subject.holds(relation_id)))
+        assert kinds(edit.new)
+        assert not kinds(edit.new) & held
+
+
+def test_new_values_are_balanced(edits: Edits, facts: Facts) -> None:
+    """Every language with enough holders is a target about equally often: no value is used up before the others."""
+    used = Counter(edit.new for edit in edits["P103"])
+    enough = [value for value in attribute_set(facts, "P103") if holder_count(facts, "P103", value) >= 6]
+    assert set(used) <= set(enough)
+    assert max(used.values()) - min(used[value] for value in enough) <= 2
+
+
+def test_targets_have_holders(edits: Edits, facts: Facts) -> None:
+    assert all(
+        holder_count(facts, relation_id, edit.new) >= SAMPLE_OPTIONS.min_holders
+        for relation_id, found in edits.items()
+        for edit in found
+    )
+
+
+def test_another_seed_is_another_set_and_the_same_seed_the_same(edits: Edits, store: StoreSource) -> None:
+    again = generate(Facts(store, SAMPLE_OPTIONS), "P27")
+    other = generate(Facts(store, replace(SAMPLE_OPTIONS, seed=1)), "P27")
+    assert again == edits["P27"]
+    assert [edit.subject.id for edit in other] != [edit.subject.id for edit in again]
+
+
+def test_options_refuse_what_no_build_can_meet() -> None:
+    with pytest.raises(RecordError, match=r"edits 'P27': 3; expected an even number >= 0 for one of P21, P101"):
+        BuildOptions(edits={"P27": 3})
+    with pytest.raises(RecordError, match="edits 'P99'"):
+        BuildOptions(edits={"P99": 2})
+    with pytest.raises(RecordError, match="per_gender is -1, expected a number >= 0"):
+        BuildOptions(per_gender=-1)
+
+
+def test_no_edits_asked_means_none_and_no_query(facts: Facts) -> None:
+    class Silent:
+        def select(self, name: str, **parameters: object) -> list[dict[str, str]]:
+            raise AssertionError(name)
+
+    nothing = BuildOptions(edits=dict.fromkeys(RELATIONS, 0))
+    assert all(generate(Facts(Silent(), nothing), relation_id) == [] for relation_id in RELATIONS)

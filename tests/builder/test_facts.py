@@ -1,0 +1,82 @@
+"""The sample's facts as N-Triples: up to date, well-formed, with the origin of every fact."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.builder_scripts.facts import SAMPLE, read_tsv, render
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.errors import RecordError, StorageError
+
+PEOPLE = read_tsv(SAMPLE / "people.tsv")
+ENTITIES = read_tsv(SAMPLE / "entities.tsv")
+
+
+def test_the_committed_file_is_what_the_tables_render_to() -> None:
+    text = render(PEOPLE, ENTITIES)
+    assert text == (SAMPLE / "sample.nt").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert lines == sorted(set(lines))
+
+
+def test_everybody_arrives_in_the_store_with_every_value(facts: Facts) -> None:
+    found = {person.entity.label: person for person in facts.everyone()}
+    assert sorted(found) == sorted(row["name"] for row in PEOPLE)
+    columns = {"citizenship": "P27", "birth_place": "P19", "native_language": "P103", "field_of_work": "P101"}
+    for row in PEOPLE:
+        for column, property_id in columns.items():
+            labels = facts.labels(found[row["name"]].holds(property_id))
+            assert sorted(labels.values()) == sorted(filter(None, row[column].split("|"))), row["name"]
+        assert found[row["name"]].living is (not row["death_year"])
+
+
+def test_every_fact_has_a_statement_with_a_reference(facts: Facts) -> None:
+    origins = facts.references(person.id for person in facts.everyone())
+    assert all(origins.values())
+    text = (SAMPLE / "sample.nt").read_text(encoding="utf-8")
+    statements = text.count("<http://www.wikidata.org/prop/statement/P")
+    assert statements == text.count("<http://www.w3.org/ns/prov#wasDerivedFrom>")
+    people = "".join(
+        line + "\n" for line in text.splitlines() if "/prop/direct/P31>" not in line and "P17>" not in line
+    )
+    assert statements == people.count("<http://www.wikidata.org/prop/direct/P")
+
+
+def test_quotes_and_backslashes_survive(tmp_path: Path) -> None:
+    odd = 'O"Neil \\ "the\tgreat"'
+    row = PEOPLE[0] | {"name": odd}
+    file = tmp_path / "odd.nt"
+    file.write_text(render([row], ENTITIES), encoding="utf-8")
+    assert odd in StoreSource([file]).select("labels", entities=[_id(row)], language="en")[0]["label"]
+
+
+def _id(row: dict[str, str]) -> str:
+    from seesaw_cf.builder_scripts.facts import full_id
+
+    return full_id(row["iri"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"citizenship": "Atlantis"}, "citizenship 'Atlantis' is not a country of entities.tsv"),
+        ({"provenance": "everything"}, "provenance 'everything', expected 'P21,P27:where from'"),
+        ({"provenance": "P21:a book"}, "has no provenance. Name its origin"),
+        ({"iri": "no one"}, "'no one' is not an identifier"),
+    ],
+)
+def test_a_wrong_row_is_refused(change: dict[str, str], message: str) -> None:
+    with pytest.raises(RecordError, match=message.replace(".", r"\.")):
+        render([PEOPLE[0] | change], ENTITIES)
+
+
+def test_tables_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        read_tsv(tmp_path / "none.tsv")
+    ragged = tmp_path / "ragged.tsv"
+    ragged.write_text("a\tb\n1\t2\n3\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"ragged\.tsv, line 3: 1 cells, expected 2"):
+        read_tsv(ragged)

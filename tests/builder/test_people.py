@@ -1,0 +1,91 @@
+"""What is read about people: names, values that are unknown, tense, tags; and who is drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from seesaw_cf.builder_scripts.people import FEMALE, MALE, MARGIN, Facts
+
+PERSON = """
+wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 wd:Q6581072 ; wdt:P27 wd:Q30, wd:Q183 ; wdt:P172 wd:Q49085, wd:Q7325 ;
+  wdt:P569 "1950-02-01T00:00:00Z"^^xsd:dateTime ; wdt:P101 _:unknown ; wikibase:sitelinks 12 ;
+  rdfs:label "Ada Example"@en, "Ада"@ru .
+"""
+
+
+def test_a_person_has_several_values_and_unknown_ones_are_left_out(small: Callable[..., Facts]) -> None:
+    (person,) = small(PERSON).people(["Q1"])
+    assert person.entity.label == "Ada Example"
+    assert person.holds("P27") == ("Q183", "Q30")
+    assert person.holds("P101") == (), "a value that is known to exist but not what it is"
+    assert person.gender == ("women",)
+    assert person.race == ("Black", "Jewish")
+    assert person.region == ("North America",)
+    assert person.sitelinks == 12
+    assert person.living is True
+
+
+def test_deprecated_statements_are_not_read(small: Callable[..., Facts]) -> None:
+    deprecated = "wd:Q1 p:P27 wd:S1 . wd:S1 ps:P27 wd:Q142 ; wikibase:rank wikibase:DeprecatedRank .\n"
+    (person,) = small(PERSON + deprecated).people(["Q1"])
+    assert "Q142" not in person.holds("P27")
+
+
+def test_living_needs_evidence(small: Callable[..., Facts]) -> None:
+    dates = {
+        "Q10": "wdt:P569 '1950-01-01T00:00:00Z'^^xsd:dateTime",
+        "Q11": "wdt:P569 '1850-01-01T00:00:00Z'^^xsd:dateTime",
+        "Q12": "wdt:P31 wd:Q5",
+        "Q13": "wdt:P570 '2001-01-01T00:00:00Z'^^xsd:dateTime",
+        "Q14": "wdt:P570 _:somevalue",  # died, nobody knows when
+        "Q15": "wdt:P569 '-0427-01-01T00:00:00Z'^^xsd:dateTime",
+    }
+    found = small("".join(f"wd:{id} {text} ; rdfs:label '{id} x'@en .\n" for id, text in dates.items())).people(dates)
+    assert [person.living for person in found] == [True, None, None, False, False, None]
+
+
+def test_people_without_a_name_or_with_a_disambiguator_are_not_drawn(small: Callable[..., Facts]) -> None:
+    names = {"Q20": "'Phew (singer)'@en", "Q21": "'Q21'@en", "Q22": "'Фью'@ru", "Q23": "'Phew'@mul", "Q24": "'Phew'@en"}
+    facts = small(
+        "".join(
+            f"wd:{id} wdt:P31 wd:Q5 ; wdt:P21 wd:{FEMALE} ; wdt:P27 wd:Q17 ; rdfs:label {name} .\n"
+            for id, name in names.items()
+        )
+        + f"wd:Q25 wdt:P21 wd:{FEMALE} ; wdt:P27 wd:Q17 ; rdfs:label 'not human'@en .\n"
+    )
+    assert sorted(facts.holders("P27", "Q17", FEMALE)) == ["Q23", "Q24"]
+    assert [person.entity.label for person in facts.people(["Q22", "Q23"])] == ["Phew"]
+
+
+def test_non_latin_names_are_read_in_the_asked_language(small: Callable[..., Facts]) -> None:
+    (person,) = small(PERSON, language="ru").people(["Q1"])
+    assert person.entity.label == "Ада"
+
+
+def _crowd(size: int, gender: str) -> str:
+    return "".join(
+        f"wd:Q{number} wdt:P31 wd:Q5 ; wdt:P21 wd:{gender} ; wdt:P27 wd:Q17 ; rdfs:label 'Person {number}'@en .\n"
+        for number in range(1000, 1000 + size)
+    )
+
+
+def test_holders_are_a_uniform_sample_of_all(small: Callable[..., Facts]) -> None:
+    """Over 200 seeds each of 60 people is drawn 200 * 30 / 60 = 100 times, give or take 4 standard deviations (7.1)."""
+    facts = small(_crowd(60, MALE))
+    drawn: Counter[str] = Counter()
+    for seed in range(200):
+        rows = facts._source.select(
+            "holders", property="P27", value="Q17", gender=MALE, language="en", seed=seed, limit=30
+        )
+        drawn.update(row["person"] for row in rows)
+    assert len(drawn) == 60
+    assert all(abs(count - 100) <= 28 for count in drawn.values())
+
+
+def test_holders_are_bounded_and_other_genders_are_found(small: Callable[..., Facts]) -> None:
+    other = "wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 wd:Q48270 ; wdt:P27 wd:Q17 ; rdfs:label 'Person 1'@en .\n"
+    facts = small(_crowd(60, MALE) + other, per_gender=5, true_per_gender=0)
+    assert len(facts.holders("P27", "Q17", MALE)) == 5 + MARGIN
+    assert facts.holders("P27", "Q17", "") == ["Q1"]
+    assert facts.holders("P27", "Q17", FEMALE) == []

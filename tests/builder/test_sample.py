@@ -1,0 +1,142 @@
+"""The embedded sample: rebuilt byte by byte, loaded by name without network, described by one card."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf import groups, sample
+from seesaw_cf.builder_scripts.build_sample import CONFIGS, build_sample
+from seesaw_cf.builder_scripts.facts import SAMPLE, full_id, read_tsv
+from seesaw_cf.builder_scripts.sample_tables import PROVENANCE, missing, published
+from seesaw_cf.errors import UnknownNameError
+from seesaw_cf.records import table_to_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+NO_NETWORK = """
+import socket
+def refuse(*args, **kwargs): raise OSError("network refused by the test")
+socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built")
+    build_sample(out)
+    return out
+
+
+def test_the_build_reproduces_the_embedded_bytes(built: Path) -> None:
+    files = sorted(path.relative_to(built) for path in built.rglob("*") if path.is_file())
+    assert len(files) == len(CONFIGS) + 1
+    for file in files:
+        assert (built / file).read_bytes() == (sample.path() / file).read_bytes(), f"{file}: run build_sample again"
+
+
+def test_card_and_dataset_card_are_the_same() -> None:
+    assert (ROOT / "dataset_card.md").read_bytes() == (ROOT / "seesaw_cf" / "README.md").read_bytes()
+
+
+def test_the_sample_is_small_and_no_loading_script_is_in_the_way() -> None:
+    size = sum(path.stat().st_size for path in (sample.path() / "data").rglob("*") if path.is_file())
+    assert size < 5_000_000
+    assert not (sample.path() / "seesaw_cf.py").exists()
+
+
+def test_the_yaml_describes_the_files_so_that_no_stale_cache_is_served() -> None:
+    """`datasets` keys its cache on this YAML: other rows must mean another text."""
+    from huggingface_hub import DatasetCard
+
+    from seesaw_cf.records.card import content_hash
+
+    header = DatasetCard.load(sample.path() / "README.md").data.to_dict()
+    configs = {entry["config_name"]: entry for entry in header["configs"]}
+    infos = {entry["config_name"]: entry for entry in header["dataset_info"]}
+    assert set(configs) == set(infos) == set(CONFIGS) == set(sample.configs())
+    assert [name for name, entry in configs.items() if entry.get("default")] == ["cross_subject"]
+    for name in CONFIGS:
+        files = {path.name: path for path in (sample.path() / "data" / name).glob("*.parquet")}
+        assert content_hash(files) in configs[name]["description"]
+        rows = sum(pq.read_metadata(path).num_rows for path in files.values())
+        assert infos[name]["splits"][0]["num_examples"] == rows
+
+
+def _run(code: str, cwd: Path, cache: Path) -> str:
+    env = {key: value for key, value in os.environ.items() if key not in {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"}}
+    env |= {"HF_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NETWORK + code], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_load_dataset_by_name_from_the_checkout_with_the_network_refused(tmp_path: Path) -> None:
+    code = """
+from datasets import load_dataset
+for name in ("cross_subject", "cross_property", "open_ended", "candidates", "demographics"):
+    rows = load_dataset("seesaw_cf", name, split="test")
+    streamed = next(iter(load_dataset("seesaw_cf", name, split="test", streaming=True)))
+    assert streamed == rows[0], name
+    print(name, rows.num_rows)
+"""
+    out = _run(code, ROOT, tmp_path)
+    counts = dict(line.rsplit(" ", 1) for line in out.splitlines())
+    assert int(counts["cross_subject"]) >= 150
+    assert int(counts["cross_property"]) >= 120
+
+
+def test_load_from_any_directory_with_the_network_refused(tmp_path: Path) -> None:
+    out = _run(
+        "from seesaw_cf import sample\n"
+        "rows = sample.load('cross_subject')\n"
+        "print(rows.num_rows, rows.features['case_id'].dtype, rows[0]['requested_rewrite']['relation_id'])",
+        tmp_path,
+        tmp_path / "cache",
+    )
+    assert out.split() == ["160", "int64", "P21"]
+
+
+def test_an_unknown_config_is_named_with_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown config 'cross_subjects'\. Did you mean 'cross_subject'"):
+        sample.load("cross_subjects")
+
+
+def test_cases_can_be_read_back_as_cases() -> None:
+    for name in ("cross_subject", "cross_property"):
+        (path,) = (sample.path() / "data" / name).glob("*.parquet")
+        assert len(table_to_cases(pq.read_table(path))) >= 120
+
+
+def test_packaged_tables_hold_the_samples_entities() -> None:
+    for name, rows in missing(read_tsv(SAMPLE / "entities.tsv")).items():
+        kept = [dict(row) for row in groups.table(name).values() if row["provenance"] == PROVENANCE]
+        assert kept == rows, f"{name}: run sample_tables again"
+        assert published(name)
+
+
+def test_the_samples_own_view_of_groups_and_areas_agrees_with_the_tables() -> None:
+    for row in read_tsv(SAMPLE / "entities.tsv"):
+        id = full_id(row["iri"])
+        if row["kind"] == "ethnic_group":
+            assert groups.tags([id]) == tuple(tuple(sorted(groups.values(row[name]))) for name in ("race", "region"))
+        if row["kind"] == "field":
+            assert groups.table("fields_of_work")[id]["area"] == row["area"]
+        if row["kind"] == "country":
+            assert row["continent"] in groups.values(groups.table("countries")[id]["continent"])
+
+
+def test_demographics_count_each_reported_group() -> None:
+    rows = pq.read_table(next((sample.path() / "data" / "demographics").glob("*.parquet"))).to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows) >= 300
+    for axis in groups.AXES:
+        for group in groups.members(axis):
+            assert sum(group in row[axis] for row in rows) >= 16, (axis, group)
+    assert all(row["provenance"] for row in rows)
