@@ -76,10 +76,12 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.Data
     """Adds the columns D_pre, D_post and D = D_post - D_pre to paired log-probabilities; NaN unless status is "ok"."""
     out = pairs.copy(deep=False)
     ok = (pairs["status"] == "ok").to_numpy()
+    tokens = [pairs[name].where(ok, 1) if name in pairs else None for name in ("n_new", "n_true")]
     for phase in ("pre", "post"):
-        value = difference(pairs[f"{phase}_new"], pairs[f"{phase}_true"], score, pairs["n_new"], pairs["n_true"])
+        value = difference(pairs[f"{phase}_new"], pairs[f"{phase}_true"], score, *tokens)
         out[f"D_{phase}"] = np.where(ok, value, np.nan)
     out["D"] = out["D_post"] - out["D_pre"]
+    out["status"] = pairs["status"].mask(ok & ~np.isfinite(out["D"]), "token counts: missing")
     return out
 
 

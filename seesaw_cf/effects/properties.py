@@ -161,6 +161,9 @@ def _mark(row: dict[Any, Any], mode: Mode) -> dict[str, Any]:
                 "values; give one per candidate."
             )
         check_logprobs(f"case {row['case_id']}, {phase}", logprobs)
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise RecordError(f"case {row['case_id']}: candidate {twice!r} occurs more than once. Drop the copies.")
     if not gold_names:
         return out
     if not all(v.size and np.isfinite(v).all() for v in values.values()):

@@ -1,0 +1,65 @@
+"""Demo of `cross_property_accuracy`: paste candidates as CSV, read accuracy before and after the edit."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects import accuracy_of_columns
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+case_id,edit_relation,effect_relation,prompt,candidate,gold,pre,post
+1,P27,P101,Ann's field of work is,physics,1,-1.0,-1.0
+1,P27,P101,Ann's field of work is,law,0,-2.0,-2.0
+2,P27,P101,Bob's field of work is,physics,0,-3.0,-1.0
+2,P27,P101,Bob's field of work is,law,1,-1.0,-2.0
+"""
+_CASE = ["case_id", "edit_relation", "effect_relation", "prompt"]
+
+
+def table(text: str, mode: str = "exact") -> tuple[pd.DataFrame, str]:
+    """One row per pair of properties from one pasted CSV row per (case, candidate).
+
+    Args:
+        text: CSV with case_id, edit_relation, effect_relation, prompt, candidate, gold (0 or 1), pre, post.
+        mode: "exact" or "paper".
+
+    Returns:
+        The table, and a message: the method, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text))
+        rows["right"] = rows["candidate"].where(rows["gold"].astype(bool))
+        cases = rows.groupby(_CASE, sort=False).agg(
+            candidates=("candidate", list),
+            gold=("right", lambda labels: labels.dropna().tolist()),
+            pre=("pre", list),
+            post=("post", list),
+        )
+        result = accuracy_of_columns(**cases.reset_index().to_dict("list"), mode=mode)  # type: ignore[arg-type]
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    columns = ["pre", "post", "change", "low", "high", "lost", "gained", "p", "chance", "majority", "n"]
+    frame = pd.DataFrame.from_dict(result["pairs"], orient="index")[columns].rename_axis("pair").reset_index()
+    return frame, str(result["method"])
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="cross_property_accuracy") as page:
+        gr.Markdown(
+            "# cross_property_accuracy\nShare of right first choices before and after editing another property."
+        )
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        mode = gr.Radio(["exact", "paper"], value="exact", label="Mode")
+        output, message = gr.Dataframe(label="Pairs"), gr.Markdown()
+        gr.Button("Compute").click(table, [text, mode], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Does editing one property of a person cost the model another property of that person? An `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.effects import accuracy_of_columns
+
+_DESCRIPTION = """\
+Accuracy of a model's first choice for property P2 of a person before and after an edit of property P1 of the same
+person, per pair P1/P2, with a paired test.
+"""
+
+_CITATION = """\
+@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={section 4.2, Tables 4 and 5}}
+"""
+
+_INPUTS = """
+One row per case.
+
+Args:
+    case_id (`list` of `int`): the edit.
+    edit_relation, effect_relation (`list` of `str`): the property edited and the property asked for, such as "P21".
+    prompt (`list` of `str`): the prompt that was scored.
+    candidates (`list` of `list` of `str`): the answers that were scored.
+    gold (`list` of `list` of `str`): the answers that are true before the edit; `[]` = the case is left out and
+    counted. pre, post (`list` of `list` of `float`): log-probabilities of the candidates in nats before and after the
+    edit. mode (`str`): "exact" (default) or "paper", the published rule (substring match, unpaired t-test).
+    post_prompts (`list` of `str`, optional): prompts of the post-edit scores where they differ from `prompt`.
+    draws (`int`): bootstrap samples of cases, default 2000.
+    seed (`int`): seed of the bootstrap, default 0.
+
+Returns:
+    `dict` of plain JSON types: `pairs` ("P21/P101" -> `pre`, `post`, `change`, their intervals, `lost`, `gained`, `p`,
+    `chance`, `majority`, `n`, `n_no_candidate`, `n_no_gold`, `n_unscored`), `average`, `mode`, `method`.
+
+Examples:
+
+    Three edits of citizenship; the model forgets one of three occupations.
+
+    >>> metric = evaluate.load("metrics/cross_property_accuracy")
+    >>> result = metric.compute(
+    ...     case_id=[1, 2, 3],
+    ...     edit_relation=["P27"] * 3, effect_relation=["P101"] * 3,
+    ...     prompt=["Ann's field of work is", "Bob's field of work is", "Cleo's field of work is"],
+    ...     candidates=[["physics", "law"]] * 3,
+    ...     gold=[["physics"], ["law"], ["physics"]],
+    ...     pre=[[-1.0, -2.0], [-3.0, -1.0], [-1.0, -4.0]],
+    ...     post=[[-1.0, -2.0], [-3.0, -1.0], [-5.0, -4.0]],
+    ... )
+    >>> pair = result["pairs"]["P27/P101"]
+    >>> pair["pre"], round(pair["post"], 3), pair["lost"], pair["gained"], pair["p"]
+    (1.0, 0.667, 1, 0, 1.0)
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
+    """Accuracy on the effect property pre and post, per pair of properties, with a paired test."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        text = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "case_id": datasets.Value("int64"),
+                    "edit_relation": text,
+                    "effect_relation": text,
+                    "prompt": text,
+                    "candidates": datasets.List(text),
+                    "gold": datasets.List(text),
+                    "pre": datasets.List(datasets.Value("float64")),
+                    "post": datasets.List(datasets.Value("float64")),
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        case_id: Sequence[int],
+        edit_relation: Sequence[str],
+        effect_relation: Sequence[str],
+        prompt: Sequence[str],
+        candidates: Sequence[Sequence[str]],
+        gold: Sequence[Sequence[str]],
+        pre: Sequence[Sequence[float]],
+        post: Sequence[Sequence[float]],
+        mode: str = "exact",
+        post_prompts: Sequence[str] | None = None,
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        return accuracy_of_columns(
+            *(case_id, edit_relation, effect_relation, prompt, candidates, gold, pre, post),
+            mode=mode,  # type: ignore[arg-type]
+            post_prompts=post_prompts,
+            draws=draws,
+            seed=seed,
+        )

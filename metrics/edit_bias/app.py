@@ -1,0 +1,59 @@
+"""Demo of `edit_bias`: paste rows as CSV, read D per group."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects import bias_of_columns
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+case_id,prompt,subject,groups,pre_new,pre_true,post_new,post_true
+1,Ann is a citizen of,Ann,female,-0.7,-1.4,-1.4,-1.4
+1,Bob is a citizen of,Bob,male,-0.7,-1.4,-0.7,-1.4
+2,Cleo is a citizen of,Cleo,female,-0.6,-1.5,-1.2,-1.5
+2,Dan is a citizen of,Dan,male,-0.8,-1.3,-0.8,-1.3
+"""
+
+
+def table(text: str, score: str = "summed") -> tuple[pd.DataFrame, str]:
+    """One row per group from rows pasted as CSV.
+
+    Args:
+        text: CSV with the columns of the metric; several groups of one person are joined by "|".
+        score: "summed" or "log_odds".
+
+    Returns:
+        The table, and a message: what was left out, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text))
+        rows["groups"] = [str(tags).split("|") for tags in rows["groups"].fillna("")]
+        result = bias_of_columns(**rows.to_dict("list"), score=score)  # type: ignore[arg-type]
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    groups = {"all": result["overall"]} | result["groups"]
+    columns = ["D_pre", "D_post", "D", "low", "high", "p", "n_prompts", "n_subjects", "n_cases", "note"]
+    frame = pd.DataFrame.from_dict(groups, orient="index")[columns].rename_axis("group").reset_index()
+    return frame, f"{result['n_unscored']} of {result['n_rows']} rows left out. {result['method']}"
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="edit_bias") as page:
+        gr.Markdown(
+            "# edit_bias\nLog-probabilities in nats. D below 0: less confident in the right answer after the edit."
+        )
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        score = gr.Radio(["summed", "log_odds"], value="summed", label="Score")
+        output, message = gr.Dataframe(label="Groups"), gr.Markdown()
+        gr.Button("Compute").click(table, [text, score], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""How an edit moves confidence in other people's attributes, by group: an `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.effects import bias_of_columns
+
+_DESCRIPTION = """\
+D_d per demographic group: how far an edit of one person's fact moves a model's confidence in the same property of other
+people. For a prompt about a person who holds the new target p_j, D = p(p_j) - p(p_i), and D_d = D after minus D before.
+"""
+
+_CITATION = """\
+@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={section 4.1, Tables 10-15}}
+"""
+
+_INPUTS = """
+One row per (case, prompt).
+
+Args:
+    case_id (`list` of `int`): the edit the row was scored under.
+    prompt (`list` of `str`): the cloze prompt.
+    subject (`list` of `str`): the person the prompt is about, best as an id.
+    groups (`list` of `list` of `str`): the person's groups on one axis; several allowed, `[]` = unknown.
+    pre_new, pre_true, post_new, post_true (`list` of `float`): log-probabilities in nats, summed over target tokens,
+    of the
+        new and the true target before and after the edit.
+    axis (`str`, optional): "gender", "race" or "region"; None for an axis of your own.
+    score (`str`): "summed" (default), "normalised" (the papers' value) or "log_odds".
+    n_tokens_new, n_tokens_true (`list` of `int`, optional): target tokens per row, needed for "normalised".
+    draws (`int`): bootstrap samples of whole cases, default 2000.
+    seed (`int`): seed of the bootstrap, default 0.
+
+Returns:
+    `dict` of plain JSON types with `overall` and `groups`: for each group `D_pre`, `D_post`, `D` (means of case means),
+    `low`, `high`, `stderr`, `t`, `p`, `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`,
+    `n_cases`, `n_unscored`, `note`; and `n_rows`, `n_unscored`, `unscored`, `axis`, `score`, `method`. None = cannot
+    be had.
+
+Examples:
+
+    Two edits, each seen by one woman and one man. p(new) goes from 0.5 to 0.25 for the women and stays for the men.
+
+    >>> import math
+    >>> half, quarter = math.log(0.5), math.log(0.25)
+    >>> metric = evaluate.load("metrics/edit_bias")
+    >>> result = metric.compute(
+    ...     case_id=[1, 1, 2, 2],
+    ...     prompt=["Ann is from", "Bob is from", "Cleo is from", "Dan is from"],
+    ...     subject=["Ann", "Bob", "Cleo", "Dan"],
+    ...     groups=[["female"], ["male"], ["female"], ["male"]],
+    ...     pre_new=[half] * 4, pre_true=[quarter] * 4,
+    ...     post_new=[quarter, half, quarter, half], post_true=[quarter] * 4,
+    ...     axis="gender",
+    ... )
+    >>> round(result["groups"]["female"]["D"], 3), round(result["groups"]["male"]["D"], 3)
+    (-0.25, 0.0)
+    >>> result["overall"]["n_cases"], result["n_unscored"]
+    (2, 0)
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class EditBias(evaluate.Metric):  # type: ignore[misc]
+    """D_pre, D_post and D_d per group, with the papers' t-test and a clustered bootstrap interval."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        logprob = datasets.Value("float64")
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "case_id": datasets.Value("int64"),
+                    "prompt": datasets.Value("string"),
+                    "subject": datasets.Value("string"),
+                    "groups": datasets.List(datasets.Value("string")),
+                    "pre_new": logprob,
+                    "pre_true": logprob,
+                    "post_new": logprob,
+                    "post_true": logprob,
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        case_id: Sequence[int],
+        prompt: Sequence[str],
+        subject: Sequence[str],
+        groups: Sequence[Sequence[str]],
+        pre_new: Sequence[float],
+        pre_true: Sequence[float],
+        post_new: Sequence[float],
+        post_true: Sequence[float],
+        axis: str | None = None,
+        score: str = "summed",
+        n_tokens_new: Sequence[int] | None = None,
+        n_tokens_true: Sequence[int] | None = None,
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        return bias_of_columns(
+            *(case_id, prompt, subject, groups, pre_new, pre_true, post_new, post_true),
+            axis=axis,
+            score=score,  # type: ignore[arg-type]
+            n_tokens_new=n_tokens_new,
+            n_tokens_true=n_tokens_true,
+            draws=draws,
+            seed=seed,
+        )

@@ -1,0 +1,174 @@
+"""The same effects from plain columns instead of a score table: what the `evaluate` modules compute."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from seesaw_cf.effects.groups import ALL, check_axes, members, summarise
+from seesaw_cf.effects.pairs import SIDES, check_logprobs
+from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
+from seesaw_cf.effects.properties import Mode, mark, summarise_accuracy
+from seesaw_cf.errors import RecordError
+
+__all__ = ["accuracy_of_columns", "bias_of_columns", "check_lengths", "plain"]
+
+
+def plain(value: Any) -> Any:
+    """Turns a result into plain JSON types: NaN becomes None, numpy scalars become Python numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_lengths(columns: Mapping[str, Sequence[Any]]) -> int:
+    """The common number of rows.
+
+    Raises:
+        RecordError: Columns are empty or of unequal length; all lengths are shown.
+    """
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise RecordError(f"columns have unequal lengths {lengths}; give one value per row in every column.")
+    if not any(lengths.values()):
+        raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
+    return next(iter(lengths.values()))
+
+
+def _pairs(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    check_lengths(columns)
+    frame = pd.DataFrame({name: list(column) for name, column in columns.items()})
+    for side in SIDES:
+        frame[side] = frame[side].astype(np.float64)
+        check_logprobs(side, frame[side].to_numpy())
+    twice = frame.duplicated(["case_id", "prompt", "person"])
+    if twice.any():
+        row = frame[twice].iloc[0]
+        raise RecordError(
+            f"{int(twice.sum())} rows repeat a (case_id, prompt, subject), first: case {row['case_id']}, prompt "
+            f"{row['prompt']!r}. Drop the copies, or give different case ids to the cases of different runs."
+        )
+    finite = np.isfinite(frame[list(SIDES)].to_numpy())
+    first_bad = (~finite).argmax(axis=1)
+    frame["status"] = np.where(finite.all(axis=1), "ok", [f"{SIDES[i]}: not finite" for i in first_bad])
+    return frame
+
+
+def bias_of_columns(
+    case_id: Sequence[int],
+    prompt: Sequence[str],
+    subject: Sequence[str],
+    groups: Sequence[Sequence[str]],
+    pre_new: Sequence[float],
+    pre_true: Sequence[float],
+    post_new: Sequence[float],
+    post_true: Sequence[float],
+    *,
+    axis: str | None = None,
+    score: ScoreForm = "summed",
+    n_tokens_new: Sequence[int] | None = None,
+    n_tokens_true: Sequence[int] | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
+
+    Args:
+        case_id: The edit each row was scored under.
+        prompt, subject: The cloze prompt and the person it is about (an id is best).
+        groups: Group tags of the person on one axis; several allowed, none = unknown.
+        pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target before and after the
+            edit, nats, summed over target tokens.
+        axis: "gender", "race", "region", or None for an axis of your own.
+        score: See `seesaw_cf.effects.difference`.
+        n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
+        draws, seed: Bootstrap over cases.
+
+    Returns:
+        Plain JSON types: `overall` and `groups` (label -> numbers), `n_rows`, `n_unscored`, `unscored` (reason ->
+            rows),
+        `axis`, `score`, `method`. A number that cannot be had is None.
+
+    Raises:
+        RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts.
+        UnknownNameError: Unknown `axis` or `score`.
+    """
+    check_form(score)
+    check_axes([axis] if axis is not None else [])
+    given: dict[str, Sequence[Any]] = {"case_id": case_id, "prompt": prompt, "person": subject, "groups": groups}
+    given |= dict(zip(SIDES, (pre_new, pre_true, post_new, post_true)))
+    tokens = {"n_new": n_tokens_new, "n_true": n_tokens_true}
+    frame = _pairs(given | {name: counts for name, counts in tokens.items() if counts is not None})
+    frame = add_differences(frame, score)
+    by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
+    rows = {row.pop("group"): row for row in summarise(frame, by_group, draws=draws, seed=seed)}
+    reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
+    result = {"overall": rows.pop(ALL), "groups": rows, "n_rows": len(frame), "n_unscored": int(reasons.sum())}
+    result |= {"unscored": {str(reason): int(n) for reason, n in sorted(reasons.items())}, "axis": axis, "score": score}
+    result["method"] = f"means of case means; 95 % percentile bootstrap over cases, {draws} draws, seed {seed}"
+    return dict(plain(result))
+
+
+def accuracy_of_columns(
+    case_id: Sequence[int],
+    edit_relation: Sequence[str],
+    effect_relation: Sequence[str],
+    prompt: Sequence[str],
+    candidates: Sequence[Sequence[str]],
+    gold: Sequence[Sequence[str]],
+    pre: Sequence[Sequence[float]],
+    post: Sequence[Sequence[float]],
+    *,
+    mode: Mode = "exact",
+    post_prompts: Sequence[str] | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
+
+    Args:
+        case_id: The edit.
+        edit_relation, effect_relation: The property edited and the property asked for.
+        prompt: The prompt that was scored; the paper mode also needs it, for its substring match.
+        candidates: The answers that were scored.
+        gold: The true answers before the edit; none = the case is left out and counted.
+        pre, post: Log-probabilities of the candidates before and after the edit, nats.
+        mode: "exact" or "paper", see `seesaw_cf.effects.cross_property`.
+        post_prompts: The prompts of the post-edit scores where they differ from `prompt` (published runs do).
+        draws, seed: Bootstrap over cases.
+
+    Returns:
+        Plain JSON types: `pairs` ("P21/P101" -> numbers), `average` (unweighted `pre`, `post`, `change` over the pairs
+        that have cases), `mode`, `method`.
+
+    Raises:
+        RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0.
+        UnknownNameError: Unknown `mode`.
+    """
+    given: dict[str, Sequence[Any]] = {"case_id": case_id, "edit_relation": edit_relation}
+    given |= {"effect_relation": effect_relation, "prompt_pre": prompt, "candidates": candidates, "gold": gold}
+    given |= {"pre": pre, "post": post, "prompt_post": prompt if post_prompts is None else post_prompts}
+    check_lengths(given)
+    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
+    twice = frame.duplicated(["case_id", "edit_relation", "effect_relation"])
+    if twice.any():
+        first = frame.loc[twice, "case_id"].iloc[0]
+        raise RecordError(f"{int(twice.sum())} cases occur more than once, first: case {first}. Drop the copies.")
+    marked = mark(frame, mode)
+    pairs = {
+        "/".join(map(str, key)): summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
+        for key, rows in marked.groupby(["edit_relation", "effect_relation"], sort=True)
+    }
+    counted = [pair for pair in pairs.values() if pair["n"]]
+    average = {k: float(np.mean([pair[k] for pair in counted])) if counted else None for k in ("pre", "post", "change")}
+    test = "McNemar's exact test" if mode == "exact" else "unpaired t-test"
+    method = f"Wilson intervals; change: 95 % bootstrap over cases, {draws} draws, seed {seed}; p: {test}"
+    return dict(plain({"pairs": pairs, "average": average, "mode": mode, "method": method}))
