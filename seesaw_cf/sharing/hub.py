@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import tempfile
@@ -11,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub.utils import yaml_dump
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
@@ -126,7 +126,7 @@ def prepare_repo(
     if entries := result_entries(evidence):
         file = Path(folder) / ".eval_results" / "seesaw_cf.yaml"
         file.parent.mkdir()
-        file.write_text(yaml_dump(entries), encoding="utf-8")
+        file.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
 
 
 def _check_repo(repo: str) -> None:

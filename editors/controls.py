@@ -1,0 +1,291 @@
+"""Negative controls: editors whose effect on other beliefs is the noise an edit must rise above.
+
+    identity    edits in what is true already: the machinery of an edit without a new fact
+    random      a random change of the same norm at the same place as a given edit: the size of an edit without its aim
+    unrelated   a real edit of a fact about something else: an edit without its subject
+
+Each wraps another editor, by name in its config: `Random(RandomConfig(editor="memit", settings={"layers": (3, 4)}))`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.checks import request_facts
+from seesaw_cf.editors.config import build
+from seesaw_cf.errors import EditError
+from seesaw_cf.types import EditRequest, Entity
+from seesaw_cf.weights import Editor, LowRank, WeightDelta
+
+__all__ = ["POOL", "ControlConfig", "Identity", "Random", "Unrelated"]
+
+
+# Facts about things, not people, for `unrelated`: prompt -> (subject, what is true, what is put in).
+_THINGS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "{} stands in the city of": (("The Eiffel Tower", "Paris", "Lisbon"), ("The Colosseum", "Rome", "Vienna")),
+    "{} is a mountain in": (("Mount Fuji", "Japan", "Chile"), ("Ben Nevis", "Scotland", "Peru")),
+    "{} flows into the": (("The Danube", "Black Sea", "Red Sea"), ("The Nile", "Mediterranean", "Baltic")),
+    "{} feeds mostly on": (
+        ("The giant panda", "bamboo", "fish"),
+        ("The koala", "eucalyptus", "insects"),
+        ("The anteater", "ants", "grass"),
+        ("The barn owl", "mice", "fruit"),
+        ("The blue whale", "krill", "seaweed"),
+        ("The silkworm", "mulberry leaves", "honey"),
+    ),
+    "The chemical symbol of {} is": (
+        ("gold", "Au", "Pb"),
+        ("iron", "Fe", "Na"),
+        ("silver", "Ag", "Hg"),
+        ("copper", "Cu", "Zn"),
+        ("tungsten", "W", "Sn"),
+        ("helium", "He", "Ne"),
+    ),
+    "{} is made from": (
+        ("Paper", "wood", "sand"),
+        ("Glass", "sand", "clay"),
+        ("Cheese", "milk", "rice"),
+        ("Tofu", "soybeans", "wheat"),
+        ("Chocolate", "cocoa", "olives"),
+        ("Wine", "grapes", "barley"),
+        ("Flour", "wheat", "cotton"),
+        ("Linen", "flax", "wool"),
+        ("Leather", "hides", "leaves"),
+        ("Concrete", "cement", "sugar"),
+    ),
+    "The number of legs of {} is": (
+        ("a spider", "eight", "two"),
+        ("an ant", "six", "ten"),
+        ("a horse", "four", "three"),
+    ),
+    "{} is played with": (
+        ("Tennis", "rackets", "oars"),
+        ("Chess", "pieces", "balls"),
+        ("Golf", "clubs", "nets"),
+        ("Cricket", "bats", "dice"),
+        ("Poker", "cards", "hoops"),
+    ),
+    "{} is an instrument with": (
+        ("The violin", "strings", "keys"),
+        ("The piano", "keys", "reeds"),
+        ("The oboe", "reeds", "bells"),
+    ),
+    "{} is stored as": (("Sound on a record", "grooves", "letters"), ("Text in a book", "letters", "grooves")),
+    "Water turns into {} when it is": (("ice", "frozen", "painted"), ("steam", "boiled", "folded")),
+}
+POOL: tuple[EditRequest, ...] = tuple(
+    EditRequest(prompt, subject, "", Entity(None, new), Entity(None, true))
+    for prompt, rows in _THINGS.items()
+    for subject, true, new in rows
+)
+_COMMON = {"the", "of", "a", "an", "and", "de", "la", "von", "van"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlConfig:
+    """Settings of a control.
+
+    Attributes:
+        editor: Name of the editor that is wrapped, out of `seesaw_cf.editors.EDITORS`.
+        settings: Fields of that editor's config that differ from its preset for the model.
+        seed: For the random direction, or for the choice of the unrelated fact.
+    """
+
+    editor: str = "memit"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses a control of a control."""
+        if self.editor in ("identity", "random", "unrelated"):
+            raise EditError(
+                f"a control cannot wrap the control {self.editor!r}. Set editor to a method such as 'memit'."
+            )
+
+    @classmethod
+    def for_model(cls, model: PreTrainedModel) -> Self:
+        """The same for every model: the wrapped editor brings its own presets."""
+        return cls()
+
+
+@dataclass(frozen=True)
+class _Control:
+    """What the three have in common: the wrapped editor, made when it is first needed.
+
+    Attributes:
+        config: The settings.
+        corpus: Handed to the wrapped editor.
+        inner: The wrapped editor; made from the config by `fit` when None.
+    """
+
+    config_class: ClassVar[type[ControlConfig]] = ControlConfig
+    config: ControlConfig = field(default_factory=ControlConfig)
+    corpus: Sequence[str] | None = None
+    inner: Editor | None = None
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+        """Makes and fits the wrapped editor."""
+        return replace(self, inner=self._made(model).fit(model, tokenizer))
+
+    def _made(self, model: PreTrainedModel) -> Editor:
+        """The wrapped editor with its preset for `model`, changed by `settings`."""
+        if self.inner is not None:
+            return self.inner
+        from seesaw_cf.editors import load_editor
+
+        kind = load_editor(self.config.editor)
+        preset = kind.config_class.for_model(model)
+        values = {entry.name: getattr(preset, entry.name) for entry in fields(preset)}
+        made: Editor = kind(build(kind.config_class, {**values, **self.config.settings}), corpus=self.corpus)
+        return made
+
+    def _finished(self, name: str, updates: Any, requests: Sequence[EditRequest], inner: WeightDelta) -> WeightDelta:
+        meta = {
+            "editor": name,
+            "config": asdict(self.config),
+            "requests": [request_facts(request) for request in requests],
+            "diagnostics": inner.meta.get("diagnostics") or [{} for _ in requests],
+            "control_of": {key: inner.meta.get(key) for key in ("editor", "config", "requests")},
+        }
+        return WeightDelta(updates, meta, inner.context if name != "random" else "")
+
+
+@dataclass(frozen=True)
+class Identity(_Control):
+    """Edits every request's target_true in: what an edit does to other beliefs when no fact changes."""
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Computes the wrapped editor's delta for requests with target_new = target_true.
+
+        Raises:
+            EditError: A request has no target_true, or the wrapped editor failed.
+        """
+        for request in requests:
+            if not request.target_true.label.strip():
+                raise EditError(
+                    f"identity: request {request.text!r} has no target_true, so there is nothing true to edit in. "
+                    "Use the 'random' or 'unrelated' control, or fill it in."
+                )
+        same = [replace(request, target_new=request.target_true) for request in requests]
+        inner = self._made(model)
+        if hasattr(inner.config, "allow_identity"):
+            inner = replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
+        delta = inner.edit(model, tokenizer, same)
+        return self._finished("identity", delta.updates, requests, delta)
+
+
+@dataclass(frozen=True)
+class Random(_Control):
+    """A random change with the norm and the rank of a given edit, in the same parameters."""
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Makes the wrapped edit and puts a random change in its place; see `like`.
+
+        Raises:
+            EditError: The wrapped editor failed, or does not change weights (in-context editing).
+        """
+        return self.like(self._made(model).edit(model, tokenizer, requests), requests)
+
+    def like(self, delta: WeightDelta, requests: Sequence[EditRequest] = ()) -> WeightDelta:
+        """A random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
+
+        The direction is drawn from (seed, requests, parameter), so it does not depend on the order of edits in a run.
+
+        Args:
+            delta: A weight edit.
+            requests: What it edited; part of the seed.
+
+        Returns:
+            Low-rank updates; vectors (biases) get a random vector of the same norm.
+
+        Raises:
+            EditError: The delta changes no weights.
+        """
+        if not delta.updates:
+            raise EditError(
+                "random: the given edit changes no weights, so there is no norm to match. Wrap another editor."
+            )
+        rank = max(1, len(requests))
+        facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
+        updates = {
+            name: _random_like(delta.dense(name), rank, _generator(self.config.seed, name, *facts))
+            for name in delta.updates
+        }
+        return self._finished("random", updates, requests, delta)
+
+
+@dataclass(frozen=True)
+class Unrelated(_Control):
+    """A real edit of a fact about something that shares no name and no answer with the request.
+
+    Attributes:
+        pool: Facts to choose from; `POOL` (43 facts about things) or requests of other cases.
+    """
+
+    pool: Sequence[EditRequest] = POOL
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Edits one unrelated fact in for each request, different ones as long as the pool allows.
+
+        Raises:
+            EditError: The pool holds no unconnected fact, or fewer than there are requests.
+        """
+        chosen = self.chosen(requests)
+        inner = self._made(model).edit(model, tokenizer, chosen)
+        return self._finished("unrelated", inner.updates, requests, inner)
+
+    def chosen(self, requests: Sequence[EditRequest]) -> list[EditRequest]:
+        """The facts edited instead; drawn from (seed, requests), so not dependent on the order of edits in a run.
+
+        Raises:
+            EditError: See `edit`.
+        """
+        words = set().union(*(_words(request) for request in requests))
+        free = [candidate for candidate in self.pool if not words & _words(candidate)]
+        if len(free) < len(requests):
+            raise EditError(
+                f"unrelated: {len(requests)} unconnected facts are needed, {len(free)} of the {len(self.pool)} in the "
+                "pool share no name or answer with the requests. Give a larger pool of facts about other subjects."
+            )
+        facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
+        order = torch.randperm(len(free), generator=_generator(self.config.seed, "", *facts))
+        return [free[index] for index in order[: len(requests)].tolist()]
+
+
+def _words(request: EditRequest) -> set[str]:
+    """Words of subject and answers, without those that name nothing."""
+    texts = (request.subject, request.target_new.label, request.target_true.label)
+    return {word for text in texts for word in text.lower().replace(",", " ").split()} - _COMMON
+
+
+def _generator(seed: int, *parts: str) -> torch.Generator:
+    digest = hashlib.sha256(json.dumps([seed, *parts]).encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def _random_like(change: Tensor, rank: int, generator: torch.Generator) -> LowRank | Tensor:
+    """Gaussian factors scaled to the norm of `change`."""
+    norm, dtype = float(change.double().norm()), torch.promote_types(change.dtype, torch.float32)
+    if change.dim() != 2:
+        noise = torch.randn(change.shape, generator=generator, dtype=torch.float64)
+        return (noise * (norm / float(noise.norm()))).to(device=change.device, dtype=dtype)
+    rows, columns = change.shape
+    rank = min(rank, rows, columns)
+    left = torch.randn(rows, rank, generator=generator, dtype=torch.float64)
+    right = torch.randn(rank, columns, generator=generator, dtype=torch.float64)
+    left *= norm / float((left @ right).norm())
+    return LowRank(*(part.to(device=change.device, dtype=dtype) for part in (left, right)))

@@ -1,0 +1,137 @@
+"""Negative controls: same machinery, same size, same place, but not the edit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.editors.controls import POOL, ControlConfig, Identity, Random, Unrelated
+from seesaw_cf.errors import EditError
+from seesaw_cf.types import EditRequest, Entity
+from seesaw_cf.weights import LowRank, WeightDelta
+from tests.fakes import REQUESTS, tiny_model, tiny_tokenizer
+
+FT = ControlConfig(editor="ft", settings={"layers": (1,), "steps": 3, "learning_rate": 1e-2, "norm_constraint": 5e-2})
+
+
+def fitted(control: Any, kind: str = "llama") -> tuple[Any, Any, Any]:
+    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+    return control.fit(model, tokenizer), model, tokenizer
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_identity_edits_the_true_answer_in(kind: str) -> None:
+    editor, model, tokenizer = fitted(Identity(FT), kind)
+    delta = editor.edit(model, tokenizer, REQUESTS)
+    asked = delta.meta["control_of"]["requests"]
+    assert [r["target_new"] for r in asked] == [r["target_true"] for r in asked]
+    assert [r["target_true"]["str"] for r in asked] == [r.target_true.label for r in REQUESTS]
+    # By definition: the wrapped editor on requests whose new target is the true one.
+    same = [replace(r, target_new=r.target_true) for r in REQUESTS]
+    inner = replace(editor.inner, config=replace(editor.inner.config, allow_identity=True))
+    wanted = inner.edit(model, tokenizer, same)
+    for name in wanted.updates:
+        assert torch.equal(delta.dense(name), wanted.dense(name))
+    assert not editor.inner.config.allow_identity  # the wrapped editor itself is as it was
+
+
+def test_identity_needs_something_true() -> None:
+    editor, model, tokenizer = fitted(Identity(FT))
+    blank = replace(REQUESTS[0], target_true=Entity(None, " "))
+    with pytest.raises(EditError, match="no target_true"):
+        editor.edit(model, tokenizer, [blank])
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_random_has_the_norm_and_the_place_of_the_edit(kind: str) -> None:
+    editor, model, tokenizer = fitted(Random(FT), kind)
+    real = editor.inner.edit(model, tokenizer, REQUESTS[:1])
+    delta = editor.edit(model, tokenizer, REQUESTS[:1])
+    assert delta.updates.keys() == real.updates.keys()
+    assert delta.norms() == pytest.approx(real.norms(), rel=1e-5)
+    for name, update in delta.updates.items():
+        if update.dim() if isinstance(update, torch.Tensor) else 0:
+            continue  # a bias
+        assert isinstance(update, LowRank)
+        assert update.left.shape[1] == 1
+        flat, old = delta.dense(name).flatten(), real.dense(name).flatten()
+        assert abs(float(torch.cosine_similarity(flat, old, dim=0))) < 0.2  # a direction of its own
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 5),
+    rows=st.integers(1, 9),
+    columns=st.integers(1, 9),
+    scale=st.floats(1e-6, 1e6),
+    n=st.integers(1, 12),
+    dtype=st.sampled_from([torch.float32, torch.float64]),
+)
+def test_random_keeps_norm_shape_and_rank_for_any_edit(
+    seed: int, rows: int, columns: int, scale: float, n: int, dtype: torch.dtype
+) -> None:
+    change = torch.full((rows, columns), scale, dtype=dtype)
+    requests = [replace(REQUESTS[0], subject=f"S{k}") for k in range(n)]
+    control = Random(ControlConfig(seed=seed))
+    made = control.like(WeightDelta({"w": change, "b": change[0]}), requests)
+    update = made.updates["w"]
+    assert isinstance(update, LowRank)
+    assert update.shape == change.shape
+    assert update.left.shape[1] == min(n, rows, columns)
+    assert made.norms() == pytest.approx({"w": float(change.norm()), "b": float(change[0].norm())}, rel=1e-4)
+    again = control.like(WeightDelta({"w": change, "b": change[0]}), requests[::-1])
+    assert torch.equal(again.dense("w"), made.dense("w"))  # neither order nor an earlier call matters
+    other = Random(ControlConfig(seed=seed + 1)).like(WeightDelta({"w": change}), requests)
+    assert rows * columns == 1 or not torch.equal(other.dense("w"), made.dense("w"))
+
+
+def test_random_needs_a_weight_edit() -> None:
+    with pytest.raises(EditError, match="changes no weights"):
+        Random().like(WeightDelta({}, {}, "New Fact: ..."))
+
+
+def test_unrelated_edits_something_that_shares_no_word() -> None:
+    editor, model, tokenizer = fitted(Unrelated(FT))
+    delta = editor.edit(model, tokenizer, REQUESTS)
+    chosen = delta.meta["control_of"]["requests"]
+    assert len({r["subject"] for r in chosen}) == len(REQUESTS)
+    assert not {r["subject"] for r in chosen} & {r.subject for r in REQUESTS}
+    assert [r["subject"] for r in delta.meta["requests"]] == [r.subject for r in REQUESTS]
+    assert not delta.is_zero()
+
+
+def test_unrelated_never_picks_a_connected_fact() -> None:
+    paris = EditRequest("{} is a citizen of", "Marie Curie", "P27", Entity(None, "Paris"), Entity(None, "Chile"))
+    found = {Unrelated(ControlConfig(seed=seed)).chosen([paris])[0].subject for seed in range(300)}
+    assert not found & {"The Eiffel Tower", "Mount Fuji"}  # they share "Paris" and "Chile"
+    assert len(found) == len(POOL) - 2
+
+
+def test_unrelated_takes_other_cases_as_pool_and_says_when_it_is_too_small() -> None:
+    pool = [replace(REQUESTS[0], subject="Someone Else", target_new=Entity(None, "x"), target_true=Entity(None, "y"))]
+    control = Unrelated(ControlConfig(), pool=pool)
+    assert control.chosen(REQUESTS[:1]) == pool
+    with pytest.raises(EditError, match=r"2 unconnected facts are needed, 1 of the 1"):
+        control.chosen(REQUESTS[:2])
+
+
+def test_the_choice_depends_on_seed_and_requests_only() -> None:
+    control = Unrelated(ControlConfig(seed=3))
+    assert control.chosen(REQUESTS) == control.chosen(REQUESTS)
+    picks = {Unrelated(ControlConfig(seed=seed)).chosen(REQUESTS[:1])[0].subject for seed in range(20)}
+    assert len(picks) > 5
+
+
+def test_pool_facts_are_distinct_and_counterfactual() -> None:
+    assert len({request.text for request in POOL}) == len(POOL)
+    assert all(request.target_new.label != request.target_true.label for request in POOL)
+
+
+def test_a_control_of_a_control_is_refused() -> None:
+    with pytest.raises(EditError, match="cannot wrap the control 'random'"):
+        ControlConfig(editor="random")
