@@ -6,6 +6,8 @@ tags and identifiers, each checked against a pattern, so that no text from data 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +23,12 @@ __all__ = [
     "Parameter",
     "Row",
     "Source",
+    "SourceError",
     "StoreSource",
     "entity_id",
     "entity_iri",
     "query",
+    "rows",
 ]
 
 QUERIES = Path(__file__).parent / "queries"
@@ -41,8 +45,17 @@ _PID = re.compile(r"P[1-9][0-9]*")
 _IRI = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\]+")  # SPARQL 1.1 IRIREF, http(s) only
 
 
+class SourceError(SeesawError, ConnectionError):
+    """A source of facts does not answer, refuses a query, or answers with something else than results."""
+
+
 class Source(Protocol):
     """Something that answers the query files."""
+
+    identity: str  # what the answers depend on besides the query: an endpoint's URL, the contents of files
+
+    def ask(self, text: str) -> bytes:
+        """Runs a query and gives the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
 
     def select(self, name: str, **parameters: Parameter) -> list[Row]:
         """Runs `queries/<name>.rq`.
@@ -136,6 +149,28 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
     return _PLACE.sub(lambda match: filled[match[1]], text)
 
 
+def rows(reply: bytes) -> list[Row]:
+    """The solutions of a raw reply, as `Source.select` gives them.
+
+    Raises:
+        SourceError: Not whole JSON, or not SPARQL results.
+    """
+    try:
+        bindings = json.loads(reply)["results"]["bindings"]
+        found = [{name: _text(term) for name, term in solution.items()} for solution in bindings]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SourceError(
+            f"the reply is not a whole SPARQL result in JSON ({type(error).__name__}: {error}); it begins "
+            f"{reply[:80]!r} and ends {reply[-40:]!r}. Ask again; check that the address is a SPARQL endpoint."
+        ) from error
+    return found
+
+
+def _text(term: Mapping[str, str]) -> str:
+    """IRIs and literals as their text, blank nodes with "_:" in front."""
+    return f"_:{term['value']}" if term["type"] == "bnode" else term["value"]
+
+
 def _store_module() -> Any:
     try:
         import pyoxigraph
@@ -163,7 +198,8 @@ class StoreSource:
             self._store = ox.Store() if store is None else ox.Store.read_only(str(store))
         except OSError as error:
             raise StorageError(f"{store}: no readable store ({error}). Make one with `oxigraph load`.") from error
-        for file in map(Path, files):
+        listed = [Path(file) for file in files]
+        for file in listed:
             try:
                 self._store.bulk_load(path=str(file))
             except (SyntaxError, ValueError) as error:
@@ -172,18 +208,33 @@ class StoreSource:
                 ) from error
             except OSError as error:
                 raise StorageError(f"{file}: cannot be read ({error}). Check the path.") from error
+        self.identity = _identity(listed, store)
+
+    def ask(self, text: str) -> bytes:
+        """Runs a query; see `Source.ask`.
+
+        Raises:
+            SourceError: The query is not valid SPARQL.
+        """
+        try:
+            reply = self._store.query(text).serialize(format=_store_module().QueryResultsFormat.JSON)
+        except SyntaxError as error:
+            raise SourceError(f"the store refused a query ({error}). Correct the .rq file:\n{text}") from error
+        return bytes(reply)
 
     def select(self, name: str, **parameters: Parameter) -> list[Row]:
         """Runs a query file; see `Source.select`."""
-        solutions = self._store.query(query(name, parameters))
-        names = [variable.value for variable in solutions.variables]
-        rows = []
-        for solution in solutions:
-            terms = ((name, solution[index]) for index, name in enumerate(names))
-            rows.append({name: _text(term) for name, term in terms if term is not None})
-        return rows
+        return rows(self.ask(query(name, parameters)))
 
 
-def _text(term: Any) -> str:
-    """IRIs and literals as their text, blank nodes with "_:" in front."""
-    return f"_:{term.value}" if type(term).__name__ == "BlankNode" else str(term.value)
+def _identity(files: Sequence[Path], store: str | os.PathLike[str] | None) -> str:
+    """A digest of the files' contents; of a store folder, of its files' names, sizes and times."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    for file in sorted(Path(store).iterdir()) if store is not None else ():
+        status = file.stat()
+        if file.suffix in {".sst", ".log"}:  # the data; other files change when a store is only opened
+            digest.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return f"store:sha256:{digest.hexdigest()}"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -62,3 +67,40 @@ def small(tmp_path: Path) -> Callable[..., Facts]:
         return Facts(StoreSource([path]), BuildOptions(**options))  # type: ignore[arg-type]
 
     return make
+
+
+def serve(folder: Path, data: Path) -> Iterator[str]:
+    """Loads a file into a store in `folder` and serves it read-only on a free loopback port; yields the query URL."""
+    program = shutil.which("oxigraph", path=str(Path(sys.executable).parent)) or shutil.which("oxigraph")
+    if program is None:
+        pytest.skip("the program oxigraph is not installed (pip install oxigraph)")
+    database = str(folder / "database")
+    subprocess.run([program, "load", "--location", database, "--file", str(data)], check=True, capture_output=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [program, "serve-read-only", "--location", database, "--bind", address]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _wait(address, server)
+            yield f"http://{address}/query"
+        finally:
+            server.terminate()
+
+
+def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
+    host, port = address.split(":")
+    for _ in range(200):
+        assert server.poll() is None, "oxigraph ended"
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("oxigraph did not answer within 10 s")
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a real SPARQL server that holds the sample."""
+    yield from serve(tmp_path_factory.mktemp("server"), SAMPLE / "sample.nt")

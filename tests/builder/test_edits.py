@@ -86,6 +86,11 @@ def test_options_refuse_what_no_build_can_meet() -> None:
 
 def test_no_edits_asked_means_none_and_no_query(facts: Facts) -> None:
     class Silent:
+        identity = "silent"
+
+        def ask(self, text: str) -> bytes:
+            raise AssertionError(text)
+
         def select(self, name: str, **parameters: object) -> list[dict[str, str]]:
             raise AssertionError(name)
 

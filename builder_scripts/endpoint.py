@@ -1,0 +1,211 @@
+"""A SPARQL 1.1 endpoint over HTTP, asked politely: one query at a time, waiting as long as the server asks.
+
+Whole and well-formed replies are the only ones that count. Everything else (429, 5xx, time-outs, closed connections,
+half replies, web pages instead of results) is tried again after a pause; a refused query is not.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import http.client
+import logging
+import random
+import time
+import urllib.error
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from seesaw_cf import __version__
+from seesaw_cf.builder_scripts.sources import Parameter, Row, SourceError, query, rows
+from seesaw_cf.errors import RecordError, SeesawError
+
+__all__ = ["WIKIDATA_ENDPOINT", "EndpointSource", "Politeness"]
+
+WIKIDATA_ENDPOINT = "https://query.wikidata.org/sparql"
+CHUNK = 1 << 16
+_RETRIED = {408, 425, 429, 500, 502, 503, 504}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Politeness:
+    """How an endpoint is asked.
+
+    Attributes:
+        contact: Mail address or web page in the User-Agent, as Wikimedia's policy asks.
+        timeout: Seconds for one whole reply, however slowly it drips.
+        attempts: How often a query is tried.
+        pause: Seconds before the second try; doubled each time, with jitter.
+        longest_pause: Seconds; a server that asks for more than this ends the build with a message.
+    """
+
+    contact: str = ""
+    timeout: float = 90.0
+    attempts: int = 7
+    pause: float = 1.0
+    longest_pause: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Refuses settings no request could be made with.
+
+        Raises:
+            RecordError: A number that is not positive, or a contact that would break the header.
+        """
+        for name in ("timeout", "attempts", "pause", "longest_pause"):
+            if not getattr(self, name) > 0:
+                raise RecordError(f"endpoint: {name} is {getattr(self, name)}, expected a number above 0.")
+        if not self.contact.isprintable() or not self.contact.isascii():
+            raise RecordError(f"endpoint: contact {self.contact!r}, expected a mail address or web page in ASCII.")
+
+    @property
+    def agent(self) -> str:
+        """The User-Agent header."""
+        contact = f"; {self.contact}" if self.contact else ""
+        return f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact}) SPARQLWrapper"
+
+
+class EndpointSource:
+    """Answers the query files from a SPARQL endpoint."""
+
+    def __init__(
+        self,
+        url: str = WIKIDATA_ENDPOINT,
+        politeness: Politeness | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
+        """Remembers the address; nothing is asked yet.
+
+        Args:
+            url: The endpoint's query address, http or https.
+            politeness: Waiting times, number of tries, contact.
+            sleep: Waits for some seconds; tests replace it.
+
+        Raises:
+            RecordError: Not an http(s) address.
+        """
+        if not url.startswith(("http://", "https://")) or not url.isprintable() or " " in url:
+            raise RecordError(f"endpoint {url!r}: expected an address such as {WIKIDATA_ENDPOINT!r}.")
+        self.identity = url
+        self.politeness = politeness or Politeness()
+        self._sleep = sleep
+        self._jitter = random.Random(0)
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        """Runs a query file; see `seesaw_cf.builder_scripts.sources.Source.select`."""
+        return rows(self.ask(query(name, parameters)))
+
+    def ask(self, text: str) -> bytes:
+        """Sends a query and gives the raw reply, checked to be whole and well-formed.
+
+        Raises:
+            SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
+                names the address, the last failure and what to do.
+        """
+        failure, wait = "", 0.0
+        for attempt in range(self.politeness.attempts):
+            if attempt:
+                self._sleep(wait)
+            try:
+                reply = self._once(text)
+                rows(reply)
+                return reply
+            except Exception as error:
+                failure, wait = self._judge(error, attempt)
+                logger.warning("%s: %s; try %d of %d", self.identity, failure, attempt + 1, self.politeness.attempts)
+        raise SourceError(
+            f"{self.identity}: no answer in {self.politeness.attempts} tries; the last: {failure}. Check the address "
+            "and the network, or come back later: replies that came are kept, the same command goes on from there."
+        )
+
+    def _once(self, text: str) -> bytes:
+        wrapper = _sparqlwrapper()
+        request = wrapper.SPARQLWrapper(self.identity, agent=self.politeness.agent)
+        request.setQuery(text)
+        request.setReturnFormat(wrapper.JSON)
+        request.setMethod(wrapper.POST)
+        request.setTimeout(max(1, round(self.politeness.timeout)))
+        deadline = time.monotonic() + self.politeness.timeout
+        with request.query().response as response:
+            return _read(response, deadline)
+
+    def _judge(self, error: Exception, attempt: int) -> tuple[str, float]:
+        """What went wrong, in words, and the seconds to wait; raises when another try cannot help."""
+        http_error = _http_error(error)
+        if http_error is None:
+            if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
+                raise error
+            return f"{type(error).__name__}: {error}", self._pause(attempt)
+        said = _said(error, http_error)
+        if http_error.code not in _RETRIED:
+            raise SourceError(
+                f"{self.identity}: HTTP {http_error.code} {http_error.reason}; "
+                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {said!r}"
+            ) from error
+        asked = _retry_after(http_error)
+        if asked is not None and asked > self.politeness.longest_pause:
+            raise SourceError(
+                f"{self.identity}: HTTP {http_error.code}, asks to wait {asked:.0f} s. Come back then, or raise the "
+                "longest pause: replies that came are kept, the same command goes on from there."
+            ) from error
+        return f"HTTP {http_error.code} {http_error.reason}", self._pause(attempt) if asked is None else asked
+
+    def _pause(self, attempt: int) -> float:
+        """Exponential back-off with jitter, in seconds."""
+        return float(
+            min(self.politeness.longest_pause, self.politeness.pause * 2**attempt * self._jitter.uniform(0.5, 1))
+        )
+
+
+_OTHER = "check the address; it may not be a SPARQL endpoint."
+_REMEDIES = {
+    400: "the server refused the query. Check that the endpoint speaks SPARQL 1.1.",
+    401: "the endpoint wants a login. Use a public one or a local store.",
+    403: "the endpoint refuses this client. Name a contact, wait, or use another endpoint.",
+    404: "there is nothing at this address. Wikidata's is " + WIKIDATA_ENDPOINT + ".",
+}
+
+
+def _sparqlwrapper() -> Any:
+    try:
+        import SPARQLWrapper
+    except ImportError as error:
+        raise SeesawError("SPARQLWrapper is not installed. Run: pip install 'seesaw_cf[build]'") from error
+    return SPARQLWrapper
+
+
+def _read(response: Any, deadline: float) -> bytes:
+    """Reads a whole reply; raises TimeoutError when it drips on beyond the deadline."""
+    parts = []
+    while part := response.read1(CHUNK):
+        parts.append(part)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the reply was not complete in time ({sum(map(len, parts))} bytes so far)")
+    return b"".join(parts)
+
+
+def _http_error(error: Exception) -> urllib.error.HTTPError | None:
+    """The HTTP error behind what SPARQLWrapper raised, if it was one."""
+    for found in (error, error.__context__):
+        if isinstance(found, urllib.error.HTTPError):
+            return found
+    return None
+
+
+def _said(error: Exception, http_error: urllib.error.HTTPError) -> str:
+    """The beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
+    with http_error:
+        return http_error.read(300).decode(errors="replace") if error is http_error else str(error)[:300]
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float | None:
+    """Seconds that the server asks to wait: a number or a date."""
+    value = (error.headers.get("Retry-After") or "").strip()
+    if value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -1,0 +1,118 @@
+"""A proxy in front of a SPARQL server that spoils replies in a given order, then passes everything on."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+JSON = "application/sparql-results+json"
+
+
+class FaultProxy:
+    """`with FaultProxy(upstream, ["503", "half"]) as proxy:` spoils the first two replies."""
+
+    def __init__(self, upstream: str, faults: Iterable[str] = ()) -> None:
+        self.upstream = upstream
+        self.faults = list(faults)
+        self.queries: list[bytes] = []
+        self.agents: list[str] = []
+        handler = type("BoundHandler", (_Handler,), {"proxy": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/query"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    proxy: FaultProxy
+
+    def log_message(self, *_: Any) -> None:
+        """Keeps the test output clean."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.proxy.queries.append(body)
+        self.proxy.agents.append(self.headers["User-Agent"])
+        fault = self.proxy.faults.pop(0) if self.proxy.faults else ""
+        name, _, argument = fault.partition(":")
+        if name.isdigit():
+            return self._send(int(name), b"try later", "text/plain", {"Retry-After": argument} if argument else {})
+        request = urllib.request.Request(self.proxy.upstream, body, dict(self.headers))
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                code, reply = 200, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                code, reply = error.code, error.read()
+        spoil: Callable[[int, bytes, str], None] = getattr(self, f"_{name}") if name else self._whole
+        return spoil(code, reply, argument)
+
+    def _send(self, code: int, reply: bytes, kind: str, headers: dict[str, str], length: int | None = None) -> None:
+        self.send_response(code)
+        self.send_header("Content-Type", kind)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if length is not None or code != 200:
+            self.send_header("Content-Length", str(len(reply) if length is None else length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(reply)
+        self.close_connection = True
+
+    def _whole(self, code: int, reply: bytes, _: str) -> None:
+        self._send(code, reply, JSON, {}, len(reply))
+
+    def _half(self, code: int, reply: bytes, _: str) -> None:
+        """Fewer bytes than promised."""
+        self._send(code, reply[: len(reply) // 2], JSON, {}, len(reply))
+
+    def _unfinished(self, code: int, reply: bytes, _: str) -> None:
+        """Half of the JSON, and no length that would tell."""
+        self._send(code, reply[: len(reply) // 2], JSON, {})
+
+    def _page(self, *_: Any) -> None:
+        """A web page with status 200."""
+        self._send(200, b"<!doctype html><title>Maintenance</title>", "text/html", {})
+
+    def _other(self, *_: Any) -> None:
+        """JSON that is no SPARQL result."""
+        self._send(200, b'{"error": "busy"}', "application/json", {})
+
+    def _hang(self, code: int, reply: bytes, seconds: str) -> None:
+        """Nothing for some seconds."""
+        time.sleep(float(seconds))
+        self._whole(code, reply, "")
+
+    def _drip(self, code: int, reply: bytes, seconds: str) -> None:
+        """One byte after the other, each in time, all together for some seconds."""
+        self.send_response(code)
+        self.send_header("Content-Type", JSON)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        end = time.monotonic() + float(seconds)
+        for byte in reply:
+            if time.monotonic() > end:
+                break
+            try:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+            except OSError:
+                break
+            time.sleep(0.05)
+        self.close_connection = True
+
+    def _drop(self, *_: Any) -> None:
+        """The connection is closed without a word."""
+        self.close_connection = True

@@ -1,0 +1,174 @@
+"""A real SPARQL server, spoiled in every way that public endpoints are, gives the same answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from email.utils import formatdate
+from pathlib import Path
+from time import time
+
+import pytest
+
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, Politeness
+from seesaw_cf.builder_scripts.replies import CachedSource
+from seesaw_cf.builder_scripts.sources import Parameter, SourceError, StoreSource, query
+from seesaw_cf.errors import RecordError, StorageError
+
+from .fault_proxy import FaultProxy
+
+HOLDERS: dict[str, Parameter] = {
+    "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
+}  # fmt: skip
+PEOPLE = query("facts", {"people": ["Q23357", "Q7186"]})
+QUICK = Politeness(timeout=2, attempts=7, pause=0.01)
+
+
+class Waits(list[float]):
+    """Stands in for time.sleep and remembers."""
+
+    def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def test_the_server_answers_as_the_embedded_store(server: str, store: StoreSource) -> None:
+    endpoint = EndpointSource(server)
+    for name, parameters in (("holders", HOLDERS), ("facts", {"people": ["Q23357", "Q7186"]})):
+        rows = endpoint.select(name, **parameters)
+        assert rows
+        assert rows == store.select(name, **parameters)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ["429:1", "429"], ["500", "502", "503", "504"], ["half"], ["unfinished"], ["page"], ["other"], ["drop", "drop"],
+        ["hang:3"], ["drip:4"], ["503:2", "half", "page", "drop", "429:0"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_every_fault_is_survived_and_the_answer_is_the_same(server: str, faults: list[str]) -> None:
+    expected = EndpointSource(server).ask(PEOPLE)
+    waits = Waits()
+    with FaultProxy(server, faults) as proxy:
+        assert EndpointSource(proxy.url, QUICK, sleep=waits).ask(PEOPLE) == expected
+        assert len(proxy.queries) == len(faults) + 1
+        assert len(set(proxy.queries)) == 1
+    assert len(waits) == len(faults)
+
+
+def test_the_server_is_given_the_time_it_asks_for(server: str) -> None:
+    waits = Waits()
+    date = formatdate(time() + 100, usegmt=True)
+    with FaultProxy(server, ["429:7", f"503:{date}", "429", "429", "503:nonsense"]) as proxy:
+        EndpointSource(proxy.url, Politeness(pause=2), sleep=waits).ask(PEOPLE)
+    assert waits[0] == 7
+    assert 97 <= waits[1] <= 101
+    # Back-off: pause * 2^attempt, between half of it and all of it.
+    for attempt, wait in enumerate(waits[2:], start=2):
+        assert 2 * 2**attempt / 2 <= wait <= 2 * 2**attempt
+
+
+def test_too_long_a_wait_ends_the_build_with_a_message(server: str) -> None:
+    with FaultProxy(server, ["429:86400"]) as proxy, pytest.raises(SourceError, match="asks to wait 86400 s"):
+        EndpointSource(proxy.url, QUICK).ask(PEOPLE)
+
+
+def test_giving_up_says_what_happened(server: str) -> None:
+    with (
+        FaultProxy(server, ["503"] * 9) as proxy,
+        pytest.raises(SourceError, match=r"no answer in 3 tries; the last: HTTP 503 .*goes on from there"),
+    ):
+        EndpointSource(proxy.url, Politeness(attempts=3, pause=0.01), sleep=Waits()).ask(PEOPLE)
+
+
+@pytest.mark.parametrize(("code", "remedy"), [(401, "wants a login"), (403, "Name a contact"), (404, "nothing at")])
+def test_refusals_are_not_repeated(server: str, code: int, remedy: str) -> None:
+    with FaultProxy(server, [str(code)]) as proxy:
+        with pytest.raises(SourceError, match=rf"HTTP {code} .*{remedy}.*try later"):
+            EndpointSource(proxy.url, QUICK, sleep=Waits()).ask(PEOPLE)
+        assert len(proxy.queries) == 1
+
+
+def test_a_query_that_the_server_refuses_is_shown_its_reason(server: str) -> None:
+    with pytest.raises(SourceError, match=r"HTTP 400 .*refused the query.*The server said"):
+        EndpointSource(server, QUICK, sleep=Waits()).ask("SELECT nonsense")
+
+
+def test_nobody_there() -> None:
+    waits = Waits()
+    with pytest.raises(SourceError, match=r"no answer in 2 tries; the last: URLError.*refused"):
+        EndpointSource("http://127.0.0.1:9/query", Politeness(attempts=2), sleep=waits).ask(PEOPLE)
+    assert len(waits) == 1
+
+
+def test_settings_that_cannot_work() -> None:
+    for url in ("wikidata.org", "ftp://x.org/", "http://x.org/ y", "http://x.org/\n"):
+        with pytest.raises(RecordError, match="expected an address such as"):
+            EndpointSource(url)
+    with pytest.raises(RecordError, match="timeout is 0"):
+        Politeness(timeout=0)
+    with pytest.raises(RecordError, match="expected a mail address"):
+        Politeness(contact="me\r\nHost: other")
+
+
+def test_the_user_agent_is_honest(server: str) -> None:
+    with FaultProxy(server) as proxy:
+        EndpointSource(proxy.url, Politeness(contact="mail@example.org")).ask(PEOPLE)
+        assert re.fullmatch(r"seesaw_cf/\S+ \(https://\S+; mail@example\.org\) SPARQLWrapper", proxy.agents[0])
+
+
+def test_a_reply_is_asked_for_once_and_replayed_offline(server: str, tmp_path: Path) -> None:
+    with FaultProxy(server) as proxy:
+        first = CachedSource(EndpointSource(proxy.url), tmp_path)
+        rows = first.select("holders", **HOLDERS)
+        assert first.select("holders", **HOLDERS) == rows
+        again = CachedSource(EndpointSource(proxy.url), tmp_path)
+        assert again.select("holders", **HOLDERS) == rows
+        assert len(proxy.queries) == 1
+        assert (first.misses, first.hits, again.misses, again.hits) == (1, 1, 0, 1)
+        url = proxy.url
+    offline = CachedSource(EndpointSource(url), tmp_path, offline=True)
+    assert offline.select("holders", **HOLDERS) == rows
+    with pytest.raises(SourceError, match="no kept reply of http://127"):
+        offline.select("holders", **HOLDERS | {"seed": 1})
+
+
+def test_kept_replies_say_what_was_asked_whom_and_when(server: str, tmp_path: Path) -> None:
+    CachedSource(EndpointSource(server), tmp_path).ask(PEOPLE)
+    (file,) = tmp_path.rglob("*.json")
+    facts = json.loads(file.read_text(encoding="utf-8"))
+    assert (facts["source"], facts["query"]) == (server, PEOPLE)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["time"])
+    assert facts["bytes"] == len(gzip.decompress(file.with_suffix(".gz").read_bytes()))
+
+
+@pytest.mark.parametrize("damage", [b"", b"not gzip", gzip.compress(b"other", mtime=0)], ids=["empty", "text", "other"])
+def test_damaged_replies_are_asked_for_again(
+    server: str, tmp_path: Path, damage: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = CachedSource(EndpointSource(server), tmp_path)
+    reply = source.ask(PEOPLE)
+    (file,) = tmp_path.rglob("*.gz")
+    file.write_bytes(damage)
+    assert source.ask(PEOPLE) == reply
+    assert source.misses == 2
+    assert "asked for again" in caplog.text
+    assert source.ask(PEOPLE) == reply
+    assert source.misses == 2
+
+
+def test_half_a_reply_without_its_description_is_no_reply(server: str, tmp_path: Path) -> None:
+    source = CachedSource(EndpointSource(server), tmp_path)
+    source.ask(PEOPLE)
+    next(tmp_path.rglob("*.json")).unlink()
+    source.ask(PEOPLE)
+    assert source.misses == 2
+
+
+def test_a_cache_that_cannot_be_written(server: str, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(StorageError, match="could not write"):
+        CachedSource(EndpointSource(server), blocked).ask(PEOPLE)
