@@ -52,17 +52,16 @@ def _models() -> Rows:
 def _configs() -> Rows:
     import pyarrow.parquet as pq
 
-    from seesaw_cf.reading import CASE_CONFIGS
+    from seesaw_cf.records import CASES
     from seesaw_cf.sample import configs, path
 
-    return [
-        (
-            name,
-            f"{sum(pq.read_metadata(file).num_rows for file in (path() / 'data' / name).glob('*.parquet')):,} rows",
-            "cases, for `run --config`" if name in CASE_CONFIGS else "a table beside the cases",
-        )
-        for name in configs()
-    ]
+    rows = []
+    for name in configs():
+        files = [pq.ParquetFile(file) for file in (path() / "data" / name).glob("*.parquet")]
+        runs = all(set(CASES.names) <= set(file.schema_arrow.names) for file in files)
+        use = "cases, for `run --config`" if runs else "a table beside the cases"
+        rows.append((name, f"{sum(file.metadata.num_rows for file in files):,} rows", use))
+    return rows
 
 
 def _relations() -> Rows:

@@ -145,7 +145,7 @@ def _label(effects: pd.DataFrame, group: str) -> str:
 def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     editors = _editors(results, effects["editor"])
     relations, groups = sort_relations(effects["relation"]), sort_groups(axis, effects["group"])
-    limit = 1.5 * float(effects["D"].abs().max()) or 1.0  # half tones only, so that black text stays legible
+    limit = 1.8 * float(effects["D"].abs().max()) or 1.0  # half tones only, so that black text stays legible
     figure, panels = _figure(2.3 + len(editors) * (0.7 + 0.55 * len(relations)), len(editors), 1)
     image: Any = None
     for panel, editor in zip(panels, editors):

@@ -89,7 +89,7 @@ def _axis_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str
     )
     frame = effects[effects["axis"] == axis]
     by_key = {(row["editor"], row["relation"], row["group"]): row for row in records(frame)}
-    groups = sort_groups(axis, frame["group"])
+    groups = list(text.HOLDS.values()) if axis == ALL else sort_groups(axis, frame["group"])
     rows: list[list[Any]] = []
     previous = ("", "")
     for editor in editors:

@@ -1,0 +1,187 @@
+"""The commands around the main job, through `main`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.cli import main
+from tests.report.runs import cases, property_cases, write_run
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("run") / "x", cases(("P27",), 4, 8) + property_cases(2))
+
+
+def call(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def test_report_prints_its_table_and_writes_its_files(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("report", run_folder, "--out", tmp_path / "report") == 0
+    shown = capsys.readouterr().out
+    assert "EFFICACY GATE" in shown
+    assert "D_d by race" in shown
+    assert (tmp_path / "report" / "report.md").exists()
+
+
+def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("report", tmp_path) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert "not a run folder. Give the folder that `seesaw-cf run --out` wrote." in said.err
+
+
+def test_metrics_writes_json_without_nan(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "m.json"
+    assert call("metrics", run_folder, "--axis", "gender", "--score", "log_odds", "--json", file) == 0
+    shown = capsys.readouterr().out
+    assert "D_d by gender" in shown
+    assert "D_d by race" not in shown
+    assert "Unit: nats" in " ".join(shown.split())
+    found = json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+    assert found["score"] == "log_odds"
+    assert {row["axis"] for row in found["edit_bias"]} == {"all", "gender"}
+    assert all({"D", "low", "high", "n_cases", "n_prompts", "n_subjects"} <= set(row) for row in found["edit_bias"])
+    assert {row["n"] for row in found["cross_property_accuracy"]} == {2, 16}
+    assert found["manifest"]["seed"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--axis", "rase"), "unknown axis 'rase'. Did you mean 'race'?"),
+        (("--score", "log-odds"), "unknown score 'log-odds'. Did you mean 'log_odds'?"),
+    ],
+)
+def test_metrics_suggests_names(
+    run_folder: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("metrics", run_folder, *words) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list") == 0
+    shown = capsys.readouterr().out
+    for words in ("memit  ", "seesaw-tiny", "cross_subject", "P103  language", "South Asian", "edit_bias"):
+        assert words in shown
+
+
+def test_list_one_thing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list", "relations") == 0
+    lines = capsys.readouterr().out.strip().split("\n")
+    assert lines[0] == "relations:"
+    assert [line.split()[0] for line in lines[1:]] == ["P21", "P101", "P27", "P19", "P103"]
+
+
+def test_list_says_which_configs_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list", "configs") == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.strip().split("\n")[1:]}
+    assert "for `run --config`" in rows["cross_subject"]
+    assert "a table beside the cases" in rows["demographics"]
+
+
+def test_list_of_something_else_suggests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list", "editor") == 1
+    assert "unknown list 'editor'. Did you mean 'editors'" in capsys.readouterr().err
+
+
+RECORD = {
+    "case_id": 1,
+    "requested_rewrite": {
+        "prompt": "{} is a citizen of",
+        "relation_id": "P27",
+        "target_new": {"str": "France", "id": "Q142"},
+        "target_true": {"str": "Chad", "id": "Q657"},
+        "subject": "Ada Test",
+    },
+    "generation_prompts": ["Ada Test is"],
+    "attribute_prompts": ["Bo Test is a citizen of", "Cy Test is a citizen of"],
+    "attribute_aux_info": ["Q1", "Q2"],
+    "attribute_aux_ent": ["Bo Test", "Cy Test"],
+}
+
+
+def test_import_makes_a_folder_and_prints_its_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "seesaw_cf_P27_P21.json"
+    source.write_text(json.dumps([RECORD]))
+    assert call("import", source, "--out", tmp_path / "data") == 0
+    shown = capsys.readouterr().out
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown.split("\n") if line.startswith("|")]
+    assert ["", "P27_P21"] in cells
+    assert ["prompts", "2"] in cells
+    assert f"seesaw-cf run --data {tmp_path / 'data'} --config P27_P21" in shown
+
+
+def test_import_never_overwrites_silently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "seesaw_cf_P27_P21.json"
+    source.write_text(json.dumps([RECORD]))
+    kept = tmp_path / "data" / "notes.txt"
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    assert call("import", source, "--out", kept.parent) == 1
+    assert "holds what no import wrote (notes.txt)" in capsys.readouterr().err
+    assert call("import", source, "--out", kept.parent, "--force") == 0
+    assert "is now" in capsys.readouterr().out
+    assert (tmp_path / "data.before-import" / "notes.txt").read_text() == "mine"
+
+
+def test_import_of_a_broken_file_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "seesaw_cf_P27_P21.json"
+    source.write_text(json.dumps([RECORD])[:-40])
+    assert call("import", source, "--out", tmp_path / "data") == 1
+    assert "seesaw_cf_P27_P21.json" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+
+
+def _elsewhere(tmp_path: Path, code: str) -> str:
+    """Runs code in a fresh process in an empty folder, offline, with caches of its own."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir(exist_ok=True)
+    offline = {"HF_HUB_OFFLINE": "1", "HF_EVALUATE_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, **offline},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_after_cache_the_plain_name_loads_from_any_folder_offline(tmp_path: Path) -> None:
+    code = """
+from datasets import load_dataset
+from seesaw_cf.cli import main
+assert main(["cache"]) == 0
+print(len(load_dataset("seesaw_cf", "cross_property", split="test")))
+"""
+    *said, rows = _elsewhere(tmp_path, code).strip().split("\n")
+    assert f"cached: cross_property, {int(rows):,} rows in 1 files" in said
+
+
+@pytest.mark.slow
+def test_after_register_the_plain_name_loads_from_any_folder_offline(tmp_path: Path) -> None:
+    code = """
+from seesaw_cf.cli import main
+assert main(["register"]) == 0
+import evaluate
+print(evaluate.load("edit_bias").name)
+"""
+    said = _elsewhere(tmp_path, code)
+    assert 'evaluate.load("edit_bias")' in said
+    assert said.strip().split("\n")[-1] == "edit_bias"

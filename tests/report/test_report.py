@@ -1,0 +1,288 @@
+"""The whole report of a finished run."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seesaw_cf.effects.groups import group_effects
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.errors import RecordError, RunFolderError, StorageError, UnknownNameError
+from seesaw_cf.report import read_results, terminal_report, write_report
+from seesaw_cf.report.markdown import markdown_report
+from seesaw_cf.tables import read_table
+from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
+from tests.report.runs import cases, write_manifest, write_run
+
+PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
+
+
+def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
+    out, _ = report
+    markdown = (out / "report.md").read_text(encoding="utf-8")
+    pictures = PICTURES | {"accuracy.png"}
+    tables = {"effects_by_group.csv", "accuracy.csv", "efficacy.csv", "edits.csv", "unscored.csv"}
+    assert {file.name for file in out.iterdir()} == pictures | tables | {"report.md"}
+    assert set(re.findall(r"\]\((\w+\.png)\)", markdown)) == pictures
+    assert all((out / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for name in pictures)
+
+
+def test_terminal_fits_and_shows_every_section(report: tuple[Path, str]) -> None:
+    shown = report[1]
+    assert max(map(len, shown.split("\n"))) <= 100
+    assert shown.isascii()
+    for title in (
+        "EFFICACY GATE",
+        "D_d by gender",
+        "D_d by race",
+        "D_d by region",
+        "CROSS-PROPERTY ACCURACY",
+        "UNSCORED",
+    ):
+        assert title in shown
+    assert "below 0 = the model became less confident" in " ".join(shown.split())
+
+
+def test_numbers_are_those_of_the_effects_module(report: tuple[Path, str], run_folder: Path) -> None:
+    expected = group_effects(prompt_effects(read_table(run_folder / "scores.parquet")))
+    got = pd.read_csv(report[0] / "effects_by_group.csv", keep_default_na=False, na_values=[""])
+    keys = ["editor", "relation", "axis", "group"]
+    assert (got["holds"] == "target_new").all()
+    merged = expected.merge(got, on=keys, suffixes=("", "_csv"), validate="one_to_one")
+    assert len(merged) == len(expected) == len(got)
+    for name in ("D", "low", "high", "p", "n_prompts", "n_subjects", "n_cases", "n_unscored"):
+        np.testing.assert_allclose(merged[name], merged[f"{name}_csv"], rtol=1e-12)
+
+
+def test_markdown_has_the_layouts_of_the_papers(report: tuple[Path, str]) -> None:
+    markdown = (report[0] / "report.md").read_text(encoding="utf-8")
+    gender = "| Property | Method | all people | men | women | no tag |"
+    races = "Black | East Asian | Jewish | South Asian | Latine | white | Arab"
+    race = f"| Property | Method | all people | {races} | no tag |"
+    accuracy = "| P1/P2 | Chance / best constant | Pre-edit | memit | ft |"
+    assert all(head in markdown for head in (gender, race, accuracy))
+    row = next(line for line in markdown.split("\n") if line.startswith("| *citizenship* | memit | ") and "n=" in line)
+    assert re.search(r"[+−]\d\.\d{3}(\*\*)?(\\\*)? \[[+−]\d\.\d{3}, [+−]\d\.\d{3}\] n=\d+ \|", row)
+    for words in ("Not corrected for multiplicity", "nothing in this package infers them from a name", "## Provenance"):
+        assert words in markdown.replace("\n", " ")
+
+
+def test_starred_cells_are_the_negative_significant_ones(report: tuple[Path, str]) -> None:
+    effects = pd.read_csv(report[0] / "effects_by_group.csv", keep_default_na=False, na_values=[""])
+    starred = effects[(effects["D"] < 0) & (effects["p"] < 0.05)]
+    assert 0 < len(starred) < len(effects)
+    tables = [
+        part for part in (report[0] / "report.md").read_text(encoding="utf-8").split("###") if "(layout of" in part
+    ]
+    everybody = int((starred["axis"] == "all").sum())  # the column "all people" stands in each of the three tables
+    cells = sum(len(re.findall(r"\*\*\\\* \[", part)) for part in tables)
+    assert cells == len(starred) + 2 * everybody
+
+
+def test_refused_edits_are_counted_with_their_reason_and_escaped(report: tuple[Path, str]) -> None:
+    out, shown = report
+    assert "0/0/1" in shown
+    assert "refused: singular <b>matrix</b> | row" in shown
+    markdown = (out / "report.md").read_text(encoding="utf-8")
+    assert "refused: singular &lt;b&gt;matrix&lt;/b&gt; \\| row" in markdown
+    assert "<b>" not in markdown
+    rows = list(csv.DictReader((out / "unscored.csv").read_text(encoding="utf-8").split("\n")))
+    # case 0 of both editors: 12 prompts and its own, each with two targets
+    assert sum(int(row["n_rows"]) for row in rows) == 2 * (12 + 1) * 2
+
+
+def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
+    run_folder: Path, report: tuple[Path, str], tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    assert f"Written to {copy / 'report'}: report.md, 5 CSV files, 7 pictures." in write_report(copy)
+    for file in report[0].iterdir():
+        assert (copy / "report" / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def _texts(run: Path) -> tuple[str, str]:
+    """Terminal text and Markdown, without drawing."""
+    results = read_results(run)
+    return terminal_report(results), markdown_report(results, {})
+
+
+def _one_case(tags: list[dict[str, Any]], relation: str = "P27") -> Case:
+    request = EditRequest("{} is", "Ada", relation, Entity(None, "France"), Entity(None, "Chad"))
+    prompts = [
+        AttributePrompt(f"p{i}", Entity(f"Q{i}", f"P{i}"), holds="target_new", **tag) for i, tag in enumerate(tags)
+    ]
+    return Case(7, request, attribute_prompts=tuple(prompts))
+
+
+def test_a_single_case_says_that_it_has_no_interval(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [_one_case([{"race": ("Arab",)}, {}])])
+    shown, markdown = _texts(run)
+    assert "1 case: no interval" in shown
+    cells = [line for line in markdown.split("\n") if line.startswith("| *citizenship* | memit | ")]
+    assert all("(1 case: no interval)" in line for line in cells)
+    assert "[nan" not in markdown
+
+
+def test_several_tags_count_in_each_group_and_unknown_is_kept(tmp_path: Path) -> None:
+    both = {"race": ("Black", "Latine")}
+    run = write_run(tmp_path / "run", [_one_case([both, {}, {}])])
+    effects = read_results(run).effects.query("axis == 'race'").set_index("group")
+    assert effects["n_prompts"].to_dict() == {"Black": 1, "Latine": 1, "unknown": 2}
+
+
+def test_hostile_names_do_no_harm(tmp_path: Path) -> None:
+    name = "$x^{$ |<script>\n# \x1b[31m`*_[a](b)"
+    run = write_run(tmp_path / "run", [_one_case([{"race": (name,)}])], (name,))
+    shown = write_report(run)
+    assert "\x1b" not in shown
+    markdown = (run / "report" / "report.md").read_text(encoding="utf-8")
+    assert "\x1b" not in markdown
+    lines = re.sub(r"(?ms)^(```+)$.*?^\1$", "", markdown).split("\n")  # code blocks show everything as it is
+    assert "<script>" not in "\n".join(lines)
+    widths = {re.sub(r"\\\|", "", line).count("|") for line in lines if line.startswith("| *")}
+    heads = {line.count("|") for line in lines if line.startswith("| ---")}
+    assert widths <= heads
+
+
+def test_all_edits_refused_is_a_report_not_a_crash(tmp_path: Path) -> None:
+    made = cases(("P27",), 3, 4)
+    shown, _ = _texts(write_run(tmp_path / "run", made, refused=3))
+    assert "0/0/3" in shown
+    assert "none could be scored" in shown
+
+
+def test_a_run_without_other_people_has_no_such_section(tmp_path: Path) -> None:
+    from tests.report.runs import property_cases
+
+    run = write_run(tmp_path / "run", property_cases(2))
+    shown = write_report(run)
+    assert "SIDE EFFECTS" not in shown
+    assert "CROSS-PROPERTY ACCURACY" in shown
+    assert not (run / "report" / "effects_by_group.csv").exists()
+
+
+def test_people_who_hold_the_old_target_are_shown_apart(tmp_path: Path) -> None:
+    case = _one_case([{}, {}])
+    others = tuple(
+        AttributePrompt(f"o{i}", Entity(f"Q9{i}", f"O{i}"), holds=holds) for i, holds in enumerate(("target_true", ""))
+    )
+    mixed = Case(7, case.request, attribute_prompts=(*case.attribute_prompts, *others))
+    run = write_run(tmp_path / "run", [mixed])
+    shown, markdown = _texts(run)
+    table = shown[shown.index("D_d, all people") : shown.index("D_d by gender")]
+    assert [line.split()[-3] for line in table.strip().split("\n")[3:]] == ["2", "1", "1"]
+    assert "people who hold the true target" in markdown
+
+
+def test_batch_protocol_warns_that_cases_are_not_independent(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 3, 4), protocol="batch")
+    shown, markdown = _texts(run)
+    assert "all cases of a relation are ONE edit" in " ".join(shown.split())
+    assert "**Protocol batch.**" in markdown
+
+
+def test_identical_cases_are_marked_as_one_observation(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 2, 3))
+    results = read_results(run)
+    results.effects["note"] = "all case values equal"
+    results.effects["p"] = np.nan
+    assert "= all case values equal: in effect one observation" in " ".join(terminal_report(results).split())
+    assert re.search(r"\d= +\[", terminal_report(results))
+
+
+def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 2, 3))
+    _, markdown = _texts(run)
+    command = next(line for line in markdown.split("\n") if line.startswith("seesaw-cf run"))
+    assert command == (
+        "seesaw-cf run --model tiny --dtype float32 --editor memit --data sample --config cross_subject "
+        "--protocol single --seed 3 --max-tokens 2048 --out RUN"
+    )
+    for fact in ("abababab", "2.13.0", "efefef"):
+        assert fact in markdown
+
+
+def test_without_matplotlib_the_rest_is_written_and_the_remedy_named(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.split(".")[0] == "matplotlib" or name == "seesaw_cf.report.plots":
+            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    shown = write_report(run_folder, tmp_path)
+    assert "pip install 'seesaw_cf[plots]'" in shown
+    assert (tmp_path / "report.md").exists()
+    assert not list(tmp_path.glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("remove", "message"),
+    [
+        ("manifest.json", "has no manifest.json, so it is not a run folder"),
+        (
+            "scores.parquet",
+            r"not finished \(scores.parquet missing, 0 units done\). Repeat the `seesaw-cf run` command",
+        ),
+        ("edits.parquet", r"not finished \(edits.parquet missing"),
+    ],
+)
+def test_an_unfinished_run_is_refused_with_the_remedy(
+    run_folder: Path, tmp_path: Path, remove: str, message: str
+) -> None:
+    copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    (copy / remove).unlink()
+    with pytest.raises(RunFolderError, match=message):
+        write_report(copy)
+    assert not (copy / "report").exists()
+
+
+def test_bad_folders_are_refused(run_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"no such folder\. Give the folder that `seesaw-cf run --out` wrote"):
+        write_report(tmp_path / "nothing")
+    copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
+    (copy / "manifest.json").write_text("{")
+    with pytest.raises(RunFolderError, match="is damaged"):
+        write_report(copy)
+    (copy / "manifest.json").write_text("[]")
+    with pytest.raises(RunFolderError, match="expected an object"):
+        write_report(copy)
+    write_manifest(copy, ("memit",), 1)
+    (copy / "scores.parquet").write_bytes(b"PAR1 cut")
+    with pytest.raises(RecordError, match="not a whole Parquet file"):
+        write_report(copy)
+
+
+def test_unknown_axis_and_score_are_refused_with_near_names(run_folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'gender'"):
+        read_results(run_folder, axes=("gendr",))
+    with pytest.raises(UnknownNameError, match="Did you mean 'summed'"):
+        read_results(run_folder, score="sumed")  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists() or os.name != "posix", reason="needs a POSIX system")
+def test_a_folder_that_cannot_be_written_is_named(run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError, match="could not write"):
+        write_report(run_folder, tmp_path / "file" / "report")
+
+
+def test_manifest_of_the_fixture_looks_like_the_runners(run_folder: Path) -> None:
+    from dataclasses import fields
+
+    from seesaw_cf.manifest import RunManifest
+
+    assert set(json.loads((run_folder / "manifest.json").read_text())) == {field.name for field in fields(RunManifest)}
