@@ -1,0 +1,127 @@
+"""Group means, tests and intervals from hand-worked numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from seesaw_cf.effects import ALL, UNKNOWN, efficacy, group_effects, prompt_effects
+from seesaw_cf.effects.groups import members
+from seesaw_cf.errors import RecordError, UnknownNameError
+from tests.effects.rows import four, table
+
+
+def prompts(rows: list[tuple[int, str, list[str], float]]) -> pd.DataFrame:
+    """Prompts with a given D: (case, person, race tags, D)."""
+    score_rows = []
+    for number, (case, person, race, d) in enumerate(rows):
+        post = math.log(0.5 + d)
+        score_rows += four(
+            math.log(0.5),
+            math.log(0.25),
+            post,
+            math.log(0.25),
+            case_id=case,
+            prompt_id=number,
+            subject_id=person,
+            race=race,
+        )
+    return prompt_effects(table(score_rows))
+
+
+WORKED = [
+    (1, "a", ["white"], 0.10),
+    (1, "b", ["white"], 0.30),
+    (2, "c", ["white", "Black"], -0.20),
+    (3, "a", ["Black"], 0.05),
+    (3, "d", [], 0.00),
+]
+
+
+def by_group(frame: pd.DataFrame, axis: str = "race") -> dict[str, dict[str, Any]]:
+    rows = frame[frame["axis"] == axis].set_index("group").to_dict("index")
+    return {str(group): dict(row) for group, row in rows.items()}
+
+
+def test_case_means_pooled_means_and_counts() -> None:
+    groups = by_group(group_effects(prompts(WORKED), axes=["race"], draws=50))
+    # white: case 1 mean 0.2, case 2 mean -0.2 -> 0; pooled (0.1 + 0.3 - 0.2) / 3
+    assert groups["white"]["D"] == pytest.approx(0.0)
+    assert groups["white"]["pooled_D"] == pytest.approx(0.2 / 3)
+    assert [groups["white"][n] for n in ("n_prompts", "n_subjects", "n_cases")] == [3, 3, 2]
+    # Black: cases 2 (-0.2) and 3 (0.05) -> -0.075; the person with two tags counts in both groups
+    assert groups["Black"]["D"] == pytest.approx(-0.075)
+    assert groups["Black"]["D_pre"] == pytest.approx(0.25)
+    assert list(groups) == ["Black", "white", UNKNOWN]
+    assert groups[UNKNOWN]["note"] == "fewer than two cases"
+    assert math.isnan(groups[UNKNOWN]["low"])
+
+
+def test_overall_row_and_t_test_over_cases() -> None:
+    row = by_group(group_effects(prompts(WORKED), axes=[], draws=0), ALL)[ALL]
+    means = [0.2, -0.2, 0.025]
+    assert row["D"] == pytest.approx(np.mean(means))
+    assert row["p"] == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
+    assert row["n_subjects"] == 4
+
+
+def test_equal_cases_have_no_test() -> None:
+    row = by_group(group_effects(prompts([(1, "a", [], 0.1), (2, "b", [], 0.1)]), axes=[]), ALL)[ALL]
+    assert math.isnan(row["p"])
+    assert row["note"] == "all case values equal"
+
+
+def test_interval_is_seeded_and_blind_to_row_order() -> None:
+    frame = prompts(
+        [(case, f"p{case % 7}", ["white"] if case % 3 else ["Black"], 0.01 * case - 0.2) for case in range(40)]
+    )
+    one, two = group_effects(frame, seed=5), group_effects(frame.sample(frac=1, random_state=1), seed=5)
+    pd.testing.assert_frame_equal(one, two)
+    assert not one.equals(group_effects(frame, seed=6))
+    white = by_group(one)["white"]
+    assert white["low"] < white["D"] < white["high"]
+    # the bootstrap standard error of a mean of independent values is s / sqrt(n)
+    overall = by_group(one, ALL)[ALL]
+    values = 0.01 * np.arange(40) - 0.2
+    assert overall["stderr"] == pytest.approx(values.std() / math.sqrt(40), rel=0.1)
+
+
+def test_unscored_prompts_are_counted_not_averaged() -> None:
+    frame = prompts(WORKED)
+    frame.loc[0, "status"] = "pre_new: not finite"
+    groups = by_group(group_effects(frame, axes=["race"], draws=0))
+    assert groups["white"]["n_unscored"] == 1
+    assert groups["white"]["D"] == pytest.approx((0.3 - 0.2) / 2)
+
+
+def test_bad_requests() -> None:
+    frame = prompts(WORKED)
+    with pytest.raises(UnknownNameError, match=r"unknown axis 'rase'\. Did you mean 'race'"):
+        group_effects(frame, axes=["rase"])
+    with pytest.raises(RecordError, match=r"no prompts about people with holds='target_true'.*\{'target_new': 5\}"):
+        group_effects(frame, holds="target_true")
+
+
+def test_members_count_repeated_tags_once() -> None:
+    groups = members([["white", "white"], None, ["Jewish", "white"], [""]])
+    assert {name: rows.tolist() for name, rows in groups.items()} == {"Jewish": [2], "white": [0, 2], UNKNOWN: [1, 3]}
+
+
+def test_efficacy_share_with_wilson_interval() -> None:
+    rows = []
+    for case in range(4):  # the new target wins after 3 of 4 edits, before none; a tie fails
+        rows += four(-5, -1, -1 if case < 3 else -2, -2, case_id=case, kind="efficacy")
+    rows += four(-5, -1, math.nan, -2, case_id=9, kind="efficacy")
+    frame = efficacy(table(rows))
+    assert frame["relation"].tolist() == ["P27", "all"]
+    row = frame.iloc[0]
+    assert (row["pre"], row["post"], row["n"], row["n_unscored"]) == (0, 0.75, 4, 1)
+    # Wilson, n = 4, 3 successes, z = 1.96: centre (3 + z^2/2)/(4 + z^2), half width z sqrt(3*1/4 + z^2/4)/(4 + z^2)
+    z = stats.norm.ppf(0.975)
+    centre, half = (3 + z**2 / 2) / (4 + z**2), z * math.sqrt(3 / 4 + z**2 / 4) / (4 + z**2)
+    assert (row["post_low"], row["post_high"]) == pytest.approx((centre - half, centre + half))

@@ -1,0 +1,148 @@
+"""Cross-property accuracy: exact and published rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seesaw_cf.effects import accuracy_of_columns, cross_property
+from seesaw_cf.errors import RecordError, UnknownNameError
+from tests.effects.rows import table
+
+Scores = dict[str, float]
+
+
+def case(case_id: int, gold: str, pre: Scores, post: Scores, **rest: Any) -> list[dict[str, Any]]:
+    """The rows of one case: "X's gender is" against each candidate."""
+    return [
+        {
+            "case_id": case_id,
+            "kind": "cross_property",
+            "effect_relation": "P21",
+            "template_id": "P21-cloze-01",
+            "prompt": "Ann's gender is",
+            "target": name,
+            "role": "candidate",
+            "gold": name == gold,
+            "phase": phase,
+            "logprob": value,
+        }
+        | rest
+        for phase, scores in (("pre", pre), ("post", post))
+        for name, value in scores.items()
+    ]
+
+
+MALE, FEMALE = {"male": -1.0, "female": -2.0}, {"male": -2.0, "female": -1.0}
+
+
+def test_exact_mode_against_hand_counts() -> None:
+    rows = case(1, "male", MALE, FEMALE) + case(2, "male", MALE, MALE) + case(3, "female", MALE, FEMALE)
+    rows += case(4, "other", MALE, MALE) + case(5, "male", MALE, {"male": math.nan, "female": -1.0})
+    row = cross_property(table(rows)).iloc[0]
+    assert (row["pre"], row["post"]) == pytest.approx((2 / 3, 2 / 3))
+    assert (row["lost"], row["gained"], row["p"], row["n"]) == (1, 1, 1.0, 3)
+    assert (row["n_no_gold"], row["n_unscored"]) == (1, 1)
+    assert (row["chance"], row["majority"]) == pytest.approx((1 / 2, 2 / 3))
+
+
+def test_published_rule_takes_male_in_female_for_right() -> None:
+    rows = case(1, "male", MALE, FEMALE)
+    assert cross_property(table(rows), mode="exact").iloc[0]["post"] == 0
+    assert cross_property(table(rows), mode="paper").iloc[0]["post"] == 1
+
+
+def test_prompt_is_named_in_exact_mode_and_first_in_paper_mode() -> None:
+    free = {"template_id": "", "prompt": "Ann is", "prompt_id": 0}
+    rows = case(1, "female", MALE, MALE, **free) + case(1, "female", FEMALE, FEMALE, prompt_id=1)
+    scores = table(rows)
+    assert cross_property(scores).iloc[0]["pre"] == 1
+    assert cross_property(scores, prompt="free").iloc[0]["pre"] == 0
+    assert cross_property(scores, prompt="P21-cloze-01").iloc[0]["pre"] == 1
+    assert cross_property(scores, mode="paper").iloc[0]["pre"] == 0
+    with pytest.raises(UnknownNameError, match=r"unknown prompt 'propety'\. Did you mean 'property'"):
+        cross_property(scores, prompt="propety")
+
+
+def test_ties_fail_whatever_the_order() -> None:
+    tie = {"male": -1.0, "female": -1.0}
+    for rows in (case(1, "male", tie, MALE), case(1, "male", tie, MALE)[::-1]):
+        assert cross_property(table(rows)).iloc[0]["pre"] == 0
+
+
+def test_mcnemar_and_interval_of_the_change() -> None:
+    # 8 of 20 answers lost, none gained: p = 2 * 0.5^8
+    rows = [row for i in range(20) for row in case(i, "male", MALE, FEMALE if i < 8 else MALE)]
+    row = cross_property(table(rows)).iloc[0]
+    assert row["p"] == pytest.approx(2 * 0.5**8)
+    assert row["change"] == pytest.approx(-0.4)
+    assert row["low"] < -0.4 < row["high"] < 0
+    assert row["stderr"] == pytest.approx(math.sqrt(0.4 * 0.6 / 20), rel=0.1)
+
+
+def columns(**changes: Any) -> dict[str, Any]:
+    return {
+        "case_id": [1],
+        "edit_relation": ["P27"],
+        "effect_relation": ["P21"],
+        "prompt": ["Ann's gender is"],
+        "candidates": [["male", "female"]],
+        "gold": [["male"]],
+        "pre": [[-1.0, -2.0]],
+        "post": [[-2.0, -1.0]],
+    } | changes
+
+
+def test_gold_that_is_no_candidate_is_wrong_and_shown() -> None:
+    pair = accuracy_of_columns(**columns(gold=[["neither"]]))["pairs"]["P27/P21"]
+    assert (pair["pre"], pair["n"], pair["n_no_candidate"], pair["chance"]) == (0, 1, 1, 0)
+
+
+def test_no_gold_at_all_gives_none_not_nan() -> None:
+    result = accuracy_of_columns(**columns(gold=[[]]))
+    assert result["pairs"]["P27/P21"]["pre"] is None
+    assert result["average"] == {"pre": None, "post": None, "change": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pre": [[-1.0]]}, "case 1: 2 candidates but 1 pre values"),
+        ({"pre": [[0.3, 0.7]]}, "case 1, pre: 2 of 2 values are above 0"),
+        ({"candidates": [["male", "male"]]}, "case 1: candidate 'male' occurs more than once"),
+        ({"gold": []}, "columns have unequal lengths"),
+        ({name: value * 2 for name, value in columns().items()}, "1 cases occur more than once, first: case 1"),
+        ({name: [] for name in columns()}, "no rows in"),
+    ],
+)
+def test_bad_columns_are_refused_with_a_reason(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        accuracy_of_columns(**columns(**changes))
+
+
+def test_bad_tables_and_modes() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown mode 'papers'\. Did you mean 'paper'"):
+        cross_property(table(case(1, "male", MALE, MALE)), mode="papers")  # type: ignore[arg-type]
+    with pytest.raises(RecordError, match="candidate 'male' occurs more than once"):
+        cross_property(table(case(1, "male", MALE, MALE) * 2))
+    with pytest.raises(RecordError, match="no rows of kind 'cross_property'"):
+        cross_property(table([{}]))
+
+
+def test_score_table_and_columns_agree() -> None:
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "c"]
+    rows, given = [], {name: [] for name in columns()}  # type: ignore[var-annotated]
+    for number in range(30):
+        pre, post = -rng.exponential(size=(2, 3))
+        rows += case(number, names[number % 3], dict(zip(names, pre)), dict(zip(names, post)))
+        one = columns(case_id=[number], candidates=[names], gold=[[names[number % 3]]], pre=[pre], post=[post])
+        for name, value in one.items():
+            given[name] += value
+    from_table = cross_property(table(rows)).iloc[0]
+    from_columns = accuracy_of_columns(**given)["pairs"]["P27/P21"]
+    for name in ("pre", "post", "change", "low", "high", "p", "n"):
+        assert from_table[name] == pytest.approx(from_columns[name])
