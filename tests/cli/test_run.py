@@ -1,0 +1,140 @@
+"""`seesaw-cf run` as a user meets it: a small model from a folder, real editors, and messages for what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.cli import main
+from tests.runner import small
+from tests.tokenizer_styles import TEXTS, byte_level
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    small.model().save_pretrained(folder)
+    byte_level(bos=False).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def words(model_folder: Path) -> list[str]:
+    """A run of two cases: fine-tuning for one step on the small model, quiet."""
+    config = model_folder / "editors.json"
+    config.write_text(json.dumps({"ft": {"steps": 1, "layers": [1]}}))
+    corpus = model_folder / "corpus.txt"
+    corpus.write_text("\n".join(TEXTS))
+    return ["run", "--model", str(model_folder), "--editor", "ft", "--editor-config", str(config), "--quiet",
+            "--corpus", str(corpus), "--limit", "2", "--device", "cpu"]  # fmt: skip
+
+
+def test_a_run_prints_its_tables_and_writes_its_files(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report")]) == 0
+    out = capsys.readouterr().out
+    assert "D_d" in out
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["editors"]["ft"]["steps"] == 1
+    assert manifest["data"]["cases"] == 2
+    assert len(manifest["model"]["fingerprint"]) == 64
+    rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pydict()
+    assert set(rows["phase"]) == {"pre", "post"}
+    assert len(set(rows["case_id"])) == 2
+    assert (tmp_path / "report" / "report.md").exists()
+    # The same command again computes nothing and prints the same tables.
+    assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report")]) == 0
+    assert capsys.readouterr().out == out
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--editor", "memitt"], "unknown editor 'memitt'. Did you mean 'memit'"),
+        (["--config", "cross_subjekt"], "unknown config 'cross_subjekt'. Did you mean 'cross_subject'"),
+        (["--protocol", "singel"], "unknown protocol 'singel'. Did you mean 'single'"),
+        (["--model", "seesaw-tny"], "Did you mean 'seesaw-tiny'"),
+        (["--editor-config", "/no/such.json"], "/no/such.json: cannot be read"),
+        (["--corpus", "/no/such.txt"], "/no/such.txt: cannot be read"),
+        (["--limit", "0"], "no cases to run"),
+    ],
+)
+def test_what_goes_wrong_is_said_and_nothing_is_left(
+    tmp_path: Path, words: list[str], changes: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--out", str(tmp_path / "run"), *changes]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "Expected an object of editor names"),
+        ("[1]", "expected"),
+        ('{"ft": {"stepps": 3}}', "unknown field of the ft config 'stepps'. Did you mean 'steps'"),
+        ('{"rome": {}}', "unknown editor of this run 'rome'"),
+    ],
+)
+def test_a_bad_editor_config_is_explained(
+    tmp_path: Path, words: list[str], content: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "editors.json"
+    file.write_text(content)
+    assert main([*words, "--out", str(tmp_path / "run"), "--editor-config", str(file)]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[{", "cases.json"),
+        ('[{"case_id": 1}]', "requested_rewrite"),
+    ],
+)
+def test_a_bad_record_file_is_explained(
+    tmp_path: Path, words: list[str], content: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cases.json"
+    file.write_text(content)
+    assert main([*words, "--out", str(tmp_path / "run"), "--data", str(file)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_data_that_is_nowhere_is_explained(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--out", str(tmp_path / "run"), "--data", "org/no-such-data"]) == 1
+    assert "neither 'sample', a file or folder here, nor a data set the Hub answers for" in capsys.readouterr().err
+
+
+def test_a_run_folder_of_another_setting_is_refused(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert main([*words, "--out", str(tmp_path / "run"), "--limit", "1"]) == 1
+    assert "data.cases: the folder has 2, this run 1" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    command: list[Any] = [sys.executable, "-m", "seesaw_cf", *words, "--limit", "100", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if list((tmp_path / "run").rglob("shards/ft/*.parquet")):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "run the same command again to continue" in err
+    assert not (tmp_path / "run" / "scores.parquet").exists()
