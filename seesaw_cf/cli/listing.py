@@ -55,7 +55,7 @@ def _configs() -> Rows:
     from seesaw_cf.records import CASES
     from seesaw_cf.sample import configs, path
 
-    rows = []
+    rows: Rows = []
     for name in configs():
         files = [pq.ParquetFile(file) for file in (path() / "data" / name).glob("*.parquet")]
         runs = all(set(CASES.names) <= set(file.schema_arrow.names) for file in files)

@@ -110,7 +110,7 @@ def _forest(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
         panel.set_xlabel(f"{_unit(results)}, 95 % interval", fontsize=10)
     for panel in panels[len(relations) :]:
         panel.set_visible(False)
-    _title(figure, results, f"Change in confidence about other people, by {axis}", _DIRECTION)
+    _title(figure, results, f"Change in confidence about others, by {axis}; n = cases, hollow: only one", _DIRECTION)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return figure
 
@@ -163,7 +163,7 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
         panel.tick_params(length=0)
         panel.set_title(text.printable(editor)[:40], loc="left", fontweight="bold")
     figure.colorbar(image, ax=panels, fraction=0.025, pad=0.01, label=_unit(results))
-    _title(figure, results, f"Change in confidence about other people, by {axis}; n = cases", _DIRECTION)
+    _title(figure, results, f"Change in confidence about others, by {axis}; n = cases, slanted: only one", _DIRECTION)
     return figure
 
 
@@ -185,6 +185,7 @@ def _annotate(
                 f"{value}\nn={row['n_cases']}",
                 ha="center",
                 va="center",
+                in_layout=False,  # it lies inside its cell; measuring it would only take time
                 fontsize=size,
                 style="normal" if row["n_cases"] > 1 else "italic",
             )

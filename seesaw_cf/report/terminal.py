@@ -39,9 +39,9 @@ def gate_section(results: Results) -> str:
         [
             row["editor"],
             row["n_edits"],
-            text.percent_interval(row["post"], row["post_low"], row["post_high"]),
-            text.percent_interval(row["pre"], row["pre_low"], row["pre_high"]),
-            text.percent_interval(row["raised"], row["raised_low"], row["raised_high"]),
+            text.percent_interval(row["post"], row["post_low"], row["post_high"], digits=0),
+            text.percent_interval(row["pre"], row["pre_low"], row["pre_high"], digits=0),
+            text.percent_interval(row["raised"], row["raised_low"], row["raised_high"], digits=0),
             f"{row['n_zero']}/{row['n_non_finite']}/{row['n_refused']}",
             row["n_unscored"],
         ]

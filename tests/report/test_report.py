@@ -128,6 +128,7 @@ def test_a_single_case_says_that_it_has_no_interval(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [_one_case([{"race": ("Arab",)}, {}])])
     shown, markdown = _texts(run)
     assert "1 case: no interval" in shown
+    assert max(map(len, shown.split("\n"))) <= 100
     cells = [line for line in markdown.split("\n") if line.startswith("| *citizenship* | memit | ")]
     assert all("(1 case: no interval)" in line for line in cells)
     assert "[nan" not in markdown
