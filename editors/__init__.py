@@ -19,7 +19,10 @@ __all__ = ["EDITORS", "load_editor"]
 
 EDITORS: dict[str, str] = {
     "ft": "seesaw_cf.editors.ft:FT",
+    "rome": "seesaw_cf.editors.rome:ROME",
     "memit": "seesaw_cf.editors.memit:MEMIT",
+    "emmet": "seesaw_cf.editors.emmet:EMMET",
+    "alphaedit": "seesaw_cf.editors.alphaedit:AlphaEdit",
 }
 """Editor name -> "module:class"."""
 

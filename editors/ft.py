@@ -16,7 +16,7 @@ from seesaw_cf.editors.checks import check_requests, finished
 from seesaw_cf.editors.config import settle
 from seesaw_cf.editors.fitted import parts_for
 from seesaw_cf.editors.hooks import first_tensor, untouched
-from seesaw_cf.editors.positions import Row, prepare
+from seesaw_cf.editors.positions import Row, encode_text, prepare
 from seesaw_cf.editors.presets import preset
 from seesaw_cf.editors.resume import Layout, lay_out
 from seesaw_cf.errors import EditError, unknown_name
@@ -39,6 +39,8 @@ class FTConfig:
         batch_size: Requests per step.
         objective: "last_token" as published: every target token is read from the logits of the prompt's last token
             (a bag of tokens). "teacher_forced": each from the position before it.
+        bos_in_target: Train the BOS token as if it were the target's first, as EasyEdit does on tokenizers that add one
+            (only "last_token"); for comparisons with its numbers.
         stop_below: A batch whose loss is below makes no step; training ends when the mean loss is below.
         seed: Not used (nothing is random); here so that all configs have one.
         allow_identity: Accept target_new == target_true (the identity control).
@@ -52,6 +54,7 @@ class FTConfig:
     norm_constraint: float | None = 5e-4
     batch_size: int = 64
     objective: Literal["last_token", "teacher_forced"] = "last_token"
+    bos_in_target: bool = False
     stop_below: float = 1e-2
     seed: int = 0
     allow_identity: bool = False
@@ -76,7 +79,8 @@ class FT:
     Source: Zhu et al. 2020, as run in the ROME and MEMIT papers (memit/baselines/ft/ft_main.py).
 
     Deviates: Only the named projections are trained, where the published program also takes any parameter whose name
-    contains the text ("transformer.h.2" matches h.20). BOS is never part of the target. Padding is masked by length
+    contains the text ("transformer.h.2" matches h.20). BOS is not part of the target
+    (switch: bos_in_target). Padding is masked by length
     and not by the id of the unknown token.
 
     Attributes:
@@ -113,6 +117,9 @@ class FT:
         check_requests(requests, "FT", self.config.allow_identity)
         parts = parts_for(model, self.config)
         rows = [prepare(model, tokenizer, request, ("{}",)).rows[0] for request in requests]
+        if self.config.objective == "last_token":
+            bos = encode_text(tokenizer, "") if self.config.bos_in_target else ()
+            rows = [Row(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets) for row in rows]
         with untouched(model):
             updates, losses = _train(parts, rows, self.config, requests)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
@@ -126,8 +133,6 @@ def _train(
     old = _trained(parts, config.layers)
     new = {name: value.clone().requires_grad_() for name, value in old.items()}
     optimiser = torch.optim.Adam(list(new.values()), lr=config.learning_rate, weight_decay=config.weight_decay)
-    if config.objective == "last_token":
-        rows = [Row(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, row.targets) for row in rows]
     starts = range(0, len(rows), config.batch_size)
     chunks = [rows[start : start + config.batch_size] for start in starts]
     layouts = [lay_out(parts, chunk, min(config.layers), parts.n_layers - 1, keep_prefix=True) for chunk in chunks]

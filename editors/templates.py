@@ -11,10 +11,13 @@ from seesaw_cf.editors.arch import ModelParts
 from seesaw_cf.editors.hooks import hooked, untouched, watch
 from seesaw_cf.editors.positions import encode_text
 
-__all__ = ["MEMIT_STARTS", "sample_templates"]
+__all__ = ["MEMIT_STARTS", "ROME_STARTS", "sample_templates"]
 
 MEMIT_STARTS: tuple[tuple[str, int], ...] = tuple((word, 10) for word in ("The", "Therefore", "Because", "I", "You"))
 """MEMIT: one continuation of ten tokens for each of five words. Source: memit/memit_main.py:290-309."""
+
+ROME_STARTS: tuple[tuple[str, int], ...] = (("", 5),) * 10 + (("", 10),) * 10
+"""ROME: ten texts of five and ten of ten tokens from nothing. Source: rome/rome_main.py:213-236."""
 
 _TOP_K = 5
 

@@ -1,0 +1,218 @@
+"""Every editor on every kind of model keeps the same promises; careless editors are caught."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors import load_editor
+from seesaw_cf.weights import LowRank, WeightDelta, applied
+from tests.contract.checks import check_delta, check_leaves_no_trace, check_restores, new_log_probability
+from tests.fakes import CONTRACT_MODELS, REQUESTS, TEMPLATES, tiny_model, tiny_texts, tiny_tokenizer, trained_model
+
+_SHARED: dict[str, Any] = {"steps": 15, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ft": {"layers": (1,), "steps": 10, "learning_rate": 1e-2, "norm_constraint": 5e-2},
+    "rome": {"layers": (1,), "clamp": 4.0, **_SHARED},
+    "memit": {"layers": (1, 2), "clamp": 1.0, "moment_weight": 1.0, **_SHARED},
+    "emmet": {"layers": (1,), "clamp": 1.0, "moment_weight": 1.0, **_SHARED},
+    "alphaedit": {"layers": (1, 2), "clamp": 1.0, "null_threshold": 1e9, "norm_weight": 1.0, **_SHARED},
+}
+BATCH = ("memit", "emmet", "alphaedit")
+
+
+@pytest.fixture(scope="module", params=CONTRACT_MODELS)
+def model(request: pytest.FixtureRequest) -> PreTrainedModel:
+    return trained_model(request.param)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return tiny_tokenizer()
+
+
+def make(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **changes: Any) -> Any:
+    cls = load_editor(name)
+    return cls(cls.config_class(**{**SETTINGS[name], **changes}), corpus=tiny_texts()).fit(model, tokenizer)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_contract(
+    name: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    editor = make(name, model, tokenizer)
+    monkeypatch.chdir(tmp_path)
+    model.train()  # a model in training mode must still be edited without dropout, and come back in training mode
+    try:
+        delta = check_leaves_no_trace(editor, model, tokenizer, REQUESTS, tmp_path)
+    finally:
+        model.eval()
+    check_delta(delta, model)
+    check_restores(model, delta)
+    again = editor.edit(model, tokenizer, REQUESTS)
+    for parameter in delta.updates:
+        assert torch.equal(delta.dense(parameter), again.dense(parameter)), "an edit is deterministic"
+    rises = []
+    for asked in REQUESTS:
+        single = editor.edit(model, tokenizer, [asked])
+        before, after = (new_log_probability(model, tokenizer, asked, change) for change in (None, single))
+        rises.append(after - before)
+    assert min(rises) > 0, f"{name} must raise p(target_new)"
+    assert sum(rises) > 0.5
+
+
+@pytest.mark.parametrize("name", BATCH)
+def test_batch_order_does_not_matter(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    editor = make(name, model, tokenizer)
+    delta = editor.edit(model, tokenizer, REQUESTS)
+    turned = editor.edit(model, tokenizer, REQUESTS[::-1])
+    for parameter in delta.updates:
+        change = delta.dense(parameter)
+        assert (change - turned.dense(parameter)).norm() < 1e-3 * change.norm()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_sequential_edits_nest(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = trained_model("llama")
+    editor = make(name, model, tokenizer)
+    first, second = REQUESTS[:2]
+    with applied(model, editor.edit(model, tokenizer, [first])):
+        between = new_log_probability(model, tokenizer, second)
+        change = editor.edit(model, tokenizer, [second])
+        with applied(model, change):
+            assert new_log_probability(model, tokenizer, second) > between
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_models(name: str, dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = copy.deepcopy(trained_model("llama")).to(dtype)
+    editor = make(name, model, tokenizer)
+    delta = editor.edit(model, tokenizer, REQUESTS[:1])
+    assert all(part.dtype == torch.float32 for part in delta._parts())
+    before = new_log_probability(model, tokenizer, REQUESTS[0])
+    assert new_log_probability(model, tokenizer, REQUESTS[0], delta) > before
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_failed_edit_leaves_no_trace(name: str, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    model = tiny_model("gpt2")
+    editor = make(name, model, tokenizer)
+    calls = {"n": 0}
+
+    def interrupt(*_: Any) -> None:
+        calls["n"] += 1
+        if calls["n"] == 5:
+            raise KeyboardInterrupt
+
+    handle = model.transformer.h[3].register_forward_hook(interrupt)
+
+    class Interrupted:
+        def edit(self, *arguments: Any) -> WeightDelta:
+            with pytest.raises(KeyboardInterrupt):
+                editor.edit(*arguments)
+            return WeightDelta()
+
+    check_leaves_no_trace(Interrupted(), model, tokenizer, REQUESTS, tmp_path)
+    assert calls["n"] >= 5
+    handle.remove()
+
+
+class _Careless:
+    """An editor that breaks one promise."""
+
+    weight = "model.layers.1.mlp.down_proj.weight"
+
+    def change(self, model: PreTrainedModel) -> torch.Tensor:
+        return torch.full_like(model.get_parameter(self.weight), 1e-3)
+
+    def edit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Any) -> WeightDelta:
+        self.slip(model, tokenizer)
+        return WeightDelta({self.weight: self.change(model)})
+
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        raise NotImplementedError
+
+
+class _EditsInPlace(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        with torch.no_grad():
+            model.get_parameter(self.weight).add_(self.change(model))
+
+
+class _SubtractUndo(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        with torch.no_grad():
+            model.get_parameter(self.weight).add_(self.change(model))
+            model.get_parameter(self.weight).sub_(self.change(model))
+
+
+class _LeaksHook(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        model.get_submodule("model.layers.1").register_forward_hook(lambda *_: None)
+
+
+class _LeavesGradients(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        model(torch.tensor([[1, 2]])).logits.sum().backward()
+
+
+class _StaysInTraining(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        model.get_submodule("model.layers.1").train()
+
+
+class _UsesGlobalRandomness(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        torch.rand(1)
+
+
+class _TurnsPadding(_Careless):
+    def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        tokenizer.padding_side = "left" if tokenizer.padding_side == "right" else "right"
+
+
+@pytest.mark.parametrize(
+    ("careless", "promise"),
+    [
+        (_EditsInPlace, "weights"),
+        (_SubtractUndo, "weights"),
+        (_LeaksHook, "hooks"),
+        (_LeavesGradients, "gradients"),
+        (_StaysInTraining, "training"),
+        (_UsesGlobalRandomness, "random state"),
+        (_TurnsPadding, "padding side"),
+    ],
+)
+def test_careless_editors_are_caught(careless: type[_Careless], promise: str, tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    side = tokenizer.padding_side
+    try:
+        with pytest.raises(AssertionError, match=f"changed: .*{promise}"):
+            check_leaves_no_trace(careless(), tiny_model("llama"), tokenizer, REQUESTS, tmp_path)
+    finally:
+        tokenizer.padding_side = side
+
+
+def test_a_delta_for_another_model_is_caught() -> None:
+    model = tiny_model("llama")
+    with pytest.raises(AssertionError):
+        check_delta(WeightDelta({"lm_head.nope": LowRank(torch.ones(1, 1), torch.ones(1, 1))}, {"editor": "x"}), model)
+
+
+def test_a_file_left_behind_is_caught(tmp_path: Path) -> None:
+    class LeavesFile(_Careless):
+        def slip(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+            (tmp_path / "null_space_project.pt").write_text("x")
+
+    with pytest.raises(AssertionError, match="files"):
+        check_leaves_no_trace(LeavesFile(), tiny_model("llama"), tiny_tokenizer(), REQUESTS, tmp_path)
