@@ -8,16 +8,15 @@ import pyarrow as pa
 
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.statistics import Statistics, attributes, people_by_group
+from seesaw_cf.builder_scripts.statistics import Statistics, attributes, markdown, people_by_group
 
-__all__ = ["METADATA", "card_body"]
+__all__ = ["METADATA", "card_body", "size_category"]
 
 METADATA = {
     "license": "mit",
     "language": ["en"],
     "pretty_name": "SEESAW-CF",
     "tags": ["model-editing", "bias", "fairness", "knowledge-editing", "wikidata"],
-    "size_categories": ["n<1K"],
     "annotations_creators": ["expert-generated"],
     "source_datasets": ["original"],
 }
@@ -68,12 +67,12 @@ for both):
 
 People by group. A person may have several tags; *unknown* is kept as a value:
 
-{people}
+{people_tables}
 
 Cross-subject prompts by group and edited relation:
 
 {prompts}
-
+{skipped}
 ## How it was made
 
 {making} Seed {seed}. The rules of the cases:
@@ -108,25 +107,19 @@ What an edit makes the model say is false on purpose: do not train on `target_ne
 MIT; facts from Wikidata are CC0. The templates are those of SEESAW-CF (Appendix A) and ParaRel.
 """
 
-SAMPLE_INTRO = """The embedded sample of the package `seesaw_cf`: {people} well-known people, edits of five facts about
-them (gender, field of work, citizenship, place of birth, native language), and prompts that show whether such an edit
-changes what a language model believes about *other* people, by race, geographic origin and gender."""
-SAMPLE_MAKING = """`builder_scripts/sample/people.tsv` holds the facts with their provenance, `facts.py` renders them as
-N-Triples in Wikidata's shape, and `python -m seesaw_cf.builder_scripts.build_sample` turns these into this folder, byte
-by byte the same."""
-SAMPLE_LIMITS = """{people} people are enough to test a pipeline and to see an effect, not to publish one: several
-groups have fewer than twenty members. People in the sample are famous, and mostly dead. Native language and ethnic
-group are curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life."""
+
+def size_category(rows: int) -> str:
+    """The Hub's word for a number of rows."""
+    bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}
+    return next((name for bound, name in bounds.items() if rows < bound), "100K<n<1M")
 
 
 def card_body(
     statistics: Statistics,
     tables: Mapping[str, pa.Table],
     options: BuildOptions,
-    *,
-    intro: str,
-    making: str,
-    limits: str,
+    words: Mapping[str, str],
+    skipped: Mapping[str, int],
 ) -> str:
     """The Markdown below the card's YAML.
 
@@ -134,14 +127,13 @@ def card_body(
         statistics: Has counted every case.
         tables: The configs "candidates" and "demographics".
         options: The rules of the build.
-        intro, making, limits: What is special about this dataset; "{people}" becomes the number of people.
+        words: "intro", "making" and "limits" of this dataset; "{people}" becomes the number of people.
+        skipped: Why records of edit files made no edit -> how many.
     """
-    people = tables["demographics"].num_rows
-    values = attributes(tables["candidates"])
+    people = f"{tables['demographics'].num_rows:,}"
+    left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
-        intro=intro.format(people=people),
-        making=making,
-        limits=limits.format(people=people),
+        **{name: text.format(people=people) for name, text in words.items()},
         cloze=f"{statistics.total('cloze', pairs=False):,}",
         probes=f"{statistics.total('probes', pairs=False):,}",
         edits=f"{statistics.total('cases', pairs=False):,}",
@@ -150,9 +142,10 @@ def card_body(
         open=f"{sum(statistics.total('open', pairs=pairs) for pairs in (False, True)):,}",
         cross_subject=statistics.cross_subject(),
         cross_property=statistics.cross_property(),
-        attributes="\n\n".join(values.values()),
-        people="\n\n".join(people_by_group(tables["demographics"], axis) for axis in ("race", "region")),
+        attributes="\n\n".join(attributes(tables["candidates"]).values()),
+        people_tables="\n\n".join(people_by_group(tables["demographics"], axis) for axis in ("race", "region")),
         prompts="\n\n".join(statistics.groups_of(axis) for axis in groups.AXES),
+        skipped=f"\n{left_out}\n" if skipped else "",
         seed=options.seed,
         per_gender=options.per_gender,
         true_per_gender=options.true_per_gender,

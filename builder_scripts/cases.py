@@ -65,8 +65,18 @@ def _both(facts: Facts, edit: Edit, person: Person, other: str) -> bool:
     return facts.options.skip_both and other in person.holds(edit.relation_id)
 
 
-def _name(facts: Facts, value: str) -> Entity:
-    return Entity(value, facts.labels([value])[value])
+def _name(facts: Facts, edit: Edit, value: str) -> Entity:
+    given = dict(zip((edit.true, edit.new), edit.names, strict=False))
+    return Entity(value, given.get(value) or facts.labels([value])[value])
+
+
+def _said(edit: Edit, seed: int) -> Template:
+    """How the edit is put: as its file says, tensed when it is one of the papers' sentences, or one of these by lot."""
+    listed = templates(edit.relation_id, "cloze")
+    if edit.prompt:
+        known = (row for row in listed if edit.prompt in (row.present, row.past))
+        return next(known, Template("", edit.relation_id, "cloze", edit.prompt, edit.prompt))
+    return random.Random(f"{seed} {edit.relation_id} {edit.subject.id} prompt").choice(listed)
 
 
 def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str | None = None) -> Case:
@@ -78,22 +88,22 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
         case_id: Number of the case.
         effect_relation_id: The watched property of a cross-property case.
     """
-    rng = random.Random(f"{facts.options.seed} {edit.relation_id} {edit.subject.id} prompt")
-    subject = edit.subject
-    said = rng.choice(templates(edit.relation_id, "cloze"))
+    options, name, living = facts.options, edit.subject.entity.label, edit.subject.living
+    said = _said(edit, options.seed)
     others = list(paraphrases(edit.relation_id, said))
-    rng.shuffle(others)
-    name, living = subject.entity.label, subject.living
+    random.Random(f"{options.seed} {edit.relation_id} {edit.subject.id} paraphrases").shuffle(others)
     request = EditRequest(
-        said.fill("{}", living=living), name, edit.relation_id, _name(facts, edit.new), _name(facts, edit.true)
-    )
+        said.fill("{}", living=living), name, edit.relation_id, _name(facts, edit, edit.new),
+        _name(facts, edit, edit.true),
+    )  # fmt: skip
     return Case(
         case_id,
         request,
         effect_relation_id,
-        generation_prompts=generation_prompts(subject, edit.relation_id, effect_relation_id),
-        paraphrase_prompts=tuple(row.fill(name, living=living) for row in others[: facts.options.paraphrases]),
-        extra={"subject_id": subject.id, "template_id": said.id},
+        generation_prompts=generation_prompts(edit.subject, edit.relation_id, effect_relation_id, options),
+        paraphrase_prompts=tuple(row.fill(name, living=living) for row in others[: options.paraphrases]),
+        extra={"subject_id": edit.subject.entity.id, "template_id": said.id},
+        flags=edit.flags,
     )
 
 
@@ -103,7 +113,7 @@ def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
     new = holders(facts, edit, edit.new, edit.true, options.per_gender)
     true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
     near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
-    said = next(row for row in listed if row.id == case.extra["template_id"])
+    said = _said(edit, options.seed)
     prompts = (
         attribute_prompt(template, person, holds)
         for people, holds in ((new, "target_new"), (true, "target_true"))
@@ -115,7 +125,7 @@ def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
         attribute_prompts=tuple(prompts),
         neighborhood_prompts=tuple(said.fill(person.entity.label, living=person.living) for person in near),
         extra=case.extra | {"holders": {"target_new": len(new), "target_true": len(true)}},
-        flags=("few_holders",) if len(new) < FEW else (),
+        flags=(*case.flags, "few_holders") if len(new) < FEW else case.flags,
     )
 
 
@@ -125,12 +135,15 @@ def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Ite
     Args:
         facts: Where people come from, with the rules.
         edits: The edits, in the order of the cases.
-        first_id: Number of the first case.
+        first_id: Number of the first case whose edit has no number of its own.
 
     Yields:
         Cases whose `attribute_prompts` are every cloze template of the relation for every chosen holder, and whose
         `extra` holds the subject's identifier, the template of the edit and how many holders are asked about. A new
         value with fewer than two holders keeps its case, flagged "few_holders".
     """
-    for number, edit in enumerate(edits, start=first_id):
-        yield _with_people(facts, edit, edit_case(facts, edit, number))
+    number = first_id
+    for edit in edits:
+        case_id = number if edit.case_id is None else edit.case_id
+        yield _with_people(facts, edit, edit_case(facts, edit, case_id))
+        number += edit.case_id is None

@@ -13,7 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, Person
@@ -30,7 +30,8 @@ ATTRIBUTES: Mapping[str, tuple[str, str]] = {
 }
 
 # Gender edits are about people with a field of work, as the papers' are: nearly everybody has a gender.
-_ALSO = {"P21": "P101"}
+# The others have a field of work or a citizenship too, the properties that pairs watch.
+_ALSO = {"P21": "P101", "P27": "P101", "P19": "P101", "P101": "P27"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +43,28 @@ class Edit:
         relation_id: The property P.
         true: Identifier of p_i, which the subject holds.
         new: Identifier of p_j, which the subject does not hold.
+        names: Labels of `true` and `new` where a file of edits gives them; empty = the source's.
+        prompt: Template with one "{}" where a file of edits gives it; "" = one of the papers' templates.
+        case_id: Number where a file of edits gives it.
+        flags: What is doubtful about the edit.
     """
 
     subject: Person
     relation_id: str
     true: str
     new: str
+    names: tuple[str, str] | tuple[()] = ()
+    prompt: str = ""
+    case_id: int | None = None
+    flags: tuple[str, ...] = ()
 
 
 def attribute_set(facts: Facts, relation_id: str) -> list[str]:
-    """The values of a relation that edits use: the papers' (plus the sample's) lists, as far as somebody holds them."""
+    """The values of a relation: the papers' (plus the sample's) lists, as far as somebody holds them."""
     table, _ = ATTRIBUTES[relation_id]
-    return facts.present(relation_id, groups.table(table)) if table else [FEMALE, MALE]
+    if table:
+        return facts.present(relation_id, groups.table(table))
+    return facts.present(relation_id, groups.table("genders") if facts.options.other_genders else [FEMALE, MALE])
 
 
 def holder_count(facts: Facts, relation_id: str, value: str) -> int:
@@ -110,15 +121,15 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
         `options.edits[relation_id]` edits, fewer when the source has too few people. Only people with one recorded
         gender are edited, so that the two directions of gender edits are equal in number.
     """
-    wanted = facts.options.edits.get(relation_id, 0) // 2
+    wanted = facts.options.edits.get(relation_id, 0)
     if not wanted:
         return []
-    values = attribute_set(facts, relation_id)
+    values = attribute_set(facts, relation_id) if relation_id != "P21" else [FEMALE, MALE]
     used: Counter[str] = Counter()
     by_gender = []
-    for gender in (MALE, FEMALE):
-        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), values, gender, 2 * wanted)
+    for gender, number in ((MALE, wanted - wanted // 2), (FEMALE, wanted // 2)):
+        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), values, gender, 2 * number)
         single = (person for person in people if person.holds("P21") == (gender,))
         edits = (_edit(facts, relation_id, values, person, used) for person in single)
-        by_gender.append(list(islice(filter(None, edits), wanted)))
-    return [edit for pair in zip(*by_gender, strict=False) for edit in pair]
+        by_gender.append(list(islice(filter(None, edits), number)))
+    return [edit for pair in zip_longest(*by_gender) for edit in pair if edit]

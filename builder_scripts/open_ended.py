@@ -1,7 +1,8 @@
 """Open-ended prompts: guided by the property that is watched, and free ("X is").
 
 Source: SEESAW-CF section 3.2 and Appendix A.
-Deviates: tensed by date of death like all others, and each prompt once (the released files repeat each five times).
+Deviates: tensed by date of death like all others, and each prompt once unless the options say otherwise (the released
+files repeat each five times).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.people import Person
 from seesaw_cf.relations import FREE, Template, templates
 from seesaw_cf.types import Case
@@ -48,21 +50,31 @@ def _guided(relation_id: str, effect_relation_id: str | None) -> tuple[Template,
     return templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
 
 
-def generation_prompts(subject: Person, relation_id: str, effect_relation_id: str | None) -> tuple[str, ...]:
+def generation_prompts(
+    subject: Person, relation_id: str, effect_relation_id: str | None, options: BuildOptions
+) -> tuple[str, ...]:
     """The open-ended prompts of one edit: the guided ones, then the free one last.
 
     Args:
         subject: Whose fact is edited.
         relation_id: The edited property.
         effect_relation_id: The watched property of a cross-property case, else None.
+        options: How often each is listed, and whether edits of a single property have the free one.
     """
-    rows = (*_guided(relation_id, effect_relation_id), FREE)
-    return tuple(row.fill(subject.entity.label, living=subject.living) for row in rows)
+    free = (FREE,) if effect_relation_id or options.always_free else ()
+    rows = (*_guided(relation_id, effect_relation_id), *free)
+    return tuple(
+        row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
+    )
+
+
+def _is_free(case: Case, prompt: str) -> bool:
+    return prompt in (FREE.present.replace("{}", case.request.subject), FREE.past.replace("{}", case.request.subject))
 
 
 def _rows(config: str, case: Case) -> Iterable[dict[str, object]]:
     request = case.request
-    for number, prompt in enumerate(case.generation_prompts, start=1):
+    for prompt in case.generation_prompts:
         yield {
             "case_id": case.case_id,
             "config": config,
@@ -76,15 +88,15 @@ def _rows(config: str, case: Case) -> Iterable[dict[str, object]]:
             "effect_relation_id": case.effect_relation_id,
             "subject_id": case.extra["subject_id"],
             "prompt": prompt,
-            "use": "free" if number == len(case.generation_prompts) else "guided",
+            "use": "free" if _is_free(case, prompt) else "guided",
         }
 
 
-def open_ended(cases: dict[str, list[Case]]) -> pa.Table:
+def open_ended(config: str, cases: Iterable[Case]) -> pa.Table:
     """The open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
 
     Args:
-        cases: Config name -> its cases.
+        config: The config that the cases belong to.
+        cases: Its cases, or some of them.
     """
-    rows = [row for config, found in cases.items() for case in found for row in _rows(config, case)]
-    return pa.Table.from_pylist(rows, schema=OPEN_ENDED)
+    return pa.Table.from_pylist([row for case in cases for row in _rows(config, case)], schema=OPEN_ENDED)

@@ -1,19 +1,23 @@
-"""The rules of a build, as one frozen record."""
+"""The rules of a build, as one frozen record, and the two that have names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.relations import RELATIONS
 
-__all__ = ["SAMPLE_OPTIONS", "BuildOptions"]
+__all__ = ["PAPER_OPTIONS", "SAMPLE_OPTIONS", "BuildOptions", "paper"]
+
+# Cross-property edits per relation (Table 7) and cross-subject edits of citizenship, gender and birth (Table 3); the
+# papers take their cross-subject edits of work and language from CounterFact.
+_EDITS = {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What a build asks for.
+    """What a build asks for. The defaults are the rules of our own release.
 
     Attributes:
         seed: Decides every draw: who is edited, to what, and which holders are asked about.
@@ -23,45 +27,76 @@ class BuildOptions:
         true_per_gender: Holders of target_true asked about, per gender; 0 is the papers' rule.
         other_genders: Also ask about up to `per_gender` holders of other genders.
         skip_both: Leave out people who hold target_new and target_true, for whom neither answer is wrong.
+        grouped_gender: For edits of gender, ask about people with a recorded ethnic group, as the papers do: nearly
+            everybody has a gender, and a large endpoint cannot sort them all.
         min_holders: A generated edit's target_new has at least this many holders.
         per_pair: Cross-property cases per pair of relations.
         neighborhood: Prompts about holders of target_true in CounterFact's sense, per case.
         paraphrases: Other phrasings of the edit, per case.
+        open_repeats: How often each open-ended prompt is listed; the papers list it five times.
+        always_free: Edits of a single property have the free prompt ("X is") too; in the papers only pairs have it.
     """
 
     seed: int = 0
     language: str = "en"
-    edits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(RELATIONS, 290))
+    edits: Mapping[str, int] = field(default_factory=lambda: dict(_EDITS))
     per_gender: int = 100
     true_per_gender: int = 100
     other_genders: bool = True
     skip_both: bool = True
-    min_holders: int = 1
+    grouped_gender: bool = True
+    min_holders: int = 2
     per_pair: int = 290
     neighborhood: int = 10
     paraphrases: int = 3
+    open_repeats: int = 1
+    always_free: bool = True
 
     def __post_init__(self) -> None:
         """Refuses numbers no build could meet.
 
         Raises:
-            RecordError: A negative number, or an odd or negative number of edits (both directions are equal in number).
+            RecordError: A negative number, or edits of an unknown relation.
         """
         for relation_id, number in self.edits.items():
-            if relation_id not in RELATIONS or number < 0 or number % 2:
+            if relation_id not in RELATIONS or number < 0:
                 raise RecordError(
-                    f"build options: edits {relation_id!r}: {number}; expected an even number >= 0 for one of "
-                    f"{', '.join(RELATIONS)} (half of the edits are about men, half about women)."
+                    f"build options: edits {relation_id!r}: {number}; expected a number >= 0 for one of "
+                    f"{', '.join(RELATIONS)}."
                 )
         for name in ("per_gender", "true_per_gender", "min_holders", "per_pair", "neighborhood", "paraphrases"):
             if getattr(self, name) < 0:
                 raise RecordError(f"build options: {name} is {getattr(self, name)}, expected a number >= 0.")
+        if self.open_repeats < 1:
+            raise RecordError(f"build options: open_repeats is {self.open_repeats}, expected a number >= 1.")
 
+
+def paper(options: BuildOptions) -> BuildOptions:
+    """The published rules, with the seed, language and numbers of edits of `options`.
+
+    Source: SEESAW-CF section 3.2, Appendices A and B. Only what the text says is kept, not the faults of the released
+    files (first 200 instead of a sample, damaged names, prompts that are never tensed).
+    """
+    return replace(
+        options,
+        true_per_gender=0,
+        other_genders=False,
+        skip_both=False,
+        min_holders=1,
+        neighborhood=0,
+        paraphrases=0,
+        open_repeats=5,
+        always_free=False,
+    )
+
+
+PAPER_OPTIONS = paper(BuildOptions())
 
 # The embedded sample: small enough for a demo of minutes.
 SAMPLE_OPTIONS = BuildOptions(
     edits={"P21": 24, "P101": 32, "P27": 32, "P19": 40, "P103": 32},
     true_per_gender=5,
+    grouped_gender=False,
     min_holders=6,
     per_pair=20,
     neighborhood=6,

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.sources import Source, entity_id
 from seesaw_cf.types import Entity
 
-__all__ = ["FEMALE", "MALE", "Facts", "Person"]
+__all__ = ["BATCH", "FEMALE", "MALE", "Facts", "Holder", "Person", "Progress", "nobody"]
+
+T = TypeVar("T")
+# Passes a list through, showing how far it is; the second argument says what is counted.
+Progress = Callable[[Sequence[T], str], Iterable[T]]
+# (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.
+Holder = tuple[str, str, str]
 
 MALE, FEMALE = "Q6581097", "Q6581072"
-BATCH = 200
+BATCH = 200  # identifiers in one query
+PAGE = 5000  # rows of one page
 MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
 OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
 
@@ -44,8 +52,8 @@ class Person:
 
     @property
     def id(self) -> str:
-        """The identifier."""
-        return str(self.entity.id)
+        """The identifier; "" for somebody who is known by name only."""
+        return self.entity.id or ""
 
     def holds(self, relation_id: str) -> tuple[str, ...]:
         """The values of one property, sorted; none is an empty tuple."""
@@ -74,22 +82,37 @@ def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
     )
 
 
-def _batches(ids: Iterable[str]) -> Iterator[list[str]]:
+def nobody(label: str) -> Person:
+    """Somebody who is known by name only."""
+    return _person(Entity(None, label), {})
+
+
+def _batches(ids: Iterable[str]) -> list[list[str]]:
     ordered = sorted(set(ids))
-    for start in range(0, len(ordered), BATCH):
-        yield ordered[start : start + BATCH]
+    return [ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH)]
+
+
+def _silent(steps: Sequence[T], _: str) -> Iterable[T]:
+    return steps
 
 
 class Facts:
     """A source seen through what the builder asks: labels, people, holders of a value. Every answer is kept."""
 
-    def __init__(self, source: Source, options: BuildOptions):
-        """Remembers the source and the rules; nothing is asked yet."""
+    def __init__(self, source: Source, options: BuildOptions, progress: Progress[Any] = _silent):
+        """Remembers the source and the rules; nothing is asked yet.
+
+        Args:
+            source: Who is asked.
+            options: The rules.
+            progress: Shows how far long lists of queries are.
+        """
         self.options = options
+        self.progress = progress
         self._source = source
         self._people: dict[str, Person] = {}
         self._labels: dict[str, str] = {}
-        self._holders: dict[tuple[str, str, str], list[str]] = {}
+        self._holders: dict[Holder, list[str]] = {}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Names of entities, in the order given; entities without a name in the language are left out.
@@ -108,7 +131,7 @@ class Facts:
     def people(self, ids: Iterable[str]) -> list[Person]:
         """What is recorded about people, in the order given; people without a name are left out."""
         ids = list(ids)
-        for batch in _batches(id for id in ids if id not in self._people):
+        for batch in self.progress(_batches(id for id in ids if id not in self._people), "people"):
             self._fetch(batch)
         return [self._people[id] for id in ids if id in self._people]
 
@@ -133,19 +156,28 @@ class Facts:
         """
         key = (relation_id, value, gender)
         if key not in self._holders:
-            limit = max(self.options.per_gender, self.options.true_per_gender) + MARGIN
-            name, more = ("holders", {"gender": gender}) if gender else ("other_holders", {})
+            options = self.options
+            limit = max(options.per_gender, options.true_per_gender) + MARGIN
+            name = "grouped_holders" if relation_id == "P21" and options.grouped_gender else "holders"
+            if not gender:
+                name = "other_holders"
             rows = self._source.select(
                 name,
                 property=relation_id,
                 value=value,
-                language=self.options.language,
-                seed=self.options.seed,
+                language=options.language,
+                seed=options.seed,
                 limit=limit,
-                **more,
+                **({"gender": gender} if gender else {}),
             )
             self._holders[key] = [entity_id(row["person"]) for row in rows]
         return self._holders[key]
+
+    def prefetch(self, wanted: Iterable[Holder]) -> None:
+        """Asks for holders and what is recorded about them, in as few queries as possible."""
+        keys = sorted(set(wanted))
+        found = [self.holders(*key) for key in self.progress(keys, "holders of a value")]
+        self.people(id for ids in found for id in ids)
 
     def subjects(self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int) -> list[Person]:
         """A uniform sample of people of one gender who hold a listed value of a property and any value of another."""
@@ -178,7 +210,22 @@ class Facts:
                 found[entity_id(row["person"])].append(row["source"])
         return {id: tuple(sorted(texts)) for id, texts in found.items()}
 
+    def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
+        """Label -> identifiers of the humans of that name; a label that cannot be looked up has none."""
+        language = self.options.language
+        found: dict[str, list[str]] = {label: [] for label in labels}
+        usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
+        for batch in self.progress(_batches(usable), "names"):
+            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((language, "mul"))]
+            for row in self._source.select("link", names=names):
+                found[row["label"]].append(entity_id(row["person"]))
+        return {label: sorted(set(ids)) for label, ids in found.items()}
+
     def everyone(self) -> list[Person]:
-        """Everybody in a small store."""
-        rows = self._source.select("everyone", language=self.options.language)
-        return self.people(entity_id(row["person"]) for row in rows)
+        """Everybody in a small store, page by page."""
+        ids: list[str] = []
+        while True:
+            rows = self._source.select("everyone", language=self.options.language, limit=PAGE, offset=len(ids))
+            ids += [entity_id(row["person"]) for row in rows]
+            if len(rows) < PAGE:
+                return self.people(ids)

@@ -41,6 +41,8 @@ _PROPERTIES = {
     "occupation": "P106",
 }
 
+_CHUNK = 5000  # people turned into rows at a time
+
 # One row per person. gender, race, region: tags of `seesaw_cf.groups`, empty = unknown.
 DEMOGRAPHICS: pa.Schema = pa.schema(
     [
@@ -86,38 +88,42 @@ def candidates(facts: Facts) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=CANDIDATES)
 
 
-def demographics(facts: Facts, people: Iterable[Person]) -> pa.Table:
+def demographics(facts: Facts, people: Iterable[Person], *, references: bool = False) -> pa.Table:
     """What is recorded about people, as a table of schema `DEMOGRAPHICS`, sorted by name.
 
     Args:
         facts: Where names and references come from.
         people: Whom to list.
+        references: Ask for the titles of the references of their statements.
 
     Returns:
-        One row per person. `provenance` names the references of the statements, or the person's Wikidata page when the
-        source has no titles of references.
+        One row per person. `provenance` names these references, or else the person's Wikidata page.
     """
     ordered = sorted(people, key=lambda person: (person.entity.label, person.id))
-    names = facts.labels(sorted({value for person in ordered for values in person.values.values() for value in values}))
-    origins = facts.references(person.id for person in ordered)
-    rows = [
-        {
-            "id": person.id,
-            "label": person.entity.label,
-            "gender": person.gender,
-            "race": person.race,
-            "region": person.region,
-            "living": person.living,
-            "sitelinks": person.sitelinks,
-            "provenance": origins[person.id] or _page(person.id),
-            **{
-                column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
-                for column, property_id in _PROPERTIES.items()
-            },
-        }
-        for person in ordered
-    ]
-    return pa.Table.from_pylist(rows, schema=DEMOGRAPHICS)
+    names = facts.labels({value for person in ordered for values in person.values.values() for value in values})
+    origins = facts.references(person.id for person in ordered) if references else {}
+    chunks = (ordered[start : start + _CHUNK] for start in range(0, max(1, len(ordered)), _CHUNK))
+    return pa.concat_tables(
+        pa.Table.from_pylist([_demographic(person, names, origins) for person in chunk], schema=DEMOGRAPHICS)
+        for chunk in chunks
+    )
+
+
+def _demographic(person: Person, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+    values = {
+        column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
+        for column, property_id in _PROPERTIES.items()
+    }
+    return values | {
+        "id": person.id,
+        "label": person.entity.label,
+        "gender": person.gender,
+        "race": person.race,
+        "region": person.region,
+        "living": person.living,
+        "sitelinks": person.sitelinks,
+        "provenance": origins.get(person.id) or _page(person.id),
+    }
 
 
 def _page(id: str) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Where facts come from: one interface, the same query files for every source.
 
 Queries are the `.rq` files in `queries/`; `{{name}}` marks a place for a parameter. Parameters are numbers, language
-tags and identifiers, each checked against a pattern, so that no text from data ever becomes part of a query.
+tags and identifiers, each checked against a pattern. Names that are looked up are quoted literals in which no escape
+can form. No other text from data ever becomes part of a query.
 """
 
 from __future__ import annotations
@@ -118,7 +119,22 @@ def _identifiers(name: str, value: Parameter) -> str:
     return " ".join(f"<{entity_iri(id)}>" for id in ([value] if isinstance(value, str) else value))
 
 
-_KINDS = {"seed": _number, "limit": _number, "offset": _number, "language": _language}
+def _names(name: str, value: Parameter) -> str:
+    """Labels to look up, as "label@tag". Without a backslash no escape can form, so a quote cannot end the literal."""
+    literals = []
+    for text in [value] if isinstance(value, (str, int)) else value:
+        label, at, tag = str(text).rpartition("@")
+        if not at or not label.isprintable() or "\\" in label or not label.strip():
+            raise RecordError(
+                f"query parameter {name!r}: got {text!r}, expected a label without control characters and backslashes, "
+                "'@' and a language tag."
+            )
+        quoted = label.replace('"', '\\"')
+        literals.append(f'"{quoted}"@{_language(name, tag)}')
+    return " ".join(literals)
+
+
+_KINDS = {"seed": _number, "limit": _number, "offset": _number, "language": _language, "names": _names}
 
 
 def query(name: str, parameters: Mapping[str, Parameter]) -> str:
@@ -127,7 +143,7 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
     Args:
         name: File name without ".rq".
         parameters: One value per place: whole numbers for seed, limit and offset, a language tag for language,
-            identifiers (one, or a sequence) for everything else.
+            "label@tag" texts for names, identifiers (one, or a sequence) for everything else.
 
     Returns:
         The query text.

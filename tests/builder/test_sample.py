@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf import groups, sample
-from seesaw_cf.builder_scripts.build_sample import CONFIGS, build_sample
+from seesaw_cf.builder_scripts.build import CONFIGS
+from seesaw_cf.builder_scripts.build_sample import build_sample
 from seesaw_cf.builder_scripts.facts import SAMPLE, full_id, read_tsv
 from seesaw_cf.builder_scripts.sample_tables import PROVENANCE, missing, published
 from seesaw_cf.errors import UnknownNameError
