@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-__all__ = ["LEVEL", "Floats", "cluster_weights", "interval", "ratio_draws"]
+__all__ = ["LEVEL", "Floats", "cluster_weights", "interval", "pigeonhole_draws", "ratio_draws"]
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
@@ -55,3 +56,55 @@ def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
         return float("nan"), float("nan"), float("nan")
     low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high), float(finite.std(ddof=1))
+
+
+def pigeonhole_draws(
+    case: NDArray[np.intp],
+    person: NDArray[np.intp],
+    values: Floats,
+    members: list[NDArray[np.intp]],
+    *,
+    draws: int,
+    seed: int,
+    chunk: int = 250,
+) -> Floats:
+    """Means of case means in samples that resample edits and people independently (crossed bootstrap).
+
+    A person drawn twice counts twice in every edit; an edit drawn twice counts twice for everybody.
+
+    Args:
+        case, person: (n,) codes.
+        values: (n,) finite values.
+        members: Row numbers of every group.
+        draws: Number of samples.
+        seed: Seed of the generator.
+        chunk: Samples at a time; only memory depends on it.
+
+    Returns:
+        (draws, groups); NaN where a sample holds nobody of a group.
+
+    Source: Owen (2007), the pigeonhole bootstrap; mildly conservative for crossed random effects.
+    """
+    n_cases, n_people = int(case.max()) + 1, int(person.max()) + 1
+    tables = [
+        tuple(
+            sparse.csr_array((data, (case[rows], person[rows])), shape=(n_cases, n_people))
+            for data in (values[rows], np.ones(rows.size))
+        )
+        for rows in members
+    ]
+    edits = cluster_weights(n_cases, draws, seed)
+    people_rng = np.random.default_rng([seed, 1])
+    out = np.empty((draws, len(members)))
+    for start in range(0, draws, chunk):
+        stop = min(start + chunk, draws)
+        counts = people_rng.multinomial(n_people, np.full(n_people, 1 / n_people), size=stop - start)
+        people = np.ascontiguousarray(counts.T, dtype=np.float64)
+        for column, (sums, ones) in enumerate(tables):
+            n, top = np.asarray(ones @ people), np.asarray(sums @ people)
+            means = np.divide(top, n, out=np.zeros_like(n), where=n > 0)
+            weight = edits[start:stop].T * (n > 0)
+            total = weight.sum(axis=0)
+            weighted = (weight * means).sum(axis=0)
+            out[start:stop, column] = np.divide(weighted, total, out=np.full(total.shape, np.nan), where=total > 0)
+    return out

@@ -33,7 +33,7 @@ def test_forms_of_score() -> None:
     assert difference(new, true, "log_odds") == pytest.approx([0.0])
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(*[st.floats(-50, 0)] * 2, *[st.integers(1, 9)] * 2), min_size=1, max_size=5))
 def test_bounds_and_antisymmetry(rows: list[tuple[float, float, int, int]]) -> None:
     new, true, n_new, n_true = (np.array(column) for column in zip(*rows))

@@ -14,7 +14,7 @@ from typing import Any
 import evaluate
 import pandas as pd
 import pytest
-import yaml
+from huggingface_hub import metadata_load
 
 from seesaw_cf.registering import METRICS
 from tests.conftest import ROOT
@@ -44,8 +44,9 @@ def test_folder_is_complete(name: str) -> None:
     folder = ROOT / "metrics" / name
     for file in (f"{name}.py", "README.md", "requirements.txt", "app.py"):
         assert (folder / file).stat().st_size, file
-    _, header, body = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    card = yaml.safe_load(header)
+    body = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    card = metadata_load(folder / "README.md")
+    assert card is not None
     assert (card["title"], card["sdk"], card["app_file"]) == (name, "gradio", "app.py")
     assert {"evaluate", "metric"} <= set(card["tags"])
     for section in SECTIONS:

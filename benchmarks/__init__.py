@@ -1,0 +1,1 @@
+"""Timed comparisons and reproduced tables; each writes JSON to benchmarks/results."""

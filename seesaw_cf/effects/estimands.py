@@ -1,0 +1,276 @@
+"""Estimands beyond the papers' D: contrasts between groups, excess over a control, the candidates' distribution.
+
+Each takes the rows of `prompt_effects` (or a score table) and gives rows of the same kind or a table of estimates, so
+they can be combined: the excess over a control of the contrast between two groups is one call inside another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, group_effects, members
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.properties import answers, gold_rank
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.stats import Inference, case_weights, clustered_mean
+from seesaw_cf.tables import SCORES
+
+__all__ = [
+    "distribution_changes",
+    "estimate_groups",
+    "excess_over_control",
+    "group_contrasts",
+    "noise_floor",
+    "stratify",
+    "toward_truth",
+]
+
+CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
+
+
+def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
+    chosen = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
+    if chosen.empty:
+        raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
+    keys = ["case_id", "person", "prompt_id"]
+    return chosen.sort_values(keys, kind="stable").reset_index(drop=True)
+
+
+def _codes(rows: pd.DataFrame, clusters: Mapping[str, str]) -> dict[str, NDArray[np.intp]]:
+    return {name: pd.factorize(rows[column], sort=True)[0] for name, column in clusters.items()}
+
+
+def estimate_groups(
+    prompts: pd.DataFrame,
+    *,
+    axes: Sequence[str] = AXES,
+    holds: str = "target_new",
+    clusters: Mapping[str, str] = CLUSTERS,
+) -> pd.DataFrame:
+    """D_{d,g} as in `group_effects`, with errors clustered along edit and person at once.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        axes: Which axes.
+        holds: Whose prompts, see `group_effects`; "target_true" gives the change for people who hold p_i.
+        clusters: Dimension -> column. Use {"target": "target_new"} to speak about targets that were not sampled.
+
+    Returns:
+        One row per editor, relation, axis and group, with the fields of `seesaw_cf.stats.Inference`.
+
+    Raises:
+        UnknownNameError: An axis is unknown.
+        RecordError: No scored prompt about people who hold `holds`.
+
+    Source: estimand: SEESAW-CF section 4.1. Inference: Cameron, Gelbach and Miller (2011).
+    """
+    check_axes(axes)
+    found = []
+    for (editor, relation), rows in _usable(prompts, holds).groupby(["editor", "edit_relation"], sort=True):
+        codes, values = _codes(rows, clusters), rows["D"].to_numpy()
+        case = pd.factorize(rows["case_id"], sort=True)[0]
+        for axis in (ALL, *axes):
+            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
+            for group, positions in groups.items():
+                weights = case_weights(case, _mask(len(rows), positions))
+                inference = clustered_mean(values, [weights], codes)
+                found.append(_row(editor, relation, axis, group) | asdict(inference))
+    return pd.DataFrame(found)
+
+
+def group_contrasts(
+    prompts: pd.DataFrame,
+    axis: str,
+    reference: str | None = None,
+    *,
+    holds: str = "target_new",
+    clusters: Mapping[str, str] = CLUSTERS,
+) -> pd.DataFrame:
+    """Difference in differences: D_{d,g} minus that of a reference group, within the same edits.
+
+    Only edits that were scored on people of both groups count, so what an edit does to everybody cancels. A person in
+    both groups counts in neither.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        axis: The axis of the groups.
+        reference: The group compared with; None = everybody on the axis who is tagged and not in the group.
+        holds: Whose prompts.
+        clusters: Dimension -> column.
+
+    Returns:
+        One row per editor, relation and group, with `reference` and the fields of `seesaw_cf.stats.Inference`. Below 0:
+        the group lost more confidence than the reference.
+
+    Raises:
+        UnknownNameError: Unknown axis, or a reference that no person has.
+        RecordError: No scored prompt about people who hold `holds`.
+    """
+    check_axes([axis])
+    found = []
+    usable = _usable(prompts, holds)
+    known = sorted(set(members(usable[axis].tolist())) - {UNKNOWN})
+    if reference is not None and reference not in known:
+        raise unknown_name(f"{axis} group", reference, known)
+    for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
+        groups = {group: _mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
+        tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
+        for group, mask in groups.items():
+            other = tagged & ~mask if reference is None else groups.get(reference, np.zeros(len(rows), bool))
+            if group != reference:
+                key = _row(editor, relation, axis, group) | {"reference": reference or "others"}
+                found.append(key | asdict(_contrast(rows, mask, other, clusters)))
+    return pd.DataFrame(found)
+
+
+def _contrast(
+    rows: pd.DataFrame, mask: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str]
+) -> Inference:
+    case = pd.factorize(rows["case_id"], sort=True)[0]
+    n_cases = int(case.max()) + 1
+    first, second = mask & ~other, other & ~mask
+    both = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
+    first, second = first & both[case], second & both[case]
+    if not both.any():
+        nan = float("nan")
+        return Inference(nan, nan, nan, nan, nan, nan, 0, note="no edit was scored on both groups")
+    parts = [case_weights(case, part) for part in (first, second)]
+    return clustered_mean(rows["D"].to_numpy(), parts, _codes(rows, clusters))
+
+
+def _mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
+    mask = np.zeros(n, dtype=bool)
+    mask[positions] = True
+    return mask
+
+
+def _row(editor: Any, relation: Any, axis: str, group: str) -> dict[str, Any]:
+    return {"editor": editor, "relation": relation, "axis": axis, "group": group}
+
+
+def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
+    """D of every editor minus D of a control editor on the same prompt.
+
+    The control is an edit that should do nothing to these people: the identity, an unrelated edit or a random update of
+    the same norm. What it moves is not the fact that was edited.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects` with the control among the editors.
+        control: Name of the control editor.
+
+    Returns:
+        Rows like `prompts`, editor "name - control", with D (and D_post) replaced by the excess. Prompts the control
+        was not scored on stay, with status "control: missing" or the control's own reason.
+
+    Raises:
+        UnknownNameError: No rows of the control.
+    """
+    editors = sorted(prompts["editor"].unique())
+    if control not in editors or len(editors) < 2:
+        raise unknown_name("control editor", control, editors)
+    keys = ["kind", "case_id", "prompt_id", "edit_relation"]
+    base = prompts.loc[prompts["editor"] == control, [*keys, "D", "D_post", "status"]]
+    out = prompts[prompts["editor"] != control].merge(base, on=keys, how="left", suffixes=("", "_control"))
+    out["D"] -= out["D_control"]
+    out["D_post"] -= out["D_post_control"]
+    reason = "control: " + out["status_control"].fillna("missing")
+    out["status"] = out["status"].mask((out["status"] == "ok") & (out["status_control"] != "ok"), reason)
+    out["editor"] = out["editor"] + " - " + control
+    return out.drop(columns=[f"{name}_control" for name in ("D", "D_post", "status")])
+
+
+def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
+    """Turns D around for people who hold the true target, so that above 0 always means "surer of the right answer".
+
+    Without it, a model that answers p_j for everybody looks better on people who hold p_j and the loss on people who
+    hold p_i is not seen.
+    """
+    sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
+    return prompts.assign(**{name: prompts[name] * sign for name in ("D_pre", "D_post", "D")})
+
+
+def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.DataFrame:
+    """Adds `stratum`, quantile bins of a covariate such as D_pre, sitelinks or the length of the name.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        values: One number per row, same index; missing values form the stratum "unknown".
+        bins: Number of bins; equal values are never split, so there may be fewer.
+
+    Returns:
+        Rows with `stratum` ("0" is the lowest); group by it before calling the estimators.
+    """
+    if len(values) != len(prompts):
+        raise RecordError(f"stratify: {len(values)} values for {len(prompts)} prompts; give one per row.")
+    codes = pd.qcut(values.rank(method="average"), bins, labels=False, duplicates="drop")
+    return prompts.assign(stratum=[UNKNOWN if pd.isna(code) else str(int(code)) for code in codes])
+
+
+def distribution_changes(scores: pa.Table | pd.DataFrame, *, prompt: str = "property") -> pd.DataFrame:
+    """How the whole distribution over a case's candidates moved, not only its top.
+
+    Args:
+        scores: A score table with rows of kind "cross_property".
+        prompt: Which prompt, see `seesaw_cf.effects.cross_property`.
+
+    Returns:
+        One row per (editor, case, effect relation): `total_variation` in 0..1 between the candidates' distributions
+        (probabilities divided by their sum) before and after, `entropy_pre` and `entropy_post` in nats, `rank_pre`,
+        `rank_post` and `rank_change` of the best gold candidate (1 = first; NaN without gold), `status`.
+    """
+    found = []
+    for row in answers(scores, prompt=prompt).to_dict("records"):
+        out = {name: row[name] for name in ("editor", "case_id", "edit_relation", "effect_relation")}
+        pre, post = row["pre"], row["post"]
+        if not (np.isfinite(pre).all() and np.isfinite(post).all()):
+            found.append(out | {"status": "unscored"})
+            continue
+        before, after = (np.exp(x - x.max()) / np.exp(x - x.max()).sum() for x in (pre, post))
+        gold = np.isin(row["candidates"], row["gold"])
+        ranks = [float(gold_rank(x, gold)) if gold.any() else float("nan") for x in (pre, post)]
+        out |= {"total_variation": float(np.abs(before - after).sum() / 2)}
+        out |= {"entropy_pre": _entropy(before), "entropy_post": _entropy(after)}
+        out |= {"rank_pre": ranks[0], "rank_post": ranks[1], "rank_change": ranks[1] - ranks[0], "status": "ok"}
+        found.append(out)
+    return pd.DataFrame(found)
+
+
+def _entropy(p: NDArray[np.float64]) -> float:
+    return float(-(p[p > 0] * np.log(p[p > 0])).sum())
+
+
+def noise_floor(scores: pa.Table, again: pa.Table) -> float:
+    """The largest |D_{d,g}| that scoring alone produces: pre-edit scores against pre-edit scores made another way.
+
+    Args:
+        scores, again: Two score tables; their pre-edit rows are compared. Make the second with another batch size or
+            dtype than the first.
+
+    Returns:
+        The largest absolute group effect, in the effect's unit; claims below it are refused by `verdict`.
+
+    Raises:
+        RecordError: There are no pre-edit rows in common.
+    """
+    sides = []
+    for table, phase in ((scores, "pre"), (again, "post")):
+        rows = table.select(SCORES.names).to_pandas()
+        sides.append(rows[rows["phase"] == "pre"].assign(phase=phase, editor="noise"))
+    prompts = prompt_effects(pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True))
+    usable = prompts[prompts["status"] == "ok"]
+    if usable.empty:
+        raise RecordError("noise floor: the two score tables have no scored pre-edit prompt in common.")
+    effects = pd.concat(
+        [group_effects(rows, holds=str(holds), draws=0) for holds, rows in usable.groupby(usable["holds"].fillna(""))]
+    )
+    return float(effects["D"].abs().max())
+
+
+_KEY = ["kind", "case_id", "prompt_id", "role", "target"]

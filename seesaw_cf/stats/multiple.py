@@ -1,0 +1,125 @@
+"""Many tests at once: corrections over declared families, and max-T by permuting people's labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = ["Correction", "adjust", "adjust_families", "label_permutation"]
+
+Correction = Literal["holm", "bh", "by"]
+
+
+def adjust(p_values: ArrayLike, method: Correction = "holm") -> Floats:
+    """Adjusted p-values of one family; NaN (no test was done) stays NaN and does not count as a test.
+
+    Args:
+        p_values: p-values in 0..1 or NaN.
+        method: "holm" (family-wise error), "bh" (false discovery rate, independent or positively dependent tests) or
+            "by" (false discovery rate under any dependence).
+
+    Raises:
+        UnknownNameError: Unknown `method`.
+        RecordError: A value outside 0..1.
+
+    Source: Holm (1979); Benjamini and Hochberg (1995); Benjamini and Yekutieli (2001).
+    """
+    if method not in get_args(Correction):
+        raise unknown_name("correction", method, get_args(Correction))
+    p = np.asarray(p_values, dtype=np.float64)
+    tested = ~np.isnan(p)
+    if ((p[tested] < 0) | (p[tested] > 1)).any():
+        raise RecordError(f"p-values: range {np.nanmin(p):g}..{np.nanmax(p):g}, expected 0..1.")
+    out = np.full(p.shape, np.nan)
+    if not tested.any():
+        return out
+    if method != "holm":
+        out[tested] = stats.false_discovery_control(p[tested], method=method)
+        return out
+    order = np.argsort(p[tested], kind="stable")
+    stepped = p[tested][order] * np.arange(order.size, 0, -1)
+    adjusted = np.empty(order.size)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(stepped))
+    out[tested] = adjusted
+    return out
+
+
+def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correction = "holm") -> pd.DataFrame:
+    """Adds `p_adjusted`, `family` and `family_size` to a table of tests.
+
+    Args:
+        table: Has a column `p`.
+        family: The columns whose values name a family, such as ["editor", "axis"]; [] = the whole table is one family.
+            Declare it before looking at the results.
+        method: See `adjust`.
+    """
+    out = table.copy()
+    names = table[list(family)].astype(str).agg("/".join, axis=1) if len(family) else pd.Series("all", table.index)
+    out["family"] = names
+    out["family_size"] = table["p"].notna().groupby(names).transform("sum")
+    out["p_adjusted"] = np.nan
+    for rows in names.groupby(names).groups.values():
+        out.loc[rows, "p_adjusted"] = adjust(table.loc[rows, "p"].to_numpy(), method)
+    return out
+
+
+def label_permutation(
+    person_values: Floats,
+    member: NDArray[np.bool_],
+    strata: NDArray[np.intp],
+    *,
+    permutations: int = 2000,
+    seed: int = 0,
+) -> tuple[Floats, Floats, Floats]:
+    """Tests "this group differs from everybody else" for all groups of a table by shuffling people's labels.
+
+    Args:
+        person_values: (people,) one value per person, free of edit effects (mean over the person's prompts of the
+            difference from the case mean).
+        member: (people, groups) group tags; a person's tags move together.
+        strata: (people,) labels are shuffled within strata only, such as the target a person holds.
+        permutations: Number of shuffles.
+        seed: Seed of the generator.
+
+    Returns:
+        statistic (groups,): standardised difference from the stratified expectation; p (groups,): two-sided, one test
+        at a time; p_max (groups,): adjusted over the table by max-T. NaN for groups that no shuffle can change.
+
+    Raises:
+        RecordError: Lengths differ.
+
+    Source: Westfall and Young (1993), single-step max-T; Phipson and Smyth (2010), (b + 1) / (m + 1).
+    """
+    if not person_values.size == member.shape[0] == strata.size:
+        raise RecordError(
+            f"label permutation: {person_values.size} values, {member.shape[0]} rows of labels, {strata.size} strata."
+        )
+    rng = np.random.default_rng(seed)
+    sizes = np.bincount(strata)
+    centred = person_values - (np.bincount(strata, person_values) / np.maximum(sizes, 1))[strata]
+    labels = member.astype(np.float64)
+    order = np.argsort(strata, kind="stable")
+    sums = np.empty((permutations, member.shape[1]))
+    for row in range(permutations):
+        shuffled = np.empty_like(order)
+        shuffled[order] = np.lexsort((rng.random(strata.size), strata))
+        sums[row] = centred[shuffled] @ labels
+    spread = sums.std(axis=0)
+    movable = spread > 1e-12 * max(1e-300, float(np.abs(centred).max(initial=0.0)))
+    statistic = np.full(member.shape[1], np.nan)
+    statistic[movable] = (centred @ labels)[movable] / spread[movable]
+    drawn = np.abs(sums[:, movable]) / spread[movable]
+    p, p_max = np.full_like(statistic, np.nan), np.full_like(statistic, np.nan)
+    seen = np.abs(statistic[movable]) - 1e-9
+    p[movable] = (1 + (drawn >= seen).sum(axis=0)) / (1 + permutations)
+    if movable.any():
+        p_max[movable] = (1 + (drawn.max(axis=1)[:, None] >= seen).sum(axis=0)) / (1 + permutations)
+    return statistic, p, p_max

@@ -1,0 +1,129 @@
+"""Contrasts, controls, holders, distribution changes and the noise floor."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seesaw_cf.effects.estimands import (
+    distribution_changes,
+    estimate_groups,
+    excess_over_control,
+    group_contrasts,
+    noise_floor,
+    stratify,
+    toward_truth,
+)
+from seesaw_cf.errors import RecordError, UnknownNameError
+from tests.effects.rows import four, table
+from tests.effects.test_groups import prompts
+from tests.effects.test_properties import FEMALE, MALE, case
+
+
+def crossed(shift: float = 0.0, edits: int = 20, people: int = 12, seed: int = 0) -> pd.DataFrame:
+    """Edits x people; Black people lose `shift`; each edit moves everybody."""
+    rng = np.random.default_rng(seed)
+    edit, person = rng.normal(0, 0.05, edits), rng.normal(0, 0.02, people)
+    rows = []
+    for e in range(edits):
+        for s in range(people):
+            race = ["Black"] if s % 2 else ["white"]
+            rows.append((e, f"p{s}", race, float(edit[e] + person[s] - shift * (s % 2) + rng.normal(0, 0.01))))
+    return prompts(rows)
+
+
+def test_contrast_is_the_mean_difference_within_edits() -> None:
+    frame = crossed(0.2)
+    row = group_contrasts(frame, "race", "white").iloc[0]
+    black = frame[frame["race"].map(lambda tags: "Black" in tags)].groupby("case_id")["D"].mean()
+    white = frame[frame["race"].map(lambda tags: "white" in tags)].groupby("case_id")["D"].mean()
+    assert row["value"] == pytest.approx((black - white).mean())
+    assert row["value"] == pytest.approx(-0.2, abs=0.03)
+    assert row["p"] < 0.001
+    assert row["clusters"] == {"edit": 20, "person": 12}
+    others = group_contrasts(frame, "race").set_index("group")
+    assert others.loc["Black", "value"] == pytest.approx(-others.loc["white", "value"])
+
+
+def test_what_an_edit_does_to_everybody_cancels() -> None:
+    frame = crossed(0.0)
+    moved = frame.assign(D=frame["D"] - 0.1 * (frame["case_id"] % 3))
+    one, two = (group_contrasts(f, "race", "white").iloc[0]["value"] for f in (frame, moved))
+    assert one == pytest.approx(two)
+
+
+def test_groups_never_seen_together_have_no_contrast() -> None:
+    frame = prompts([(1, "a", ["white"], 0.1), (2, "b", ["Black"], 0.1)])
+    row = group_contrasts(frame, "race", "white").iloc[0]
+    assert row["note"] == "no edit was scored on both groups"
+    with pytest.raises(UnknownNameError, match=r"unknown race group 'White'\. Did you mean 'white'"):
+        group_contrasts(frame, "race", "White")
+
+
+def test_two_way_error_exceeds_the_error_over_edits_alone() -> None:
+    frame = crossed()
+    both = estimate_groups(frame, axes=["race"]).set_index("group")
+    edits = estimate_groups(frame, axes=["race"], clusters={"edit": "case_id"}).set_index("group")
+    assert (both["stderr"] >= edits["stderr"]).all()
+    assert both.loc["white", "value"] == pytest.approx(edits.loc["white", "value"])
+    targets = estimate_groups(frame, axes=[], clusters={"target": "target_new"}).iloc[0]
+    assert targets["note"].startswith("too few clusters (target: 1.0 effective)")
+
+
+def test_excess_over_control_subtracts_prompt_by_prompt() -> None:
+    frame = crossed(0.2)
+    control = frame.assign(editor="identity", D=frame["D"] - 0.05)
+    control.loc[0, "status"] = "pre_new: not finite"
+    excess = excess_over_control(pd.concat([frame, control.iloc[:-1]], ignore_index=True), "identity")
+    assert excess["editor"].unique().tolist() == ["memit - identity"]
+    assert excess["status"].value_counts().to_dict() == {
+        "ok": len(frame) - 2,
+        "control: pre_new: not finite": 1,
+        "control: missing": 1,
+    }
+    assert excess.loc[excess["status"] == "ok", "D"].to_numpy() == pytest.approx(0.05)
+    with pytest.raises(UnknownNameError, match="unknown control editor 'identiti'"):
+        excess_over_control(frame, "identiti")
+
+
+def test_toward_truth_turns_holders_of_the_old_target_around() -> None:
+    frame = crossed().assign(holds="target_true")
+    assert toward_truth(frame)["D"].to_numpy() == pytest.approx(-frame["D"].to_numpy())
+    assert toward_truth(crossed())["D"].to_numpy() == pytest.approx(crossed()["D"].to_numpy())
+
+
+def test_strata_never_split_equal_values() -> None:
+    frame = crossed()
+    values = pd.Series(np.arange(len(frame)) // 60, index=frame.index, dtype=float)
+    values[0] = np.nan
+    strata = stratify(frame, values)["stratum"]
+    assert strata.iloc[0] == "unknown"
+    assert strata.groupby(values).nunique().max() == 1
+    with pytest.raises(RecordError, match="1 values for 240 prompts"):
+        stratify(frame, pd.Series([1.0]))
+
+
+def test_distribution_changes_by_hand() -> None:
+    pre, post = ({"male": math.log(m), "female": math.log(f)} for m, f in ((0.6, 0.2), (0.1, 0.1)))
+    rows = case(1, "male", pre, post) + case(2, "male", MALE, FEMALE)
+    found = distribution_changes(table(rows)).set_index("case_id")
+    # (.75, .25) -> (.5, .5)
+    assert found.loc[1, "total_variation"] == pytest.approx(0.25)
+    assert found.loc[1, "entropy_post"] == pytest.approx(math.log(2))
+    assert (found.loc[1, "rank_pre"], found.loc[1, "rank_post"]) == (1, 2)  # a tie does not count as first
+    assert found.loc[2, "rank_change"] == 1
+
+
+def test_noise_floor_is_the_largest_group_effect_of_scoring_alone() -> None:
+    rows = [
+        r for s in range(3) for r in four(-1, -2, -1, -2, prompt_id=s, subject_id=f"p{s}", race=["white"] if s else [])
+    ]
+    again = [row | {"logprob": row["logprob"] + (1e-4 if row["prompt_id"] == 0 else 0)} for row in rows]
+    floor = noise_floor(table(rows), table(again))
+    assert floor == pytest.approx((math.exp(-1) - math.exp(-2)) * 1e-4, rel=1e-3)
+    assert noise_floor(table(rows), table(rows)) == 0
+    with pytest.raises(RecordError, match="no scored pre-edit prompt in common"):
+        noise_floor(table(rows), table([row | {"case_id": 7} for row in rows]))

@@ -1,0 +1,110 @@
+"""Clustered means against formulas worked by hand and against statsmodels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats import case_weights, clustered_mean, effective_number, pigeonhole_draws
+
+RNG = np.random.default_rng(7)
+
+
+def test_one_observation_per_cluster_is_the_t_test() -> None:
+    # CR2 with n equal clusters of one: sum r^2 / (1 - 1/n) / n^2 = s^2 / n, and df = n - 1
+    values = RNG.normal(0.3, 1, 25)
+    found = clustered_mean(values, [np.full(25, 1 / 25)], {"edit": np.arange(25)})
+    t = stats.ttest_1samp(values, 0)
+    assert (found.value, found.stderr, found.df) == pytest.approx((values.mean(), stats.sem(values), 24))
+    assert found.p == pytest.approx(t.pvalue)
+    assert (found.low, found.high) == pytest.approx(tuple(t.confidence_interval()))
+
+
+def test_repeating_every_value_changes_nothing() -> None:
+    values = RNG.normal(0.3, 1, 25)
+    once = clustered_mean(values, [np.full(25, 1 / 25)], {"edit": np.arange(25)})
+    often = clustered_mean(np.tile(values, 40), [np.full(1000, 1e-3)], {"edit": np.tile(np.arange(25), 40)})
+    assert often.stderr == pytest.approx(once.stderr)
+    assert often.p == pytest.approx(once.p)
+    assert often.n == 1000
+
+
+def test_two_way_variance_by_hand() -> None:
+    # crossed 8 x 8 without replicates: V = V_row + V_column - V_cell
+    y = RNG.normal(size=(8, 1)) + RNG.normal(size=(1, 8)) + 0.1 * RNG.normal(size=(8, 8))
+    rows, columns = (code.ravel() for code in np.indices((8, 8)))
+    found = clustered_mean(y.ravel(), [np.full(64, 1 / 64)], {"edit": rows, "person": columns})
+    r = y - y.mean()
+    v_row, v_column = (((r.sum(axis) / 64) ** 2).sum() / (1 - 1 / 8) for axis in (1, 0))
+    v_cell = ((r / 64) ** 2).sum()
+    assert found.stderr == pytest.approx(math.sqrt(v_row + v_column - v_cell))
+    assert (found.clusters, found.df) == ({"edit": 8, "person": 8}, pytest.approx(7))
+
+
+def test_one_way_agrees_with_statsmodels() -> None:
+    api = pytest.importorskip("statsmodels.api")
+    clusters = np.repeat(np.arange(10), 6)
+    values = RNG.normal(size=10)[clusters] + RNG.normal(size=60)
+    theirs = api.OLS(values, np.ones(60)).fit(
+        cov_type="cluster", cov_kwds={"groups": clusters, "use_correction": False}
+    )
+    ours = clustered_mean(values, [np.full(60, 1 / 60)], {"edit": clusters})
+    assert ours.stderr**2 == pytest.approx(float(theirs.bse[0]) ** 2 / (1 - 1 / 10))
+
+
+def test_difference_of_identical_groups_within_cases_is_zero() -> None:
+    case = np.repeat(np.arange(12), 2)
+    values = np.repeat(RNG.normal(size=12), 2) + np.tile([0.0, 0.5], 12)
+    first = np.tile([True, False], 12)
+    parts = [case_weights(case, ~first), case_weights(case, first)]
+    found = clustered_mean(values, parts, {"edit": case})
+    assert found.value == pytest.approx(0.5)
+    assert found.note.startswith("all values equal") or found.stderr < 1e-9
+
+
+def test_few_clusters_are_refused_with_the_number_missing() -> None:
+    clusters = np.repeat([0, 1], 50)
+    found = clustered_mean(RNG.normal(size=100), [np.full(100, 0.01)], {"edit": clusters, "person": np.arange(100)})
+    assert math.isnan(found.low)
+    assert math.isnan(found.p)
+    assert found.note == "too few clusters (edit: 2.0 effective); about 3 more equal ones are needed"
+    assert found.n == 100
+
+
+def test_unequal_clusters_count_for_less() -> None:
+    assert effective_number(np.array([1.0, 1, 1, 1])) == 4
+    assert effective_number(np.array([97.0, 1, 1, 1])) == pytest.approx(100**2 / (97**2 + 3))
+
+
+def test_case_weights_make_means_of_case_means() -> None:
+    case, values = np.array([0, 0, 0, 1]), np.array([1.0, 2, 3, 10])
+    weights = case_weights(case, np.ones(4, bool))
+    assert weights @ values == pytest.approx((2 + 10) / 2)
+    assert case_weights(case, np.zeros(4, bool)).sum() == 0
+
+
+def test_bad_input() -> None:
+    one = np.full(3, 1 / 3)
+    with pytest.raises(RecordError, match="values are not all finite"):
+        clustered_mean(np.array([1, np.nan, 2]), [one], {"edit": np.arange(3)})
+    with pytest.raises(RecordError, match="weights add up to 0, expected 1"):
+        clustered_mean(np.ones(3), [np.zeros(3)], {"edit": np.arange(3)})
+    with pytest.raises(RecordError, match="give equal lengths"):
+        clustered_mean(np.ones(3), [one], {"edit": np.arange(2)})
+
+
+def test_pigeonhole_bootstrap_sees_both_dimensions() -> None:
+    # y = edit effect + person effect, 30 x 40 crossed: Var(mean) is about s_e^2 / 30 + s_p^2 / 40
+    edit, person = RNG.normal(0, 1, 30), RNG.normal(0, 2, 40)
+    y = edit[:, None] + person[None, :]
+    rows, columns = (code.ravel() for code in np.indices(y.shape))
+    everything = [np.arange(y.size)]
+    draws = pigeonhole_draws(rows, columns, y.ravel(), everything, draws=2000, seed=1)
+    expected = math.sqrt(edit.var() / 30 + person.var() / 40)
+    assert draws.std() == pytest.approx(expected, rel=0.06)
+    again = pigeonhole_draws(rows, columns, y.ravel(), everything, draws=2000, seed=1, chunk=2000)
+    assert np.allclose(draws, again)

@@ -1,0 +1,124 @@
+"""Corrections, permutation, equivalence, planning and verdicts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.stats import (
+    adjust,
+    adjust_families,
+    equivalence_p,
+    label_permutation,
+    mcnemar,
+    minimum_detectable_effect,
+    plan,
+    share,
+    t_test,
+    verdict,
+)
+
+NAN = float("nan")
+
+
+def test_holm_by_hand() -> None:
+    # sorted .01 .03 .04: 3 x .01, 2 x .03, 1 x .04 -> .03, .06, max(.06, .04)
+    assert adjust([0.04, 0.01, NAN, 0.03]) == pytest.approx([0.06, 0.03, NAN, 0.06], nan_ok=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_corrections_agree_with_statsmodels(p: list[float]) -> None:
+    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    for ours, theirs in (("holm", "holm"), ("bh", "fdr_bh"), ("by", "fdr_by")):
+        expected = multitest.multipletests(p, method=theirs)[1]
+        assert adjust(p, ours) == pytest.approx(expected, abs=1e-12)  # type: ignore[arg-type]
+
+
+def test_families_are_declared_columns() -> None:
+    table = pd.DataFrame({"editor": ["a", "a", "b", "b"], "p": [0.01, 0.02, 0.01, NAN]})
+    found = adjust_families(table, ["editor"])
+    assert found["p_adjusted"].tolist() == pytest.approx([0.02, 0.02, 0.01, NAN], nan_ok=True)
+    assert found["family_size"].tolist() == [2, 2, 1, 1]
+    assert adjust_families(table, [])["p_adjusted"].max() == pytest.approx(0.03)
+
+
+def test_bad_p_values() -> None:
+    with pytest.raises(UnknownNameError, match="unknown correction 'hol'"):
+        adjust([0.1], "hol")  # type: ignore[arg-type]
+    with pytest.raises(RecordError, match=r"range 0.1..5, expected 0..1"):
+        adjust([0.1, 5])
+
+
+def test_permutation_finds_a_planted_group_and_is_uniform_under_the_null() -> None:
+    rng = np.random.default_rng(0)
+    strata = np.repeat(np.arange(4), 25)
+    member = rng.random((100, 3)) < 0.3
+    values = rng.normal(size=100) + 5 * strata  # strata alone must not matter
+    _, p, p_max = label_permutation(values, member, strata, permutations=500)
+    assert (p_max >= p - 1e-12).all()
+    planted = values + 2.0 * member[:, 1]
+    _, p, p_max = label_permutation(planted, member, strata, permutations=500)
+    assert p_max[1] < 0.01
+    null = [
+        label_permutation(rng.normal(size=100), member, strata, permutations=99, seed=i)[2].min() for i in range(200)
+    ]
+    assert 0.01 <= np.mean(np.array(null) <= 0.05) <= 0.10  # family-wise error 5 %, 200 tables
+
+
+def test_permutation_cannot_test_a_label_that_fills_its_stratum() -> None:
+    member = np.array([[1], [1], [0], [0]], dtype=bool)
+    statistic, p, p_max = label_permutation(np.arange(4.0), member, np.array([0, 0, 1, 1]), permutations=20)
+    assert np.isnan([statistic[0], p[0], p_max[0]]).all()
+
+
+def test_equivalence_and_detectable_effect_by_hand() -> None:
+    # value 0, stderr 1, margin 2, df inf: p = P(Z > 2)
+    assert equivalence_p(0, 1, math.inf, 2) == pytest.approx(stats.norm.sf(2))
+    assert minimum_detectable_effect(1, math.inf) == pytest.approx(1.959964 + 0.841621, abs=1e-5)
+    with pytest.raises(RecordError, match="margin is 0, expected above 0"):
+        equivalence_p(0, 1, 9, 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "p", "expected", "rule"),
+    [
+        (-0.3, 0.001, "amplified", "corrected p 0.001 < 0.05"),
+        (0.3, 0.001, "reduced", "noise floor 0.05"),
+        (-0.04, 0.001, "undetermined", "within the noise floor"),
+        (0.001, 0.9, "equivalent", "TOST p"),
+        (0.09, 0.2, "undetermined", "not detectable"),
+        (NAN, NAN, "undetermined", "no interval: too few"),
+    ],
+)
+def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
+    stderr = 0.02 if p > 0.5 else 0.06
+    found = verdict(value, p, stderr=stderr, df=30, margin=0.1, noise_floor=0.05, note="too few")
+    assert found.label == expected
+    assert rule in found.rule
+
+
+def test_plan_finds_the_smallest_design() -> None:
+    design = {"sd_edit": 0.2, "sd_person": 0.3, "sd_prompt": 0.3, "people_per_edit": 20}
+    found = plan(0.05, **design)  # type: ignore[arg-type]
+    assert found.reachable
+    assert found.detectable <= 0.05
+    assert plan(0.1, **design).edits < found.edits  # type: ignore[arg-type]
+    assert not plan(1e-9, **design, max_edits=100).reachable  # type: ignore[arg-type]
+    with pytest.raises(RecordError, match="delta 0"):
+        plan(0, **design)  # type: ignore[arg-type]
+
+
+def test_simple_tests() -> None:
+    assert mcnemar(0, 0) == 1
+    assert mcnemar(5, 0) == pytest.approx(2 * 0.5**5)
+    assert share(0, 0).method == "no case"
+    assert t_test(np.array([1.0]))[2] == "fewer than two cases"
+    assert t_test(np.zeros(5))[2] == "all case values equal"
