@@ -172,6 +172,7 @@ def _manifest(
         protocol=job.protocol,
         seed=job.seed,
         scoring={"scorer": "HFScorer", "max_tokens": job.max_tokens, "device": next(model.parameters()).device.type},
+        job=json.loads(json.dumps(asdict(job), default=str)),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads(), "device": str(model.device)},
         versions=versions(),
     )

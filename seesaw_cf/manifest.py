@@ -32,6 +32,7 @@ class RunManifest:
         protocol: "single" (edit, score, restore) or "batch" (all cases of a relation edited together).
         seed: Seed of everything random.
         scoring: Options of the scorer that can change rounding.
+        job: Every option of the run as it was given.
         machine: Device, threads, platform.
         versions: Package versions and the commit of the checkout, when there is one.
     """
@@ -42,6 +43,7 @@ class RunManifest:
     protocol: str
     seed: int
     scoring: dict[str, Any]
+    job: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, Any] = field(default_factory=dict)
 

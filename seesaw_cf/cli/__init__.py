@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
     "list": ("seesaw_cf.cli.listing", "what there is: editors, models, configs, relations, groups, metrics"),
     "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
+    "build": ("seesaw_cf.builder_scripts.command", "facts from Wikidata, another source or the sample into a dataset"),
     "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work from any folder, offline"),
     "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work from any folder, offline"),
 }

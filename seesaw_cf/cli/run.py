@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0)
     add("--max-tokens", type=int, default=2048, help="tokens in one forward pass (default: 2048)")
     add("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
-    add("--report", type=Path, help="also write tables and pictures into this folder")
+    add("--report", type=Path, help="folder for tables and pictures (default: OUT/report)")
     add("--quiet", action="store_true", help="no progress bars")
 
 

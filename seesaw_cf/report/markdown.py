@@ -195,6 +195,10 @@ def _unscored(results: Results) -> str:
     return f"{head}\n\n{text.markdown_table(('Method', 'Prompts', 'Phase', 'Reason', 'Rows'), rows, left=4)}{more}"
 
 
+# Options that are given once for each value have a singular name.
+_OPTIONS = {"editors": "editor", "configs": "config"}
+
+
 def _provenance(results: Results) -> str:
     made = results.manifest
     rows = [[text.escape(key), text.escape(value)] for key, value in _flat(made)]
@@ -213,18 +217,11 @@ def _flat(value: Any, name: str = "") -> Sequence[tuple[str, str]]:
 
 
 def _command(made: Mapping[str, Any]) -> list[str]:
-    """The command that repeats the run, from its manifest."""
-    model, data, scoring = (made.get(key) or {} for key in ("model", "data", "scoring"))
-    options = [
-        ("--model", model.get("id")),
-        ("--revision", model.get("revision")),
-        ("--dtype", model.get("dtype")),
-        *[("--editor", name) for name in made.get("editors", {})],
-        ("--data", data.get("source")),
-        *[("--config", name) for name in data.get("configs", ())],
-        ("--protocol", made.get("protocol")),
-        ("--seed", made.get("seed")),
-        ("--max-tokens", scoring.get("max_tokens")),
-    ]
-    words = [str(word) for option, value in options if value not in (None, "") for word in (option, value)]
+    """The command that repeats the run: every option that was given, from its manifest."""
+    words: list[str] = []
+    for field, value in made.get("job", {}).items():
+        option = "--" + _OPTIONS.get(field, field).replace("_", "-")
+        for one in value if isinstance(value, list) else [value]:
+            if one is not None and one is not False:
+                words += [option] if one is True else [option, str(one)]
     return ["seesaw-cf", "run", *words, "--out", "RUN"]

@@ -53,8 +53,7 @@ COUNTERFACTUALS = """The edits are counterfactual: they write something false ab
 order to measure what else moves. Neither the edits nor anything an edited model says is a statement about these
 people. Do not publish an edited model, or its texts, as if it were a source."""
 
-PROVENANCE = """Bootstrap: 2,000 draws of whole cases, seed 0. The commands below repeat the run (with `--limit`,
-`--editor-config` or `--corpus` added where they were used: compare the number of cases and the editor settings)."""
+PROVENANCE = "Bootstrap: 2,000 draws of whole cases, seed 0. These commands repeat the run:"
 
 
 def effect_size(formula: str, unit: str, span: str) -> str:

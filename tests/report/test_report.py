@@ -202,12 +202,21 @@ def test_identical_cases_are_marked_as_one_observation(tmp_path: Path) -> None:
 
 
 def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", cases(("P27",), 2, 3))
+    job = {
+        "model": "tiny",
+        "editors": ["ft", "memit"],
+        "configs": ["cross_subject"],
+        "corpus": "my texts.txt",
+        "limit": None,
+        "trust_remote_code": False,
+        "max_tokens": 2048,
+    }
+    run = write_run(tmp_path / "run", cases(("P27",), 2, 3), job=job)
     _, markdown = _texts(run)
     command = next(line for line in markdown.split("\n") if line.startswith("seesaw-cf run"))
     assert command == (
-        "seesaw-cf run --model tiny --dtype float32 --editor memit --data sample --config cross_subject "
-        "--protocol single --seed 3 --max-tokens 2048 --out RUN"
+        "seesaw-cf run --model tiny --editor ft --editor memit --config cross_subject --corpus 'my texts.txt' "
+        "--max-tokens 2048 --out RUN"
     )
     for fact in ("abababab", "2.13.0", "efefef"):
         assert fact in markdown
