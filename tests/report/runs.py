@@ -147,6 +147,7 @@ def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes
         "protocol": "single",
         "seed": 3,
         "scoring": {"scorer": "HFScorer", "max_tokens": 2048, "device": "cpu"},
+        "job": {"model": "tiny", "editors": list(editors)},
         "machine": {"platform": "test", "threads": 1, "device": "cpu"},
         "versions": {"python": "3.11", "seesaw_cf": "0.1.0", "torch": "2.13.0"},
     }
