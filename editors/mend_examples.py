@@ -1,0 +1,107 @@
+"""What a MEND network is trained on: an edit, the same thing asked otherwise, and a text that must not change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from seesaw_cf.errors import EditError
+from seesaw_cf.types import Case, Cloze
+
+__all__ = ["Example", "examples_from_cases", "examples_from_texts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training edit.
+
+    Attributes:
+        edit: What is edited in.
+        outer: What the edited model must then say: another phrasing, or the same one after another sentence.
+        unrelated: A text whose next-token distributions must not move.
+    """
+
+    edit: Cloze
+    outer: Cloze
+    unrelated: str
+
+
+def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: int = 0) -> list[Example]:
+    """One example for each case and paraphrase; use cases that are not evaluated.
+
+    Args:
+        cases: Cases; those without paraphrase prompts are asked in the words of the edit itself.
+        texts: Texts that must not change; a case's neighbourhood prompts with the true answer when there are none.
+        seed: For drawing texts.
+
+    Raises:
+        EditError: A case has neither neighbourhood prompts nor are there texts.
+    """
+    rng = np.random.default_rng(seed)
+    found = []
+    for case in cases:
+        request = case.request
+        new, true = request.target_new.label.strip(), request.target_true.label.strip()
+        for paraphrase in case.paraphrase_prompts or (request.text,):
+            if not texts and not case.neighborhood_prompts:
+                raise EditError(
+                    f"case {case.case_id} has no neighbourhood prompts and no texts were given, so there is nothing "
+                    "that must not change. Pass texts=[...]."
+                )
+            kept = texts or [f"{prompt} {true}" for prompt in case.neighborhood_prompts]
+            unrelated = str(kept[int(rng.integers(len(kept)))])
+            found.append(Example(Cloze(request.text, new), Cloze(paraphrase, new), unrelated))
+    return found
+
+
+def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[Example]:
+    """Made-up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
+
+    "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". The outer prompt is the same
+    after another sentence; that sentence's own text is what must not change.
+
+    Args:
+        texts: Documents of one or more sentences.
+        per_sentence: Edits for each sentence, with different ends.
+        seed: For drawing ends and sentences.
+
+    Raises:
+        EditError: Fewer than two sentences share the word before their end.
+
+    Deviates: Mitchell et al. sample the new ends from a language model (10 tokens); here they come from the texts.
+    """
+    rng = np.random.default_rng(seed)
+    sentences = sorted({part.strip() for text in texts for part in re.split(r"(?<=[.!?])\s+", text) if part.strip()})
+    ends = [cloze for sentence in sentences for cloze in _cut(sentence)]
+    by_word: dict[str, list[str]] = {}
+    for cloze in ends:
+        by_word.setdefault(cloze.context.split()[-1], []).append(cloze.target)
+    found = []
+    for cloze in ends:
+        others = sorted({end for end in by_word[cloze.context.split()[-1]] if end != cloze.target})
+        for index in rng.permutation(len(others))[:per_sentence].tolist():
+            before = sentences[int(rng.integers(len(sentences)))]
+            outer = Cloze(f"{before} {cloze.context}", others[index])
+            found.append(
+                Example(replace(cloze, target=others[index]), outer, sentences[int(rng.integers(len(sentences)))])
+            )
+    if not found:
+        raise EditError(
+            f"{len(texts)} texts with {len(sentences)} sentences give no made-up edit: no two share the word before "
+            "their end. Give more texts, or examples of your own."
+        )
+    return found
+
+
+def _cut(sentence: str) -> list[Cloze]:
+    """The sentence cut before its last one to three words, after a short word in lower case ("in", "of")."""
+    words = sentence.rstrip(".!?").split()
+    cuts = [
+        Cloze(" ".join(words[:at]), " ".join(words[at:]))
+        for at in range(max(3, len(words) - 3), len(words))
+        if words[at - 1].islower() and len(words[at - 1]) <= 4
+    ]
+    return cuts[:1]

@@ -1,0 +1,126 @@
+"""Gradients as factors, and low-rank changes without writing a weight: both by hooks on the edited projections."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.activations import pad
+from seesaw_cf.editors.hooks import hooked
+from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.types import Cloze
+
+__all__ = ["Batch", "added", "batch_of", "capture", "target_nll"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """B texts, right-padded to T tokens.
+
+    Attributes:
+        ids: (B, T) token ids, the targets' last tokens included.
+        mask: (B, T), 1 where there is a token.
+        labels: (B, T), the id where it belongs to the target, else -100.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    labels: Tensor
+
+
+def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device: torch.device | str = "cpu") -> Batch:
+    """Encodes clozes into one batch.
+
+    Raises:
+        PromptError: A cloze that cannot be encoded.
+    """
+    encoded = [encode_cloze(tokenizer, cloze) for cloze in clozes]
+    ids, mask = pad([item.ids for item in encoded], torch.device(device))
+    labels = torch.full_like(ids, -100)
+    for row, item in enumerate(encoded):
+        labels[row, item.start : len(item.ids)] = ids[row, item.start : len(item.ids)]
+    return Batch(ids, mask, labels)
+
+
+def target_nll(logits: Tensor, labels: Tensor, *, each_row: bool = False) -> Tensor:
+    """-log p per target token, in nats.
+
+    Args:
+        logits: (B, T, vocabulary).
+        labels: (B, T), -100 where nothing is asked.
+        each_row: Sum over rows of the mean over their tokens (B separate edits) instead of the mean over all tokens
+            (one edit of B requests, as published).
+    """
+    asked = labels[:, 1:]
+    known = asked != -100
+    log_p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    losses = -log_p.gather(2, asked.clamp(min=0)[..., None])[..., 0] * known
+    return (losses.sum(1) / known.sum(1)).sum() if each_row else losses.sum() / known.sum()
+
+
+def capture(
+    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
+
+    No parameter needs a gradient: a zero that does is added to each output.
+
+    Args:
+        model: In eval mode.
+        names: Full names of weights.
+        batch: What to edit in.
+        each_row: See `target_nll`.
+
+    Returns:
+        Name -> ((B, T, in), (B, T, out)), detached.
+    """
+    inputs: dict[str, Tensor] = {}
+    probes: dict[str, Tensor] = {}
+
+    def hook_for(name: str) -> Any:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            inputs[name] = args[0].detach()
+            probes[name] = torch.zeros_like(output, requires_grad=True)
+            return output + probes[name]
+
+        return hook
+
+    with (
+        torch.enable_grad(),
+        hooked([_projection(model, name).register_forward_hook(hook_for(name)) for name in names]),
+    ):
+        logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+        loss = target_nll(logits, batch.labels, each_row=each_row)
+        gradients = torch.autograd.grad(loss, [probes[name] for name in names])
+    return {name: (inputs[name], gradient.detach()) for name, gradient in zip(names, gradients, strict=True)}
+
+
+@contextlib.contextmanager
+def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[None]:
+    """Adds low-rank changes to the named projections inside the block; gradients flow into the factors.
+
+    Args:
+        model: Not written.
+        changes: Name -> (inputs (E, n, in), outputs (E, n, out)): the weight changes by the sum over n of outer
+            products. E is 1 (the same change for every row) or the number of rows (each row its own).
+    """
+
+    def hook_for(u: Tensor, v: Tensor) -> Any:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            here = args[0].to(u.dtype) @ u.to(args[0].device).transpose(1, 2) @ v.to(args[0].device)
+            return output + here.to(output.dtype)
+
+        return hook
+
+    with hooked([_projection(model, name).register_forward_hook(hook_for(u, v)) for name, (u, v) in changes.items()]):
+        yield
+
+
+def _projection(model: nn.Module, name: str) -> nn.Module:
+    return model.get_submodule(name.removesuffix(".weight"))

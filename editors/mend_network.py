@@ -1,0 +1,248 @@
+"""MEND's hyper-network: turns the gradient of an edit into a better one, token by token.
+
+One `GradientTransform` for each distinct weight shape, with a scale and shift of its own for each matrix of that shape.
+Names inside the state dict are those of the published checkpoints.
+
+Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; constants as in the mend repository (nn.py, algs/mend.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+from seesaw_cf.errors import EditError
+
+__all__ = ["Factors", "GradientTransform", "MENDNetwork", "Matrix", "NetworkShape", "inputs_first", "matrices_of"]
+
+Factors = Mapping[str, tuple[Tensor, Tensor]]
+"""Parameter name -> (inputs (B, T, in), gradients with respect to outputs (B, T, out)); zero rows are no tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One edited weight matrix, whatever way round it is stored."""
+
+    name: str
+    inputs: int
+    outputs: int
+
+    @property
+    def shape_key(self) -> str:
+        """Which transform serves it; written as the published checkpoints write it."""
+        return f"({self.inputs}, {self.outputs})"
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkShape:
+    """What decides the shapes of a network's weights.
+
+    Attributes:
+        matrices: The edited matrices; their order numbers the modes of each shape.
+        rank: Rank of each layer's matrix, at most its size.
+        hidden: Hidden layers; there are hidden + 1 layers in all.
+    """
+
+    matrices: tuple[Matrix, ...]
+    rank: int = 1920
+    hidden: int = 1
+
+
+class _Layer(nn.Module):
+    """x + max(0, scale * (u v x + bias) + shift), scale and shift by mode; the identity at the start."""
+
+    def __init__(self, size: int, rank: int, modes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        rank = min(rank, size)
+        self.u = nn.Parameter(torch.zeros(size, rank))
+        self.v = nn.Parameter(torch.randn(rank, size, generator=generator))
+        self.bias = nn.Parameter(torch.zeros(size))
+        self.mode_shift = nn.Embedding.from_pretrained(torch.zeros(modes, size), freeze=False)
+        self.mode_scale = nn.Embedding.from_pretrained(torch.ones(modes, size), freeze=False)
+
+    def forward(self, x: Tensor, mode: int) -> Tensor:
+        inner = x @ self.v.T @ self.u.T + self.bias
+        # clamp and not relu: its gradient at exactly 0, where training starts, is 1
+        gated: Tensor = (inner * self.mode_scale.weight[mode] + self.mode_shift.weight[mode]).clamp(min=0)
+        return x + gated
+
+
+class _IdentityMLP(nn.Module):
+    def __init__(self, size: int, shape: NetworkShape, modes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        layers = [_Layer(size, shape.rank, modes, generator) for _ in range(shape.hidden + 1)]
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: Tensor, mode: int) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, mode)
+        return x
+
+
+class GradientTransform(nn.Module):
+    """Normalises (input, gradient) of each token by running statistics and sends both through one MLP.
+
+    Attributes:
+        u_mean, u_std, u_s: Mean, standard deviation and sum of squared deviations of inputs, (in,).
+        v_mean, v_std, v_s: The same of gradients, (out,).
+        k: Number of tokens seen, (1,).
+    """
+
+    u_mean: Tensor
+    v_mean: Tensor
+    u_std: Tensor
+    v_std: Tensor
+    u_s: Tensor
+    v_s: Tensor
+    k: Tensor
+
+    def __init__(self, matrix: Matrix, shape: NetworkShape, modes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        for letter, size in (("u", matrix.inputs), ("v", matrix.outputs)):
+            for what in ("mean", "std", "s"):
+                self.register_buffer(f"{letter}_{what}", torch.zeros(size))
+        self.register_buffer("k", torch.zeros(1))
+        self.mlp = _IdentityMLP(matrix.inputs + matrix.outputs, shape, modes, generator)
+
+    def forward(self, u: Tensor, v: Tensor, mode: int) -> tuple[Tensor, Tensor]:
+        """Transforms N tokens: (N, in) and (N, out) of the same kind as given."""
+        normal_u = (u - self.u_mean) / (self.u_std + 1e-7)
+        normal_v = (v - self.v_mean) / (self.v_std + 1e-7)
+        found = self.mlp(torch.cat((normal_u, normal_v), -1), mode)
+        new_u, new_v = found.split([u.shape[-1], v.shape[-1]], -1)
+        return new_u, new_v
+
+    @torch.no_grad()
+    def observe(self, u: Tensor, v: Tensor) -> None:
+        """Adds N tokens to the running statistics, all at once (Chan et al. 1979; equals one by one to rounding)."""
+        n, old = len(u), self.k.clone()
+        if n == 0:
+            return
+        self.k += n
+        for letter, rows in (("u", u.double()), ("v", v.double())):
+            mean, squares = getattr(self, f"{letter}_mean"), getattr(self, f"{letter}_s")
+            shift = rows.mean(0) - mean.double()
+            squares += (rows - rows.mean(0)).square().sum(0) + shift.square() * old.double() * n / self.k.double()
+            mean += shift * n / self.k.double()
+            getattr(self, f"{letter}_std").copy_((squares / (self.k - 1).clamp(min=1)).sqrt())
+
+    @torch.no_grad()
+    def forget(self) -> None:
+        """Sets the running statistics back to nothing seen."""
+        for buffer in self.buffers():
+            buffer.zero_()
+
+
+class MENDNetwork(nn.Module):
+    """All transforms of one model, and one learned step size for each edited matrix.
+
+    Attributes:
+        shape: What it was made for.
+        mend: Shape key -> transform.
+        edit_lrs: (matrices,), signed: a trained network may step against the sign it is given.
+    """
+
+    def __init__(self, shape: NetworkShape, edit_lr: float = 1e-4, seed: int = 0) -> None:
+        """Makes an untrained network: the identity on normalised gradients.
+
+        Args:
+            shape: Matrices, rank, hidden layers.
+            edit_lr: First value of every step size.
+            seed: For the random factors.
+        """
+        super().__init__()
+        self.shape = shape
+        generator = torch.Generator().manual_seed(seed)
+        groups: dict[str, list[Matrix]] = {}
+        for matrix in shape.matrices:
+            groups.setdefault(matrix.shape_key, []).append(matrix)
+        self._modes = {matrix.name: mode for group in groups.values() for mode, matrix in enumerate(group)}
+        self.mend = nn.ModuleDict(
+            {key: GradientTransform(group[0], shape, len(group), generator) for key, group in groups.items()}
+        )
+        self.edit_lrs = nn.Parameter(torch.full((len(shape.matrices),), edit_lr))
+
+    def forward(self, factors: Factors, *, observe: bool = False) -> dict[str, tuple[Tensor, Tensor]]:
+        """Transforms the factors of edits; the step size is multiplied into the second.
+
+        The change of a matrix is the sum over tokens of the outer products of its two answers, added to the weight.
+
+        Args:
+            factors: See `Factors`.
+            observe: Add the tokens to the running statistics first, matrix by matrix (training).
+
+        Returns:
+            Of the same shapes, zero where there is no token, in the network's dtype.
+
+        Raises:
+            EditError: Fewer than two tokens were ever observed: there is nothing to normalise by.
+        """
+        found = {}
+        for matrix, step in zip(self.shape.matrices, self.edit_lrs, strict=True):
+            u, v, kept = _tokens(*factors[matrix.name])
+            transform = self._transform(matrix)
+            if observe:
+                transform.observe(u[kept], v[kept])
+            if float(transform.k) < 2:
+                raise EditError(
+                    f"MEND: the running statistics of {matrix.shape_key} come from {int(transform.k)} token(s), "
+                    "expected at least 2. Train the network, or load a trained one."
+                )
+            new_u, new_v = transform(u[kept].to(step.dtype), v[kept].to(step.dtype), self._modes[matrix.name])
+            found[matrix.name] = (_spread(new_u, kept), _spread(step * new_v, kept))
+        return found
+
+    def _transform(self, matrix: Matrix) -> GradientTransform:
+        transform = self.mend[matrix.shape_key]
+        assert isinstance(transform, GradientTransform)
+        return transform
+
+    def check(self, model: nn.Module, where: str) -> None:
+        """Refuses a model whose matrices are not those this network was made for.
+
+        Raises:
+            EditError: A matrix is missing or has another shape; each is listed.
+        """
+        parameters = dict(model.named_parameters())
+        wrong = []
+        for matrix in self.shape.matrices:
+            got = tuple(parameters[matrix.name].shape) if matrix.name in parameters else None
+            if got is None or sorted(got) != sorted((matrix.inputs, matrix.outputs)):
+                wrong.append(f"{matrix.name}: {matrix.shape_key} expected, {got or 'no such parameter'} found")
+        if wrong:
+            raise EditError(
+                f"{where}: this MEND network was trained for another model. {'; '.join(wrong)}. "
+                "Load the network of this model, or train one with fit."
+            )
+
+
+def _tokens(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Factors in float32 at least, and which (B, T) are tokens: neither part all zero."""
+    wide = torch.promote_types(u.dtype, torch.float32)
+    u, v = u.to(wide), v.to(wide)
+    return u, v, (u != 0).any(-1) & (v != 0).any(-1)
+
+
+def _spread(rows: Tensor, kept: Tensor) -> Tensor:
+    """(N, size) back to their places in (B, T, size), zero elsewhere."""
+    return torch.zeros(*kept.shape, rows.shape[-1], dtype=rows.dtype, device=rows.device).masked_scatter(
+        kept[..., None], rows
+    )
+
+
+def matrices_of(names: Sequence[str], model: nn.Module) -> tuple[Matrix, ...]:
+    """The named weights of a model as matrices."""
+    found = []
+    for name in names:
+        rows, columns = model.get_parameter(name).shape
+        found.append(Matrix(name, rows, columns) if inputs_first(model, name) else Matrix(name, columns, rows))
+    return tuple(found)
+
+
+def inputs_first(model: nn.Module, name: str) -> bool:
+    """The weight is stored (in, out), as in Conv1D modules, and not (out, in)."""
+    return isinstance(model.get_submodule(name.removesuffix(".weight")), Conv1D)
