@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""One folder per `evaluate` module: script, card, requirements, demo. See `seesaw_cf.registering`."""

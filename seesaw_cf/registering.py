@@ -14,6 +14,10 @@ __all__ = ["METRICS", "register"]
 METRICS: dict[str, str] = {
     "edit_bias": "EditBias",
     "cross_property_accuracy": "CrossPropertyAccuracy",
+    "edit_success": "EditSuccess",
+    "generation_quality": "GenerationQuality",
+    "open_ended_flaws": "OpenEndedFlaws",
+    "annotator_agreement": "AnnotatorAgreement",
 }
 
 

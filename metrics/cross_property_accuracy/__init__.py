@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Accuracy on one property before and after editing another."""

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""D per demographic group before and after an edit."""

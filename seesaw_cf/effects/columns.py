@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,19 +13,9 @@ from seesaw_cf.effects.pairs import SIDES, check_logprobs
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
 from seesaw_cf.effects.properties import Mode, mark, summarise_accuracy
 from seesaw_cf.errors import RecordError
+from seesaw_cf.stats.plain import plain
 
-__all__ = ["accuracy_of_columns", "bias_of_columns", "check_lengths", "plain"]
-
-
-def plain(value: Any) -> Any:
-    """Turns a result into plain JSON types: NaN becomes None, numpy scalars become Python numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+__all__ = ["accuracy_of_columns", "bias_of_columns", "check_lengths"]
 
 
 def check_lengths(columns: Mapping[str, Sequence[Any]]) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -115,7 +116,7 @@ def clustered_mean(
     value = means[0] - (means[1] if len(means) > 1 else 0.0)
     influence = sum(sign * part * (values - mean) for sign, part, mean in zip(signs, parts, means))
     used = np.any([part != 0 for part in parts], axis=0)
-    codes = {name: np.unique(code[used], return_inverse=True)[1] for name, code in clusters.items()}
+    codes = {name: pd.factorize(code[used])[0] for name, code in clusters.items()}
     shares = {name: [_sums(code, part[used]) for part in parts] for name, code in codes.items()}
     counts = {name: int(code.max(initial=-1)) + 1 for name, code in codes.items()}
     effective = {name: min(effective_number(share) for share in rows) for name, rows in shares.items()}
@@ -145,7 +146,7 @@ def _variance(influence: Floats, codes: Mapping[str, Codes], shares: Mapping[str
         for names in combinations(codes, size):
             code = codes[names[0]]
             for name in names[1:]:
-                code = np.unique(code * (codes[name].max() + 1) + codes[name], return_inverse=True)[1]
+                code = pd.factorize(code * (codes[name].max() + 1) + codes[name])[0]
             sums = _sums(code, influence)
             leverage = np.max(shares[names[0]], axis=0) if size == 1 else np.zeros(sums.size)
             part = float((sums**2 / (1 - np.minimum(leverage, 0.99))).sum())

@@ -1,0 +1,74 @@
+"""How far annotators agree, raw and beyond chance: an `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.stats.agreement import annotator_agreement
+
+_DESCRIPTION = """\
+Pairwise and n-way percent agreement, Cohen's and Fleiss' kappa and Krippendorff's alpha (nominal, ordinal, interval) of
+annotators who labelled the same items, with bootstrap intervals over items and missing labels.
+"""
+
+_CITATION = """\
+@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={Table 21}}
+"""
+
+_INPUTS = """
+One row per item.
+
+Args:
+    ratings (`list` of `list` of `float`): the item's labels, one per annotator in a fixed order; None = missing.
+    names (`list` of `str`, optional): names of the annotators.
+    scale (`list` of `float`, optional): the allowed labels; others are an error.
+    draws (`int`): bootstrap samples of items, default 1000.
+    seed (`int`): seed of the bootstrap, default 0.
+
+Returns:
+    `dict` of plain JSON types: `percent` (per pair and "all"), `cohen` (per pair and "mean"), `fleiss`,
+        `krippendorff` (per
+    level), each with `value`, `low`, `high`, `n`; `n_items`, `n_missing`, `majority_share`.
+
+Examples:
+
+    Three annotators, four items; they all agree on two of four.
+
+    >>> metric = evaluate.load("metrics/annotator_agreement")
+    >>> result = metric.compute(ratings=[[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, 0, 1]], draws=50)
+    >>> result["percent"]["all"]["value"], result["percent"]["1/2"]["value"]
+    (50.0, 75.0)
+    >>> round(result["fleiss"]["value"], 3)
+    0.314
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
+    """How far annotators agree, raw and beyond chance."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "ratings": datasets.List(datasets.Value("float64")),
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        ratings: Sequence[Sequence[float | None]],
+        names: Sequence[str] | None = None,
+        scale: Sequence[float] | None = None,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        return annotator_agreement(ratings, names=names, scale=scale, draws=draws, seed=seed)

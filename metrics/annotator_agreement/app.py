@@ -1,0 +1,59 @@
+"""Demo of `annotator_agreement`: paste rows as CSV, read the numbers."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.errors import SeesawError
+from seesaw_cf.stats.agreement import annotator_agreement
+
+EXAMPLE = """\
+A1,A2,A3
+0,0,0
+1,1,1
+0,1,0
+0,,1
+-1,-1,0
+"""
+
+
+def table(text: str) -> tuple[pd.DataFrame, str]:
+    """Agreement of the columns of a CSV.
+
+    Args:
+        text: One column per annotator, one row per item; empty = missing.
+
+    Returns:
+        The table, and a message: what was counted, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text))
+        rows = rows.apply(pd.to_numeric)
+        result = annotator_agreement(rows.to_numpy().tolist(), names=[str(c) for c in rows.columns], draws=200)
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    shares = {f"percent {name}": row for name, row in result["percent"].items()}
+    alphas = {f"alpha {level}": row for level, row in result["krippendorff"].items()}
+    figures = shares | {"Fleiss": result["fleiss"]} | alphas
+    frame = pd.DataFrame.from_dict(figures, orient="index").rename_axis("figure").reset_index()
+    return frame, f"{result['n_items']} items, {result['n_missing']} missing labels."
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="annotator_agreement") as page:
+        gr.Markdown(
+            "# annotator_agreement\nRaw agreement flatters rare labels: read it beside the chance-corrected figures."
+        )
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
+        gr.Button("Compute").click(table, [text], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Efficacy, generalisation and locality of edits, per protocol."""

@@ -1,0 +1,60 @@
+"""Demo of `edit_success`: paste rows as CSV, read the numbers."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects.success import edit_success
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+case_id,test,pre_new,pre_true,post_new,post_true,tokens_right,tokens_kept,n_tokens,generated
+1,rewrite,-5,-1,-0.1,-3,2,0,2,1
+1,paraphrase,-5,-1,-0.5,-2,1,0,2,0
+1,neighborhood,-5,-1,-6,-0.5,1,2,2,0
+2,rewrite,-4,-2,-0.3,-2,1,0,1,1
+2,paraphrase,-4,-2,-3,-2,0,1,1,0
+2,neighborhood,-4,-2,-2,-1,1,1,1,1
+"""
+
+
+def table(text: str) -> tuple[pd.DataFrame, str]:
+    """One row per number from rows pasted as CSV.
+
+    Args:
+        text: CSV with the columns of the metric; empty = not measured.
+
+    Returns:
+        The table, and a message: what was counted, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text))
+        result = edit_success(**rows.to_dict("list"))
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    protocols = {name: value for name, value in result.items() if isinstance(value, dict)}
+    found = [
+        {"protocol": protocol, "number": name} | row
+        for protocol, numbers in protocols.items()
+        for name, row in numbers.items()
+        if isinstance(row, dict)
+    ]
+    return pd.DataFrame(found), f"{result['n_rows']} rows, {result['n_empty']} without any measurement."
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="edit_success") as page:
+        gr.Markdown("# edit_success\nThe same words mean different things: read the protocol beside the number.")
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
+        gr.Button("Compute").click(table, [text], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Whether an edit works, generalises and stays local, per protocol: an `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.effects.success import edit_success
+
+_DESCRIPTION = """\
+CounterFact's ES, PS, NS, S and magnitudes, zsRE's efficacy, paraphrase, specificity and score, EasyEdit-style
+rewrite, rephrase, locality and portability, and greedy exact match: the same words mean different things, so every
+    number names its protocol.
+"""
+
+_CITATION = """\
+@inproceedings{memit, title={Mass-Editing Memory in a Transformer}, booktitle={ICLR}, year={2023}, note={appendix C}}
+"""
+
+_INPUTS = """
+One row per (case, prompt). Leave what was not measured at None: its numbers are None.
+
+Args:
+    case_id (`list` of `int`): the edit.
+    test (`list` of `str`): "rewrite", "paraphrase", "neighborhood" or "portability".
+    pre_new, pre_true, post_new, post_true (`list` of `float`): log-probabilities of the targets, nats.
+    tokens_right (`list` of `float`): tokens of the expected answer that are the first choice under teacher forcing.
+    tokens_kept (`list` of `float`): first choices that are the same as before the edit.
+    n_tokens (`list` of `float`): tokens of the expected answer.
+    generated (`list` of `float`): 1 when greedy generation gives exactly the expected answer, else 0.
+    draws (`int`): bootstrap samples of cases, default 2000.
+    seed (`int`): seed of the bootstrap, default 0.
+
+Returns:
+    `dict` of plain JSON types: `counterfact`, `zsre`, `easyedit`, `generation`, each with `protocol` (its meaning)
+        and numbers
+    with `value`, `low`, `high`, `n_prompts`, `n_cases`; `n_rows`, `n_empty`.
+
+Examples:
+
+    One edit: it took, one of two paraphrases follows, the neighbour stayed true. S = 3 / (1/1 + 1/0.5 + 1/1) = 0.75.
+
+    >>> metric = evaluate.load("metrics/edit_success")
+    >>> unknown = [None] * 4
+    >>> result = metric.compute(
+    ...     case_id=[1] * 4, test=["rewrite", "paraphrase", "paraphrase", "neighborhood"],
+    ...     pre_new=[-5.0] * 4, pre_true=[-1.0] * 4,
+    ...     post_new=[-0.1, -0.5, -4.0, -6.0], post_true=[-3.0, -2.0, -1.0, -0.5],
+    ...     tokens_right=unknown, tokens_kept=unknown, n_tokens=unknown, generated=unknown,
+    ... )
+    >>> [result["counterfact"][name]["value"] for name in ("ES", "PS", "NS", "S", "already_true")]
+    [1.0, 0.5, 1.0, 0.75, 0.0]
+    >>> result["zsre"]["efficacy"]["value"] is None
+    True
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class EditSuccess(evaluate.Metric):  # type: ignore[misc]
+    """Whether an edit works, generalises and stays local, per protocol."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "case_id": datasets.Value("int64"),
+                    "test": datasets.Value("string"),
+                    "pre_new": datasets.Value("float64"),
+                    "pre_true": datasets.Value("float64"),
+                    "post_new": datasets.Value("float64"),
+                    "post_true": datasets.Value("float64"),
+                    "tokens_right": datasets.Value("float64"),
+                    "tokens_kept": datasets.Value("float64"),
+                    "n_tokens": datasets.Value("float64"),
+                    "generated": datasets.Value("float64"),
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        case_id: Sequence[int],
+        test: Sequence[str],
+        pre_new: Sequence[float | None],
+        pre_true: Sequence[float | None],
+        post_new: Sequence[float | None],
+        post_true: Sequence[float | None],
+        tokens_right: Sequence[float | None],
+        tokens_kept: Sequence[float | None],
+        n_tokens: Sequence[float | None],
+        generated: Sequence[float | None],
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        return edit_success(
+            *(case_id, test, pre_new, pre_true, post_new, post_true, tokens_right, tokens_kept, n_tokens, generated),
+            draws=draws,
+            seed=seed,
+        )

@@ -1,0 +1,76 @@
+"""Quality of generated texts from the texts alone: an `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.effects.texts import generation_quality
+
+_DESCRIPTION = """\
+N-gram entropy (as printed and as coded by its authors), repetition, length, TF-IDF reference score and, given a
+function that scores texts, perplexity.
+"""
+
+_CITATION = """\
+@inproceedings{memit, title={Mass-Editing Memory in a Transformer}, booktitle={ICLR}, year={2023}, note={appendix C.2}}
+"""
+
+_INPUTS = """
+One row per case.
+
+Args:
+    case_id (`list` of `int`): the edit.
+    texts (`list` of `list` of `str`): the texts generated for it.
+    references (`list` of `list` of `str`): texts about the new target; `[]` = no reference score.
+    log_likelihood (`Callable`, optional): takes texts, gives (summed log-likelihood in nats, tokens) for each.
+    draws (`int`): bootstrap samples of cases, default 2000.
+    seed (`int`): seed of the bootstrap, default 0.
+
+Returns:
+    `dict` of plain JSON types: `ngram_entropy`, `ngram_entropy_as_coded`, `repetition`, `length`, `reference_score`,
+        and
+    `perplexity` if asked, each with `value`, `low`, `high`, `n`; `n_cases`, `n_empty`.
+
+Examples:
+
+    Four different words have three 2-grams and two 3-grams: 2/3 log2 3 + 4/3 log2 2 = 2.39 bits.
+
+    >>> metric = evaluate.load("metrics/generation_quality")
+    >>> result = metric.compute(case_id=[1], texts=[["one two three four"]], references=[["two four six"]])
+    >>> round(result["ngram_entropy"]["value"], 2), result["length"]["value"], result["repetition"]["value"]
+    (2.39, 4.0, 0.0)
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class GenerationQuality(evaluate.Metric):  # type: ignore[misc]
+    """Quality of generated texts from the texts alone."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "case_id": datasets.Value("int64"),
+                    "texts": datasets.List(datasets.Value("string")),
+                    "references": datasets.List(datasets.Value("string")),
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        case_id: Sequence[int],
+        texts: Sequence[Sequence[str]],
+        references: Sequence[Sequence[str]],
+        log_likelihood: Callable[[Sequence[str]], Sequence[tuple[float, int]]] | None = None,
+        draws: int = 2000,
+        seed: int = 0,
+    ) -> dict[str, Any]:
+        return generation_quality(case_id, texts, references, log_likelihood=log_likelihood, draws=draws, seed=seed)

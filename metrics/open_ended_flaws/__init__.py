@@ -1,0 +1,1 @@
+"""Ratings of flaws in generated texts."""

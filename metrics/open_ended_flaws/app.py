@@ -1,0 +1,62 @@
+"""Demo of `open_ended_flaws`: paste rows as CSV, read the numbers."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+item,group,flaw,rater,rating
+0,gender,sexism,A1,1
+0,gender,sexism,A2,1
+1,gender,sexism,A1,0
+1,gender,sexism,A2,0
+2,gender,sexism,A1,1
+2,gender,sexism,A2,0
+3,gender,sexism,A1,0
+3,gender,sexism,A2,0
+4,gender,sexism,A1,1
+4,gender,sexism,A2,1
+5,gender,sexism,A1,0
+5,gender,sexism,A2,1
+"""
+
+
+def table(text: str) -> tuple[pd.DataFrame, str]:
+    """One row per (group, flaw) from ratings pasted as CSV.
+
+    Args:
+        text: CSV with item, group, flaw, rater, rating (-1, 0, 1 or empty).
+
+    Returns:
+        The table, and a message: what was counted, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text))
+        columns = [rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater")]
+        result = open_ended_flaws(*columns, rows["rating"].tolist())
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    found = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]
+    alphas = ", ".join(f"{flaw}: {row.get('krippendorff')}" for flaw, row in result["agreement"].items())
+    return pd.DataFrame(found), f"Krippendorff's alpha: {alphas}"
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="open_ended_flaws") as page:
+        gr.Markdown("# open_ended_flaws\nAbove 0: more present after the edit.")
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
+        gr.Button("Compute").click(table, [text], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Whether flaws are more present in texts after an edit: an `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.effects.flaws import open_ended_flaws
+
+_DESCRIPTION = """\
+Mean rating (-1 more before, 0 equal, 1 more after the edit) of flaws in pairs of generated texts, per group of edits,
+with tests, agreement of the raters and, beside every accuracy of an automatic judge, that of a constant answer.
+"""
+
+_CITATION = """\
+@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={section 5, Tables 6, 19, 20}}
+"""
+
+_INPUTS = """
+One row per (pair of texts, flaw, rater).
+
+Args:
+    item (`list` of `str`): the pair of texts.
+    group (`list` of `str`): what the pair is counted under, such as the edited property.
+    flaw (`list` of `str`): the flaw.
+    rater (`list` of `str`): who rated.
+    rating (`list` of `float`): -1, 0 or 1; None = not rated.
+    judge (`str`, optional): the rater that is an automatic judge.
+
+Returns:
+    `dict` of plain JSON types: `flaws[group][flaw]` (`mean`, `low`, `high`, `stderr`, `p`, `p_paper`, `n_ratings`,
+        `n_items`,
+    `n_missing`, `note`), `agreement[flaw]` (`krippendorff`, `fleiss`, `all_equal`, `n_items`), and with a judge
+    `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_unmatched`).
+
+Examples:
+
+    Two raters see more sexism after one of two edits.
+
+    >>> metric = evaluate.load("metrics/open_ended_flaws")
+    >>> result = metric.compute(
+    ...     item=["a", "a", "b", "b"], group=["gender"] * 4, flaw=["sexism"] * 4,
+    ...     rater=["A1", "A2"] * 2, rating=[1, 1, 0, 0],
+    ... )
+    >>> result["flaws"]["gender"]["sexism"]["mean"], result["agreement"]["sexism"]["krippendorff"]
+    (0.5, 1.0)
+    >>> result["flaws"]["gender"]["sexism"]["note"]
+    'too few clusters (item: 2.0 effective); about 3 more equal ones are needed'
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
+    """Whether flaws are more present in texts after an edit."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "item": datasets.Value("string"),
+                    "group": datasets.Value("string"),
+                    "flaw": datasets.Value("string"),
+                    "rater": datasets.Value("string"),
+                    "rating": datasets.Value("float64"),
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        item: Sequence[str],
+        group: Sequence[str],
+        flaw: Sequence[str],
+        rater: Sequence[str],
+        rating: Sequence[float | None],
+        judge: str | None = None,
+    ) -> dict[str, Any]:
+        return open_ended_flaws(item, group, flaw, rater, rating, judge=judge)

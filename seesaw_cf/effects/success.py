@@ -1,0 +1,194 @@
+"""Did the edit work, generalise and stay local? One set of numbers per protocol, because the protocols disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf.effects.pairs import check_logprobs
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.stats import cluster_weights, interval, ratio_draws
+from seesaw_cf.stats.plain import plain
+
+__all__ = ["TESTS", "edit_success", "harmonic_mean"]
+
+TESTS = ("rewrite", "paraphrase", "neighborhood", "portability")
+PROTOCOLS = {
+    "counterfact": "relative probability of two given answers, ties fail (MEMIT appendix C.2)",
+    "zsre": "teacher-forced share of target tokens that are the model's first choice (MEMIT appendix C.1)",
+    "easyedit": "teacher-forced token shares; locality = share of tokens unchanged by the edit, right or wrong",
+    "generation": "greedy generation, exact match",
+}
+# protocol -> number -> (test, column of per-prompt values)
+NUMBERS: dict[str, dict[str, tuple[str, str]]] = {
+    "counterfact": {
+        "ES": ("rewrite", "new_wins"),
+        "PS": ("paraphrase", "new_wins"),
+        "NS": ("neighborhood", "true_wins"),
+        "EM": ("rewrite", "new_margin"),
+        "PM": ("paraphrase", "new_margin"),
+        "NM": ("neighborhood", "true_margin"),
+        "already_true": ("rewrite", "new_won_before"),
+        "still_true": ("rewrite", "true_wins"),
+    },
+    "zsre": {
+        "efficacy": ("rewrite", "token_share"),
+        "paraphrase": ("paraphrase", "token_share"),
+        "specificity": ("neighborhood", "token_share"),
+    },
+    "easyedit": {
+        "rewrite": ("rewrite", "token_share"),
+        "rephrase": ("paraphrase", "token_share"),
+        "locality": ("neighborhood", "kept_share"),
+        "portability": ("portability", "token_share"),
+    },
+    "generation": {
+        "rewrite": ("rewrite", "generated"),
+        "paraphrase": ("paraphrase", "generated"),
+        "neighborhood": ("neighborhood", "generated"),
+        "portability": ("portability", "generated"),
+    },
+}
+# Harmonic means over three numbers of a protocol.
+SCORES = {"counterfact": ("S", ("ES", "PS", "NS")), "zsre": ("score", ("efficacy", "paraphrase", "specificity"))}
+
+
+def harmonic_mean(values: Sequence[float]) -> float:
+    """Harmonic mean; 0 when a value is 0, NaN when one is missing."""
+    array = np.asarray(values, dtype=np.float64)
+    if not array.size or not np.isfinite(array).all():
+        return float("nan")
+    return float(array.size / (1 / array).sum()) if (array > 0).all() else 0.0
+
+
+def edit_success(
+    case_id: Sequence[int],
+    test: Sequence[str],
+    pre_new: Sequence[float | None],
+    pre_true: Sequence[float | None],
+    post_new: Sequence[float | None],
+    post_true: Sequence[float | None],
+    tokens_right: Sequence[float | None],
+    tokens_kept: Sequence[float | None],
+    n_tokens: Sequence[float | None],
+    generated: Sequence[float | None],
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The success numbers of every protocol whose columns are filled, from one row per (case, prompt).
+
+    Args:
+        case_id: The edit.
+        test: "rewrite" (the edit's own prompt), "paraphrase", "neighborhood" (must stay true) or "portability".
+        pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target, nats.
+        tokens_right: After the edit and under teacher forcing, how many tokens of the expected answer (the new target;
+            for neighborhood the true one) are the model's first choice.
+        tokens_kept: How many first choices under teacher forcing are the same as before the edit.
+        n_tokens: Tokens of the expected answer.
+        generated: 1 when greedy generation gives exactly the expected answer, else 0.
+        draws, seed: Bootstrap over cases, the same samples for every number.
+
+    Returns:
+        protocol -> {`protocol` (what it means), number -> {value, low, high, n_prompts, n_cases}}; each value is a
+        mean of case means, in 0..1 (margins in -1..1). Numbers without data are None. `n_rows`, `n_empty` rows.
+
+    Raises:
+        RecordError: Unequal lengths, log-probabilities above 0, or token counts that contradict each other.
+        UnknownNameError: Unknown `test`.
+
+    Source: MEMIT appendix C, equations 21-26 and both scores (harmonic means).
+    Deviates: harmonic means of unrounded numbers; margins from probabilities of whole targets.
+    """
+    given = {"case_id": case_id, "test": test, "pre_new": pre_new, "pre_true": pre_true, "post_new": post_new}
+    given |= {"post_true": post_true, "tokens_right": tokens_right, "tokens_kept": tokens_kept}
+    given |= {"n_tokens": n_tokens, "generated": generated}
+    check_lengths(given)
+    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
+    numeric = [name for name in given if name not in ("case_id", "test")]
+    frame[numeric] = frame[numeric].astype(np.float64)
+    _check(frame)
+    derived = _derive(frame).sort_values("case_id", kind="stable")
+    case, cases = pd.factorize(derived["case_id"], sort=True)
+    weights = cluster_weights(len(cases), draws, seed) if draws else np.zeros((0, len(cases)))
+    result: dict[str, Any] = {}
+    for protocol, numbers in NUMBERS.items():
+        draws_of: dict[str, NDArray[np.float64]] = {}
+        rows: dict[str, Any] = {"protocol": PROTOCOLS[protocol]}
+        for name, (which, column) in numbers.items():
+            chosen = (derived["test"] == which).to_numpy()
+            rows[name], draws_of[name] = _number(derived[column].to_numpy(), chosen, case, weights)
+        if protocol in SCORES:
+            name, parts = SCORES[protocol]
+            together = np.array([draws_of[part] for part in parts]).T
+            low, high, _ = interval(np.array([harmonic_mean(row) for row in together]))
+            value = harmonic_mean([rows[part]["value"] for part in parts])
+            rows[name] = {"value": value, "low": low, "high": high, "n_cases": min(rows[p]["n_cases"] for p in parts)}
+        result[protocol] = rows
+    result["n_rows"] = len(frame)
+    result["n_empty"] = int(derived[_DERIVED].isna().all(axis=1).sum())
+    return dict(plain(result))
+
+
+_DERIVED = [
+    "new_wins",
+    "true_wins",
+    "new_margin",
+    "true_margin",
+    "new_won_before",
+    "token_share",
+    "kept_share",
+    "generated",
+]
+
+
+def _check(frame: pd.DataFrame) -> None:
+    for name in frame["test"].unique():
+        if name not in TESTS:
+            raise unknown_name("test", str(name), TESTS)
+    for name in ("pre_new", "pre_true", "post_new", "post_true"):
+        check_logprobs(name, frame[name].to_numpy())
+    for name in ("tokens_right", "tokens_kept"):
+        bad = frame[(frame[name] < 0) | (frame[name] > frame["n_tokens"])]
+        if len(bad):
+            row = bad.iloc[0]
+            raise RecordError(
+                f"{name}: {len(bad)} rows outside 0..n_tokens, first: {row[name]:g} of {row['n_tokens']:g} tokens in "
+                f"case {row['case_id']}. Give counts, not shares."
+            )
+
+
+def _derive(frame: pd.DataFrame) -> pd.DataFrame:
+    def wins(first: str, second: str) -> pd.Series:
+        known = np.isfinite(frame[first]) & np.isfinite(frame[second])
+        return (frame[first] > frame[second]).astype(np.float64).where(known)
+
+    margin = np.exp(frame["post_new"]) - np.exp(frame["post_true"])
+    return frame.assign(
+        new_wins=wins("post_new", "post_true"),
+        true_wins=wins("post_true", "post_new"),
+        new_margin=margin,
+        true_margin=-margin,
+        new_won_before=wins("pre_new", "pre_true"),
+        token_share=frame["tokens_right"] / frame["n_tokens"],
+        kept_share=frame["tokens_kept"] / frame["n_tokens"],
+    )
+
+
+def _number(
+    values: NDArray[np.float64], chosen: NDArray[np.bool_], case: NDArray[np.intp], weights: NDArray[np.float64]
+) -> tuple[dict[str, Any], NDArray[np.float64]]:
+    used = chosen & np.isfinite(values)
+    n = np.bincount(case[used], minlength=weights.shape[1])
+    present = (n > 0).astype(np.float64)
+    means = np.divide(np.bincount(case[used], values[used], weights.shape[1]), n, out=np.zeros(n.size), where=n > 0)
+    samples = ratio_draws(weights, means[:, None], present[:, None])[:, 0]
+    low, high, _ = interval(samples) if present.sum() > 1 else (float("nan"),) * 3
+    value = float(means[n > 0].mean()) if used.any() else float("nan")
+    counts = {"n_prompts": int(used.sum()), "n_cases": int(present.sum())}
+    return {"value": value, "low": low, "high": high} | counts, samples

@@ -1,0 +1,189 @@
+"""Agreement between annotators: raw shares and chance-corrected coefficients, with bootstrap intervals over items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.stats.plain import plain
+
+__all__ = ["LEVELS", "annotator_agreement", "as_ratings", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
+
+LEVELS = ("nominal", "ordinal", "interval")
+NAN = float("nan")
+
+
+def as_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float] | None = None) -> Floats:
+    """A table of ratings with NaN for missing labels.
+
+    Args:
+        rows: One list per item with one label per annotator, in the same order of annotators; None or NaN = missing.
+        scale: The allowed labels; None allows any number.
+
+    Returns:
+        (items, annotators).
+
+    Raises:
+        RecordError: No items, lists of different lengths, fewer than two annotators, or a label outside the scale.
+    """
+    lengths = sorted({len(row) for row in rows})
+    if len(lengths) != 1 or lengths[0] < 2:
+        raise RecordError(
+            f"ratings: items have {lengths} labels, expected the same number, at least two, for every item. "
+            "Write None where an annotator gave no label."
+        )
+    table = np.array([[NAN if label is None else float(label) for label in row] for row in rows], dtype=np.float64)
+    if scale is not None:
+        outside = ~np.isnan(table) & ~np.isin(table, np.asarray(scale, dtype=np.float64))
+        if outside.any():
+            item, annotator = np.argwhere(outside)[0]
+            raise RecordError(
+                f"ratings: {int(outside.sum())} labels outside the scale {list(scale)}, first: "
+                f"{table[item, annotator]:g} of annotator {annotator + 1} on item {item}. "
+                "Correct them or state the scale that was used."
+            )
+    return table
+
+
+def cohen_kappa(table: Floats) -> float:
+    """Agreement of two annotators beyond chance, over items both labelled; NaN when chance agreement is 1.
+
+    Source: Cohen (1960), unweighted.
+    """
+    both = table[~np.isnan(table).any(axis=1)]
+    if not len(both):
+        return NAN
+    labels = np.unique(both)
+    first, second = ((both[:, i, None] == labels).mean(axis=0) for i in (0, 1))
+    chance = float(first @ second)
+    return NAN if chance >= 1 else float(((both[:, 0] == both[:, 1]).mean() - chance) / (1 - chance))
+
+
+def fleiss_kappa(table: Floats) -> float:
+    """Agreement of n annotators beyond chance, over items that all labelled; NaN when chance agreement is 1.
+
+    Source: Fleiss (1971).
+    """
+    whole = table[~np.isnan(table).any(axis=1)]
+    if not len(whole):
+        return NAN
+    counts = (whole[:, :, None] == np.unique(whole)).sum(axis=1)
+    n = whole.shape[1]
+    observed = ((counts**2).sum(axis=1) - n).mean() / (n * (n - 1))
+    chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
+    return NAN if chance >= 1 else float((observed - chance) / (1 - chance))
+
+
+def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
+    """Krippendorff's alpha over all labels there are; NaN when fewer than two labels differ or nothing can be paired.
+
+    Args:
+        table: (items, annotators), NaN = missing.
+        level: "nominal", "ordinal" or "interval" (on the labels' own values).
+
+    Raises:
+        UnknownNameError: Unknown `level`.
+        SeesawError: The library is missing; install `seesaw_cf[judge]`.
+
+    Source: Krippendorff (2011), computed by the `krippendorff` library.
+    """
+    if level not in LEVELS:
+        raise unknown_name("level of measurement", level, LEVELS)
+    values, counts = _counts(table)
+    return _alpha(counts, values, level)
+
+
+def _counts(table: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    values = np.unique(table[~np.isnan(table)])
+    return values, (table[:, :, None] == values).sum(axis=1)
+
+
+def _alpha(counts: NDArray[np.int64], values: Floats, level: str) -> float:
+    try:
+        import krippendorff
+    except ImportError as error:
+        raise SeesawError("Krippendorff's alpha needs `krippendorff`: pip install 'seesaw_cf[judge]'.") from error
+    paired = counts[counts.sum(axis=1) > 1]
+    if (paired.sum(axis=0) > 0).sum() < 2:
+        return NAN
+    used = paired.sum(axis=0) > 0
+    named: Any = level
+    return float(
+        krippendorff.alpha(value_counts=paired[:, used], value_domain=values[used], level_of_measurement=named)
+    )
+
+
+def annotator_agreement(
+    rows: Sequence[Sequence[float | None]],
+    *,
+    names: Sequence[str] | None = None,
+    scale: Sequence[float] | None = None,
+    draws: int = 1000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Every agreement figure of one table of ratings.
+
+    Args:
+        rows: See `as_ratings`.
+        names: Names of the annotators; "1", "2", ... by default.
+        scale: The allowed labels.
+        draws: Bootstrap samples of items; 0 leaves intervals out.
+        seed: Seed of the bootstrap.
+
+    Returns:
+        `percent` per pair ("A1/A2") and "all" (all annotators agree, over items that all labelled), `cohen` per pair
+        and its mean, `fleiss`, `krippendorff` per level; each {value, low, high, n}; `n_items`, `n_missing` labels,
+        `majority_share` (how common the commonest label is: what a constant answer agrees with).
+
+    Raises:
+        RecordError: As `as_ratings`, or a wrong number of names.
+    """
+    table = as_ratings(rows, scale)
+    labels = [str(i + 1) for i in range(table.shape[1])] if names is None else list(names)
+    if len(labels) != table.shape[1]:
+        raise RecordError(f"ratings: {len(labels)} names for {table.shape[1]} annotators; give one each.")
+    rng = np.random.default_rng(seed)
+    samples = [rng.integers(len(table), size=len(table)) for _ in range(draws)]
+
+    def figure(statistic: Callable[[Floats], float], columns: Sequence[int]) -> dict[str, float]:
+        part = table[:, list(columns)]
+        drawn = np.array([statistic(part[sample]) for sample in samples])
+        low, high = _percentiles(drawn)
+        n = int((~np.isnan(part)).all(axis=1).sum())
+        return {"value": statistic(part), "low": low, "high": high, "n": n}
+
+    everyone = range(table.shape[1])
+    pairs = {f"{labels[i]}/{labels[j]}": (i, j) for i, j in combinations(everyone, 2)}
+    cohen = {name: figure(cohen_kappa, pair) for name, pair in pairs.items()}
+    shown = table[~np.isnan(table)]
+    figures = {
+        "percent": {name: figure(_percent, pair) for name, pair in pairs.items()} | {"all": figure(_percent, everyone)},
+        "cohen": cohen | {"mean": {"value": float(np.mean([c["value"] for c in cohen.values()]))}},
+        "fleiss": figure(fleiss_kappa, everyone),
+        "krippendorff": {level: figure(partial(krippendorff_alpha, level=level), everyone) for level in LEVELS},
+        "n_items": len(table),
+        "n_missing": int(np.isnan(table).sum()),
+        "majority_share": float(np.unique(shown, return_counts=True)[1].max() / shown.size) if shown.size else NAN,
+    }
+    return dict(plain(figures))
+
+
+def _percent(table: Floats) -> float:
+    whole = table[~np.isnan(table).any(axis=1)]
+    return float((whole == whole[:, :1]).all(axis=1).mean() * 100) if len(whole) else NAN
+
+
+def _percentiles(drawn: ArrayLike) -> tuple[float, float]:
+    values = np.asarray(drawn, dtype=np.float64)
+    finite = values[np.isfinite(values)]
+    if finite.size < 2:
+        return NAN, NAN
+    low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)

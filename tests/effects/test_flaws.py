@@ -1,0 +1,83 @@
+"""Means of ratings, tests, a judge beside a constant; Table 6 on the public ratings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.errors import RecordError, UnknownNameError
+
+PROPERTIES = {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}
+# PEER_FACTS B5: sums over the ratings of all 300 rows
+SUMS = {
+    "work": [-16, 7, 6, -2, -1, 1, -10],
+    "gender": [-3, 154, -1, -4, 7, -3, -4],
+    "citizenship": [-3, 1, 21, 55, 15, 19, 4],
+}
+
+
+def columns(ratings: dict[str, list[float | None]]) -> dict[str, Any]:
+    """Ratings of items 0, 1, ... by named raters."""
+    rows = [(str(i), "gender", "sexism", name, value) for name, own in ratings.items() for i, value in enumerate(own)]
+    return dict(zip(("item", "group", "flaw", "rater", "rating"), map(list, zip(*rows))))
+
+
+def test_mean_and_clustered_error_by_hand() -> None:
+    first = [1.0, 0, 0, 1, 0, -1, 0, 1]
+    row = open_ended_flaws(**columns({"A": first, "B": first}))["flaws"]["gender"]["sexism"]
+    assert (row["mean"], row["n_ratings"], row["n_items"]) == (0.25, 16, 8)
+    # two equal ratings per item are worth one: s / sqrt(8)
+    assert row["stderr"] == pytest.approx(np.std(first, ddof=1) / np.sqrt(8))
+    assert row["p_paper"] < row["p"]
+
+
+def test_judge_is_set_beside_a_constant_answer() -> None:
+    humans = {"A": [0.0, 0, 0, 1, 0], "B": [0.0, 0, 0, 1, 1]}
+    result = open_ended_flaws(**columns(humans | {"gpt": [0, 0, 1, 1, None]}), judge="gpt")
+    judge = result["judge"]["sexism"]
+    assert (judge["n"], judge["n_unmatched"]) == (4, 1)
+    assert judge["judge"]["any_rater"] == pytest.approx(3 / 4)
+    assert judge["constant"]["any_rater"] == pytest.approx(3 / 4)
+    assert result["flaws"]["gender"]["sexism"]["n_ratings"] == 10  # the judge is not in the means
+    assert json.loads(json.dumps(result, allow_nan=False)) == result
+
+
+def test_missing_ratings_are_counted() -> None:
+    row = open_ended_flaws(**columns({"A": [None, None]}))["flaws"]["gender"]["sexism"]
+    assert (row["mean"], row["n_missing"], row["note"]) == (None, 2, "no ratings")
+
+
+def test_bad_ratings() -> None:
+    with pytest.raises(RecordError, match=r"1 ratings outside the scale .* first: 2 by 'A' on item '1'"):
+        open_ended_flaws(**columns({"A": [1, 2]}))
+    repeated = columns({"A": [1]})
+    with pytest.raises(RecordError, match="1 ratings are repeated, first: 'A' on 'sexism' of item '0'"):
+        open_ended_flaws(**{name: column * 2 for name, column in repeated.items()})
+    with pytest.raises(UnknownNameError, match="unknown rater 'gtp'"):
+        open_ended_flaws(**columns({"A": [1], "gpt": [0]}), judge="gtp")
+
+
+def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> None:
+    long = []
+    for name in ("a1", "a2", "a3"):
+        frame = pd.read_csv(reference("annotators", f"{name}.csv"))
+        flaws = list(frame.columns[6:13])
+        melted = frame.assign(item=[str(i) for i in range(len(frame))]).melt(["item", "props"], flaws)
+        long.append(melted.assign(rater=name, rating=2 * (melted["value"].fillna(1.5) - 1.5)))  # blank = equal
+    rows = pd.concat(long)
+    names = ["item", "props", "variable", "rater", "rating"]
+    result = open_ended_flaws(*(rows[name].tolist() for name in names))["flaws"]
+    for folder, name in PROPERTIES.items():
+        found = [round(result[folder][flaw]["mean"] * 300) for flaw in flaws]
+        assert found == SUMS[name]
+        assert all(result[folder][flaw]["n_ratings"] == 300 for flaw in flaws)
+    # starred in the papers: sexism after gender edits, xenophobia after citizenship edits
+    assert result["P21_P101"]["Sexism"]["p"] < 0.001
+    assert result["P27_P21"]["Xenophobia"]["p"] < 0.001

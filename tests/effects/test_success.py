@@ -1,0 +1,101 @@
+"""CounterFact's numbers on records worked by hand, and the protocols' separation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from seesaw_cf.effects.success import edit_success, harmonic_mean
+from seesaw_cf.errors import RecordError, UnknownNameError
+
+NAMES = ("pre_new", "pre_true", "post_new", "post_true", "tokens_right", "tokens_kept", "n_tokens", "generated")
+
+
+def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    empty: dict[str, Any] = dict.fromkeys(NAMES)
+    whole = [{"case_id": 1, "test": "rewrite"} | empty | row for row in rows]
+    return {name: [row[name] for row in whole] for name in ("case_id", "test", *NAMES)}
+
+
+def value(result: dict[str, Any], protocol: str, name: str) -> Any:
+    return result[protocol][name]["value"]
+
+
+# Two records. Probabilities after the edit (new, true):
+#   1: rewrite (.8, .1); paraphrases (.6, .2), (.1, .3); neighbours (.1, .5), (.4, .3)
+#   2: rewrite (.2, .2), a tie; paraphrase (.5, .1); neighbours (.2, .6)
+AFTER = [
+    *((1, t, n, o) for t, n, o in (("rewrite", 0.8, 0.1), ("paraphrase", 0.6, 0.2), ("paraphrase", 0.1, 0.3))),
+    *((1, t, n, o) for t, n, o in (("neighborhood", 0.1, 0.5), ("neighborhood", 0.4, 0.3))),
+    *((2, t, n, o) for t, n, o in (("rewrite", 0.2, 0.2), ("paraphrase", 0.5, 0.1), ("neighborhood", 0.2, 0.6))),
+]
+
+
+def worked() -> dict[str, Any]:
+    before = {"pre_new": -1.0}
+    return columns(
+        [
+            before | {"case_id": c, "test": t, "post_new": math.log(n), "post_true": math.log(o), "pre_true": c - 2.0}
+            for c, t, n, o in AFTER
+        ]
+    )
+
+
+def test_counterfact_score_by_hand() -> None:
+    result = edit_success(**worked(), draws=200)
+    # ES: 1 and 0 (a tie fails) -> .5; PS: mean(.5, 1) = .75; NS: mean(.5, 1) = .75
+    assert [value(result, "counterfact", n) for n in ("ES", "PS", "NS")] == pytest.approx([0.5, 0.75, 0.75])
+    assert value(result, "counterfact", "S") == pytest.approx(3 / (1 / 0.5 + 2 / 0.75))
+    # EM: (.7 + 0) / 2; PM: ((.4 - .2) / 2 + .4) / 2 = .25; NM: ((.4 - .1) / 2 + .4) / 2 = .275
+    assert [value(result, "counterfact", n) for n in ("EM", "PM", "NM")] == pytest.approx([0.35, 0.25, 0.275])
+    # before: -1 > -1 is false, -1 > 0 is false; the true target wins after the edit in neither
+    assert value(result, "counterfact", "already_true") == 0
+    assert value(result, "counterfact", "still_true") == 0
+    assert result["counterfact"]["ES"]["n_cases"] == 2
+    assert value(result, "zsre", "efficacy") is None
+    assert value(result, "zsre", "score") is None
+    assert "ties fail" in result["counterfact"]["protocol"]
+
+
+def test_token_protocols_give_different_answers_to_the_same_name() -> None:
+    rows = [
+        {"test": "rewrite", "tokens_right": 1, "n_tokens": 2, "generated": 0},
+        {"test": "paraphrase", "tokens_right": 2, "n_tokens": 2, "generated": 1},
+        # the neighbour is answered wrongly, as before the edit
+        {"test": "neighborhood", "tokens_right": 0, "tokens_kept": 2, "n_tokens": 2, "generated": 0},
+        {"test": "portability", "tokens_right": 1, "n_tokens": 4},
+    ]
+    result = edit_success(**columns(rows), draws=0)
+    assert [value(result, "zsre", n) for n in ("efficacy", "paraphrase", "specificity", "score")] == [0.5, 1, 0, 0]
+    assert [value(result, "easyedit", n) for n in ("rewrite", "locality", "portability")] == [0.5, 1, 0.25]
+    assert value(result, "generation", "rewrite") == 0
+    assert result["n_empty"] == 0
+
+
+def test_harmonic_mean() -> None:
+    assert harmonic_mean([1, 0.5, 1]) == pytest.approx(0.75)
+    assert harmonic_mean([1, 0, 1]) == 0
+    assert math.isnan(harmonic_mean([1, math.nan]))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"tokens_right": 3, "n_tokens": 2},
+            "tokens_right: 1 rows outside 0..n_tokens, first: 3 of 2 tokens in case 1",
+        ),
+        ({"post_new": 0.9}, "post_new: 1 of 1 values are above 0"),
+    ],
+)
+def test_bad_rows(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        edit_success(**columns([row]))
+
+
+def test_unknown_test_and_empty_rows() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown test 'rephrase'\. Did you mean"):
+        edit_success(**columns([{"test": "rephrase"}]))
+    assert edit_success(**columns([{}]), draws=0)["n_empty"] == 1
