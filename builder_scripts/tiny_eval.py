@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.builder_scripts.tiny_corpus import Person, Prompt, values
@@ -21,6 +22,7 @@ __all__ = ["SPLITS", "Knowledge", "Ranked", "knowledge", "perplexity", "rank"]
 
 SPLITS = ("seen", "held_pair", "held_phrasing")
 DRAWS = 2000
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,9 @@ def rank(
     return [Ranked(p, true[index], index not in wrong) for index, p in enumerate(asked)]
 
 
-def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[tuple[int, np.ndarray]]:
+def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> Iterator[tuple[int, Floats]]:
     """log p(next token | context) of every context, (vocabulary,) each, with the index of its item."""
     order = sorted(range(len(items)), key=lambda index: items[index].start)
-    found = []
     for at in range(0, len(order), 128):
         rows = order[at : at + 128]
         width = items[rows[-1]].start
@@ -102,8 +103,7 @@ def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[t
             logits = model(input_ids=ids, use_cache=False).logits
         ends = torch.tensor([items[row].start - 1 for row in rows])
         logprobs = logits[torch.arange(len(rows)), ends].double().log_softmax(-1).numpy()
-        found += list(zip(rows, logprobs, strict=True))
-    return found
+        yield from zip(rows, logprobs, strict=True)
 
 
 def knowledge(ranked: Sequence[Ranked], seed: int = 0) -> list[Knowledge]:

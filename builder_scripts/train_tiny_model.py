@@ -14,6 +14,8 @@ import hashlib
 import json
 import math
 import os
+import random
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,6 +55,7 @@ class Settings:
         steps: Optimiser steps.
         tokens: Tokens in one step.
         learning_rate, warmup, weight_decay: AdamW, linear warm-up, cosine to a tenth.
+        names_hidden: Share of training rows in which a name is seen through its last token only; see `batch`.
         seed: Seeds the weights, the corpus and what is held out.
     """
 
@@ -62,11 +65,12 @@ class Settings:
     layers: int = 5
     heads: int = 4
     context: int = 256
-    steps: int = 2400
-    tokens: int = 4096
+    steps: int = 1400
+    tokens: int = 2048
     learning_rate: float = 3e-3
     warmup: int = 100
     weight_decay: float = 0.1
+    names_hidden: float = 0.8
     seed: int = 0
 
 
@@ -116,21 +120,59 @@ def make_model(settings: Settings, vocab_size: int) -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
-def batch(people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: Settings, step: int) -> Tensor:
-    """The token ids of one step, a function of the step alone: (rows, length).
+def batch(
+    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: Settings, step: int
+) -> tuple[Tensor, Tensor]:
+    """The token ids and attention mask of one step, a function of the step alone.
 
     Documents are packed as "BOS document EOS" and the last one of a row is cut. Every eighth step has rows of the full
     context, the others short rows, which are cheap and put many documents at the very beginning.
+
+    In `settings.names_hidden` of the rows no token outside a name sees any but the name's last token. What is known
+    about a person must then be found there, which is where causal tracing finds it in large models (Meng et al. 2022,
+    section 2) and where editors write.
+
+    Returns:
+        Ids (rows, length) and a mask (rows, 1, length, length), True where a token may be seen.
     """
     length = settings.context if step % 8 == 7 else 64
     source = documents(people, settings.seed, stream=step)
-    rows: list[list[int]] = []
-    while len(rows) * length < settings.tokens:
+    names = re.compile("|".join(sorted((re.escape(p.name) for p in people), key=len, reverse=True)))
+    ids: list[list[int]] = []
+    mentions: list[list[int]] = []
+    while len(ids) * length < settings.tokens:
         row: list[int] = []
+        named: list[int] = []
         while len(row) < length:
-            row += [*tokenizer(next(source))["input_ids"], 1]
-        rows.append(row[:length])
-    return torch.tensor(rows)
+            text = next(source)
+            encoded = tokenizer(text, return_offsets_mapping=True)
+            row += [*encoded["input_ids"], 1]
+            named += [*_mentions(names, text, encoded["offset_mapping"], len(row)), 0]
+        ids.append(row[:length])
+        mentions.append(named[:length])
+    rng = random.Random(f"{settings.seed}/{step}/rows")
+    hide = torch.tensor([rng.random() < settings.names_hidden for _ in ids])
+    return torch.tensor(ids), _mask(torch.tensor(mentions), hide)
+
+
+def _mentions(names: re.Pattern[str], text: str, offsets: Sequence[tuple[int, int]], first: int) -> list[int]:
+    """For each token 0, or a number that tells the mention of a name it belongs to from all others of the row."""
+    found = [0] * len(offsets)
+    for number, name in enumerate(names.finditer(text), start=first):
+        for place, (_, end) in enumerate(offsets):
+            if name.start() < end <= name.end():
+                found[place] = number
+    return found
+
+
+def _mask(mentions: Tensor, hide: Tensor) -> Tensor:
+    """(rows, 1, length, length): causal; where `hide`, inner tokens of a name are seen from within it only."""
+    length = mentions.shape[1]
+    inner = torch.zeros_like(mentions, dtype=torch.bool)
+    inner[:, :-1] = (mentions[:, :-1] > 0) & (mentions[:, :-1] == mentions[:, 1:])
+    outside = mentions[:, :, None] != mentions[:, None, :]
+    unseen = outside & inner[:, None, :] & hide[:, None, None]
+    return (torch.ones(length, length, dtype=torch.bool).tril() & ~unseen)[:, None]
 
 
 def _learning_rate(settings: Settings, step: int) -> float:
@@ -207,8 +249,8 @@ def train(
     for step in bar:
         for group in optimizer.param_groups:
             group["lr"] = _learning_rate(settings, step)
-        ids = batch(people, tokenizer, settings, step)
-        logits = model(input_ids=ids, use_cache=False).logits
+        ids, mask = batch(people, tokenizer, settings, step)
+        logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
         optimizer.zero_grad()
         torch.autograd.backward(loss)
@@ -234,6 +276,7 @@ def _publish(out: Path, model: LlamaForCausalLM, tokenizer: Any, corpus: Sequenc
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         for file in Path(folder).iterdir():
+            file.chmod(0o644)
             os.replace(file, out / file.name)
     write_text(out / "corpus.txt", "".join(f"{text}\n" for text in corpus))
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
-import os
 import random
 from pathlib import Path
 
 import torch
+from huggingface_hub import constants as hub
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import StorageError, UnknownNameError, unknown_name
@@ -99,13 +99,12 @@ def _is_misspelt(name: str) -> bool:
 
 
 def _not_loaded(name: str, revision: str | None, error: Exception) -> UnknownNameError:
-    offline = os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
     place = f"folder {name}" if Path(name).is_dir() else f"model {name!r}"
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     remedy = (
         "HF_HUB_OFFLINE is set, so only models already in the cache can be had: unset it, or download the model first "
         f"with `hf download {name}`."
-        if offline
+        if hub.HF_HUB_OFFLINE
         else "Check the spelling and the network; a gated model needs `hf auth login`; a repository with its own code "
         "needs trust_remote_code."
     )

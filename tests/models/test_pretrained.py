@@ -57,7 +57,7 @@ def test_misspelt_name_suggests_the_right_one(name: str) -> None:
 
 
 def test_unknown_name_says_what_was_tried_and_what_to_do_offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(UnknownNameError) as caught:
         load_model("nobody/no-such-model", revision="abc")
     message = str(caught.value)
