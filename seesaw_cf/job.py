@@ -62,8 +62,14 @@ class Job:
     max_tokens: int = 2048
 
 
-def run_job(job: Job, out: Path, *, progress: bool = True) -> None:
+def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = True) -> None:
     """Runs a job into a run folder, continuing it when it was interrupted.
+
+    Args:
+        job: What to do.
+        out: The run folder.
+        keep_deltas: Also save each edit, for `seesaw-cf share`.
+        progress: Show progress bars.
 
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
@@ -85,7 +91,7 @@ def run_job(job: Job, out: Path, *, progress: bool = True) -> None:
     editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
     manifest = _manifest(job, model, tokenizer, editors, cases)
     scorer = HFScorer(model, tokenizer, max_tokens=job.max_tokens)
-    run_cases(model, tokenizer, scorer, editors, cases, manifest, out, progress=progress)
+    run_cases(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas=keep_deltas, progress=progress)
 
 
 def make_editor(

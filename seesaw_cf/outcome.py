@@ -28,11 +28,13 @@ class Outcome:
         scores: Score of every question after the edit; unscorable when the edit was refused.
         status: Case number -> "ok", "zero delta", "non-finite delta" or "refused: ...".
         delta_norm: Frobenius norm over all changed parameters; NaN without a delta.
+        delta: The edit itself; None when it was refused or not finite.
     """
 
     scores: Mapping[Cloze, ClozeScore]
     status: Mapping[int, str]
     delta_norm: float
+    delta: WeightDelta | None = None
 
     def edit_rows(self, editor: str, asked: Asked, before: Mapping[Cloze, ClozeScore]) -> list[dict[str, Any]]:
         """One row of `seesaw_cf.shards.EDITS` for each case."""
@@ -109,7 +111,7 @@ def edit_and_score(
         scores = scorer.score(list(moved.values()))
     _check_restored(model, delta, hashes)
     norm = math.sqrt(sum(value**2 for value in delta.norms().values()))
-    return Outcome(dict(zip(moved, scores, strict=True)), status, norm)
+    return Outcome(dict(zip(moved, scores, strict=True)), status, norm, delta)
 
 
 def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:

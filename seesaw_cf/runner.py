@@ -7,14 +7,16 @@ A run folder holds `manifest.json`, one shard per finished unit of work, and at 
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, unknown_name
+from seesaw_cf.files import safe_name
 from seesaw_cf.manifest import RunManifest, claim_folder
 from seesaw_cf.outcome import Outcome, edit_and_score
 from seesaw_cf.prescores import blocks, pre_scores
@@ -22,7 +24,7 @@ from seesaw_cf.questions import Question, questions, rows_to_table, score_row
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.shards import merge_shards, shard_path, write_shard
 from seesaw_cf.types import Case, Cloze, ClozeScore
-from seesaw_cf.weights import Editor, parameter_hashes
+from seesaw_cf.weights import Editor, WeightDelta, base_facts, parameter_hashes
 
 __all__ = ["PROTOCOLS", "Unit", "run_cases", "units"]
 
@@ -76,6 +78,7 @@ def run_cases(
     manifest: RunManifest,
     out: Path,
     *,
+    keep_deltas: bool = False,
     progress: bool = True,
 ) -> None:
     """Runs every editor over every case and writes the merged tables.
@@ -88,6 +91,7 @@ def run_cases(
         cases: What to edit and ask.
         manifest: What the run is made of; decides whether `out` may be continued.
         out: The run folder.
+        keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         progress: Show progress bars with ETA on stderr.
 
     Raises:
@@ -108,6 +112,8 @@ def run_cases(
             fitted = editor.fit(model, tokenizer)
             for unit in tqdm(open_units[name], desc=f"{name}: edit, score, restore", unit="edit", disable=not progress):
                 outcome = edit_and_score(model, tokenizer, scorer, fitted, unit.cases, asked[unit.key], hashes)
+                if keep_deltas and outcome.delta is not None:
+                    _keep_delta(out / "deltas" / safe_name(name) / safe_name(unit.key), outcome.delta, model, manifest)
                 _save(out, name, unit, asked[unit.key], before, outcome)
         _check_untouched(model, hashes)
     merge_shards(out, [(name, unit.key) for name in editors for unit in plan])
@@ -146,6 +152,13 @@ def _save(
                 yield score_row(name, case, q, "post", outcome.scores[q.cloze])
 
     write_shard(out, name, unit.key, rows_to_table(list(rows())), outcome.edit_rows(name, asked, before))
+
+
+def _keep_delta(folder: Path, delta: WeightDelta, model: PreTrainedModel, manifest: RunManifest) -> None:
+    """Saves an edit; what a killed run left of this unit is made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    known = {"model_id": manifest.model.get("id"), "fingerprint": manifest.model.get("fingerprint")}
+    replace(delta, meta={**delta.meta, "base": {**base_facts(model, delta), **known}}).save(folder)
 
 
 def _check_untouched(model: PreTrainedModel, hashes: Mapping[str, str]) -> None:

@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--max-tokens", type=int, default=2048, help="tokens in one forward pass (default: 2048)")
     add("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
     add("--report", type=Path, help="folder for tables and pictures (default: OUT/report)")
+    add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
     add("--quiet", action="store_true", help="no progress bars")
 
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
         seed=args.seed,
         max_tokens=args.max_tokens,
     )
-    run_job(job, args.out, progress=not args.quiet)
+    run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet)
     from seesaw_cf.report import write_report
 
     say(write_report(args.out, args.report))

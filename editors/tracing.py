@@ -1,0 +1,280 @@
+"""Causal tracing: at which layers and tokens does a model hold a fact?
+
+The subject's embeddings are drowned in noise, then one clean state at a time is put back; where the answer's
+probability returns, there the fact is read.
+
+Source: Meng et al. 2022 (ROME), section 2: indirect effect = p(answer | corrupted, one state restored) -
+p(answer | corrupted), noise of three standard deviations of the subjects' embeddings, ten noise samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.arch import Architecture, ModelParts, model_parts
+from seesaw_cf.editors.hooks import first_tensor, untouched, watch
+from seesaw_cf.editors.positions import encode_text, last_token_before
+from seesaw_cf.errors import EditError, unknown_name
+from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.types import Cloze, EditRequest, Estimate
+
+__all__ = ["KINDS", "POSITIONS", "FactTrace", "estimates", "propose_layers", "trace_fact", "trace_facts"]
+
+KINDS = ("block", "mlp")
+POSITIONS = ("first subject token", "middle subject tokens", "last subject token", "further tokens", "last token")
+
+
+@dataclass(frozen=True, slots=True)
+class FactTrace:
+    """One fact's trace.
+
+    Attributes:
+        request: The fact; its answer is target_true.
+        clean: Probability of the answer's first token in the untouched run.
+        corrupted: The same with the subject drowned in noise, mean over noise samples.
+        effects: (positions, layers) indirect effects, mean over noise samples; rows as in `POSITIONS`, NaN where the
+            prompt has no such token.
+    """
+
+    request: EditRequest
+    clean: float
+    corrupted: float
+    effects: Tensor
+
+
+def trace_fact(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    request: EditRequest,
+    *,
+    kind: str = "mlp",
+    window: int = 1,
+    samples: int = 10,
+    noise: float = 3.0,
+    sigma: float | None = None,
+    seed: int = 0,
+    row: Architecture | None = None,
+) -> FactTrace:
+    """Traces one fact.
+
+    Args:
+        model: In any mode; unchanged afterwards.
+        tokenizer: The model's tokenizer.
+        request: The fact; `target_true` is the answer.
+        kind: What is restored: "block" (the residual stream) or "mlp" (the MLP's output).
+        window: How many neighbouring layers are restored together (the paper uses 10 of 48 for MLPs, 1 for blocks).
+        samples: Noise samples.
+        noise: Noise in standard deviations of the embeddings.
+        sigma: That standard deviation; of this subject's tokens when None.
+        seed: Seed of the noise.
+        row: The architecture, for models the table does not cover.
+
+    Raises:
+        UnknownNameError: An unknown `kind`.
+        PromptError: The subject is not in the prompt, or the prompt cannot be tokenised.
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of causal tracing", kind, KINDS)
+    parts = model_parts(model, row)
+    ids = encode_text(tokenizer, request.text)
+    subject = _subject_span(tokenizer, request)
+    answer = _answer(tokenizer, request)
+    with untouched(model), torch.no_grad():
+        modules = _modules(parts, kind)
+        clean, states = _clean(model, modules, ids, answer)
+        shake = _shaker(model, ids, subject, samples, noise, sigma, seed)
+        places = list(range(subject[0], len(ids)))
+        corrupted = _restored(model, modules, {}, ids, answer, shake, [0], samples)[0]
+        columns = []
+        for layer in range(parts.n_layers):
+            low, high = max(0, layer - (window - 1) // 2), min(parts.n_layers, layer + window // 2 + 1)
+            kept = {index: states[index] for index in range(low, high)}
+            columns.append(_restored(model, modules, kept, ids, answer, shake, places, samples) - corrupted)
+    return FactTrace(request, clean, float(corrupted), _by_position(torch.stack(columns, 1), places, subject, len(ids)))
+
+
+def trace_facts(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    requests: Iterable[EditRequest],
+    **options: Any,
+) -> Iterator[FactTrace]:
+    """Traces many facts, one after the other, with one noise scale, the standard deviation over all their subjects' embeddings.
+
+    Args:
+        model: In any mode; unchanged afterwards.
+        tokenizer: The model's tokenizer.
+        requests: Facts; keep to those the model knows.
+        **options: Passed on to `trace_fact`.
+
+    Raises:
+        EditError: No facts.
+    """
+    facts = list(requests)
+    if not facts:
+        raise EditError("causal tracing needs at least one fact that the model knows; none was given.")
+    with torch.no_grad():
+        spans = [(encode_text(tokenizer, f.text), f) for f in facts]
+        rows = [torch.tensor(ids[a : b + 1]) for ids, f in spans for a, b in [_subject_span(tokenizer, f)]]
+        table = model.get_input_embeddings()
+        sigma = float(torch.cat([table(r.to(next(table.parameters()).device)).float() for r in rows]).std())
+    yield from (trace_fact(model, tokenizer, fact, **{"sigma": sigma, **options}) for fact in facts)
+
+
+def estimates(traces: Sequence[FactTrace], position: str = "last subject token") -> list[Estimate]:
+    """Mean indirect effect of each layer over facts, with a normal 95 % interval (NaN ends for one fact).
+
+    Raises:
+        UnknownNameError: An unknown position.
+    """
+    if position not in POSITIONS:
+        raise unknown_name("position", position, POSITIONS)
+    rows = torch.stack([trace.effects[POSITIONS.index(position)] for trace in traces]).double()
+    made = []
+    for column in rows.T:
+        values = column[~column.isnan()]
+        n = len(values)
+        error = float(values.std()) / math.sqrt(n) if n > 1 else math.nan
+        mean = float(values.mean()) if n else math.nan
+        made.append(
+            Estimate(mean, mean - 1.96 * error, mean + 1.96 * error, error, n, n, "normal interval over facts, 95 %")
+        )
+    return made
+
+
+def propose_layers(traces: Sequence[FactTrace]) -> dict[str, tuple[int, ...]]:
+    """Layers for the editors: ROME edits where the MLP's effect at the subject's last token peaks, MEMIT ends there.
+
+    Source: ROME section 2 (the peak) and MEMIT section 4.2 (the range of critical layers up to it; five of 32 in
+    Llama-2-7B, so the same share of this model's layers).
+
+    Args:
+        traces: Made with kind="mlp".
+    """
+    effects = [estimate.value for estimate in estimates(traces)]
+    peak = max(range(len(effects)), key=lambda layer: effects[layer])
+    wide = max(1, round(len(effects) * 5 / 32))
+    return {"rome": (peak,), "memit": tuple(range(max(0, peak - wide + 1), peak + 1))}
+
+
+def _subject_span(tokenizer: PreTrainedTokenizerBase, request: EditRequest) -> tuple[int, int]:
+    """First and last token of the subject in the filled prompt."""
+    start = request.prompt.index("{}")
+    first, last = start + 1, start + len(request.subject.rstrip())
+    return last_token_before(tokenizer, request.text, first), last_token_before(tokenizer, request.text, last)
+
+
+def _answer(tokenizer: PreTrainedTokenizerBase, request: EditRequest) -> int:
+    encoded = encode_cloze(tokenizer, Cloze(request.text, request.target_true.label))
+    return encoded.ids[encoded.start]
+
+
+def _modules(parts: ModelParts, kind: str) -> dict[str, nn.Module]:
+    pick: Callable[[int], nn.Module] = parts.block if kind == "block" else parts.mlp_out
+    return {str(layer): pick(layer) for layer in range(parts.n_layers)}
+
+
+def _clean(
+    model: PreTrainedModel, modules: dict[str, nn.Module], ids: tuple[int, ...], answer: int
+) -> tuple[float, dict[int, Tensor]]:
+    """The answer's probability and every module's output (tokens, width) in the untouched run."""
+    seen: dict[str, Tensor] = {}
+    handles = watch(seen, outputs=modules)
+    try:
+        probability = float(_probability(model, torch.tensor([ids]), answer)[0])
+    finally:
+        for handle in handles:
+            handle.remove()
+    return probability, {int(layer): state.reshape(len(ids), -1).clone() for layer, state in seen.items()}
+
+
+def _probability(model: PreTrainedModel, ids: Tensor, answer: int) -> Tensor:
+    device = next(model.get_input_embeddings().parameters()).device
+    logits: Tensor = model(input_ids=ids.to(device), use_cache=False).logits[:, -1]
+    return logits.float().softmax(-1)[:, answer].double().cpu()
+
+
+def _shaker(
+    model: PreTrainedModel,
+    ids: tuple[int, ...],
+    subject: tuple[int, int],
+    samples: int,
+    noise: float,
+    sigma: float | None,
+    seed: int,
+) -> Tensor:
+    """The noise, (samples, subject tokens, width), the same for every layer and position."""
+    table = model.get_input_embeddings()
+    device = next(table.parameters()).device
+    rows = table(torch.tensor(ids[subject[0] : subject[1] + 1], device=device)).float()
+    scale = noise * (float(rows.std()) if sigma is None else sigma)
+    generator = torch.Generator().manual_seed(seed)
+    made = scale * torch.randn(samples, *rows.shape, generator=generator)
+    return torch.cat([torch.zeros(samples, subject[0], rows.shape[1]), made], 1).to(device)
+
+
+def _restored(
+    model: PreTrainedModel,
+    modules: dict[str, nn.Module],
+    states: dict[int, Tensor],
+    ids: tuple[int, ...],
+    answer: int,
+    shake: Tensor,
+    places: list[int],
+    samples: int,
+) -> Tensor:
+    """p(answer) with the subject drowned and `states` put back at each of P places in turn: (P,), mean over samples."""
+    rows = torch.arange(len(places)).repeat_interleave(samples)
+    at = torch.tensor(places).repeat_interleave(samples)
+    everywhere = shake.repeat(len(places), 1, 1)
+
+    def corrupt(_: nn.Module, args: Any, output: Tensor) -> Tensor:
+        changed = output.clone()
+        changed[:, : everywhere.shape[1]] += everywhere.to(output.dtype)
+        return changed
+
+    def restore(state: Tensor) -> Callable[..., Any]:
+        def hook(_: nn.Module, args: Any, output: Any) -> Any:
+            hidden = first_tensor(output)
+            changed = hidden.reshape(len(at), len(ids), -1).clone()
+            changed[torch.arange(len(at)), at] = state[at].to(changed)
+            changed = changed.reshape(hidden.shape)
+            return (changed, *output[1:]) if isinstance(output, tuple) else changed
+
+        return hook
+
+    handles = [model.get_input_embeddings().register_forward_hook(corrupt)]
+    handles += [modules[str(layer)].register_forward_hook(restore(state)) for layer, state in states.items()]
+    try:
+        values = _probability(model, torch.tensor([ids]).expand(len(at), -1), answer)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.zeros(len(places), dtype=torch.float64).index_add(0, rows, values) / samples
+
+
+def _by_position(effects: Tensor, places: list[int], subject: tuple[int, int], length: int) -> Tensor:
+    """(places, layers) -> (POSITIONS, layers), means over the tokens of a kind; NaN where there is none."""
+    first, last = subject
+    groups = {
+        "first subject token": [first] if first < last else [],
+        "middle subject tokens": list(range(first + 1, last)),
+        "last subject token": [last],
+        "further tokens": list(range(last + 1, length - 1)),
+        "last token": [length - 1] if length - 1 > last else [],
+    }
+    return torch.stack(
+        [
+            effects[[places.index(place) for place in groups[name]]].mean(0)
+            if groups[name]
+            else torch.full((effects.shape[1],), math.nan, dtype=effects.dtype)
+            for name in POSITIONS
+        ]
+    )
