@@ -2,5 +2,6 @@
 
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf import HFScorer, Scorer
+from seesaw_cf.scoring.tree import TrieScorer
 
-__all__ = ["HFScorer", "Scorer", "encode_cloze"]
+__all__ = ["HFScorer", "Scorer", "TrieScorer", "encode_cloze"]

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 from seesaw_cf.errors import PromptError
 from seesaw_cf.types import Cloze
 
-__all__ = ["EncodedCloze", "encode_cloze", "joined"]
+__all__ = ["EncodedCloze", "encode_cloze", "joined", "leading_specials"]
 
 
 class EncodedCloze(NamedTuple):
@@ -67,11 +67,11 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
         )
     if len(whole) == len(head):
         raise PromptError(f"cloze {cloze}: the target has no tokens under this tokenizer. Use another target.")
-    prefix = _leading_specials(tokenizer)
+    prefix = leading_specials(tokenizer)
     return EncodedCloze((*prefix, *whole), len(prefix) + len(head))
 
 
-def _leading_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+def leading_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """The special tokens this tokenizer puts before a text (BOS), found by asking it with and without them."""
     with_specials, body = list(tokenizer("a")["input_ids"]), _body(tokenizer, "a")
     starts = range(len(with_specials) - len(body) + 1)

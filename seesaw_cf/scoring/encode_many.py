@@ -1,0 +1,77 @@
+"""Encoding many clozes at once: the ids of `encode_cloze` with two calls of the tokenizer in all, not five for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from transformers import PreTrainedTokenizerBase
+
+from seesaw_cf.errors import PromptError
+from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze, joined, leading_specials
+from seesaw_cf.types import Cloze
+
+__all__ = ["Encoded", "encode_many", "too_long"]
+
+
+class Encoded(NamedTuple):
+    """Distinct encodings, each with all clozes that it stands for, and why the other clozes have none."""
+
+    asked: dict[EncodedCloze, list[Cloze]]
+    refused: dict[Cloze, PromptError]
+
+
+def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], limit: int | None = None) -> Encoded:
+    """Encodes distinct clozes.
+
+    Args:
+        tokenizer: Fast or slow; it is not changed.
+        clozes: Duplicates cost nothing.
+        limit: The model's context length in tokens, None for no limit.
+
+    Returns:
+        What can be scored, and why the rest cannot; the texts of the reasons are those of `encode_cloze`.
+    """
+    todo = list(dict.fromkeys(clozes))
+    good = [cloze for cloze in todo if cloze.context.strip() and cloze.target.strip()]
+    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in good)
+    heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
+    wholes = dict(zip(good, _bodies(tokenizer, [joined(cloze) for cloze in good]), strict=True))
+    prefix = leading_specials(tokenizer) if good else ()
+    found = Encoded({}, {})
+    for cloze in todo:
+        whole, head = wholes.get(cloze), heads.get(cloze.context.rstrip(), [])
+        try:
+            if whole is None or whole[: len(head)] != head or len(whole) == len(head):
+                item = encode_cloze(tokenizer, cloze)  # raises, with the full explanation
+            else:
+                item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
+            _check_length(cloze, item, limit)
+        except PromptError as error:
+            found.refused[cloze] = error
+        else:
+            found.asked.setdefault(item, []).append(cloze)
+    return found
+
+
+def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
+    """Token ids of every text, without special tokens; an empty list asks nothing (some tokenizers fail on it)."""
+    if not texts:
+        return []
+    answer = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False)["input_ids"]
+    return [list(ids) for ids in answer]
+
+
+def _check_length(cloze: Cloze, item: EncodedCloze, limit: int | None) -> None:
+    if limit is not None and len(item.ids) > limit:
+        raise too_long(cloze, len(item.ids), limit)
+    if item.start == 0:
+        raise PromptError(f"cloze {cloze}: the context has no tokens under this tokenizer. Use a longer context.")
+
+
+def too_long(cloze: Cloze, tokens: int, limit: int) -> PromptError:
+    """The error for a text that the model's context cannot hold."""
+    return PromptError(
+        f"cloze {cloze}: {tokens} tokens, but the model's context holds {limit}. "
+        "Nothing is truncated silently; shorten the prompt or use a model with a longer context."
+    )

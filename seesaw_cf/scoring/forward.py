@@ -1,0 +1,85 @@
+"""One forward pass over trie rows, with logits only where they are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from seesaw_cf.scoring.fused import fused_activations
+from seesaw_cf.scoring.layout import Layout, RowAttention, lay_out
+from seesaw_cf.scoring.trie import Row
+
+__all__ = ["Answers", "ask", "forward_rows", "wide_dtype"]
+
+
+class Answers(NamedTuple):
+    """What was asked, in the order of the rows' `asks`.
+
+    Attributes:
+        items: Which item each answer belongs to.
+        logprobs: (asks,) log p(token | its path), float64 on the CPU.
+        greedy: (asks,) the token is the most likely one.
+        logit_rows: Nodes whose logits were computed.
+    """
+
+    items: list[int]
+    logprobs: Tensor
+    greedy: Tensor
+    logit_rows: int
+
+
+def wide_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Float32, or float64 for float64 models: what the head's output and the log-softmax are taken in."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def forward_rows(model: PreTrainedModel, rows: Sequence[Row], packed: bool) -> Answers:
+    """Feeds rows to a model and answers their asks.
+
+    Args:
+        model: A causal language model in eval mode.
+        rows: One forward pass's worth.
+        packed: See `seesaw_cf.scoring.layout.lay_out`.
+    """
+    device = next(model.get_input_embeddings().parameters()).device
+    layout = lay_out(rows, packed, device, model.dtype)
+    return ask(model, rows, layout, packed)
+
+
+def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: bool) -> Answers:
+    """Runs the model over a layout of `rows` and answers their asks."""
+    flat = [(start + node, token, item) for row, start in zip(rows, layout.starts) for node, token, item in row.asks]
+    places, at = torch.tensor([place for place, _, _ in flat]).unique(return_inverse=True)
+    logits = _logits(model, layout, places, packed)
+    at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
+    chosen = logits[at, tokens] - logits.logsumexp(-1)[at]
+    greedy = logits.argmax(-1)[at] == tokens
+    return Answers([item for _, _, item in flat], chosen.double().cpu(), greedy.cpu(), len(places))
+
+
+def _logits(model: PreTrainedModel, layout: Layout, places: Tensor, packed: bool) -> Tensor:
+    """Logits (places, vocabulary) of the nodes at `places`, by the model's own forward pass and head."""
+
+    def only_asked(_: Any, args: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        hidden: Tensor = args[0]
+        return (hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None], *args[1:])
+
+    handle = model.get_output_embeddings().register_forward_pre_hook(only_asked)
+    attention: Any = RowAttention(layout) if packed else contextlib.nullcontext()
+    try:
+        with torch.inference_mode(), fused_activations(model), attention:
+            logits: Tensor = model(
+                input_ids=layout.ids, position_ids=layout.positions, attention_mask=layout.mask, use_cache=False
+            ).logits[0]
+    finally:
+        handle.remove()
+    if packed and not attention.calls:
+        raise ValueError("the model's attention does not go through scaled_dot_product_attention")
+    if logits.shape[0] != len(places):
+        raise ValueError(f"the model's head gave {logits.shape[0]} rows of logits for {len(places)} nodes")
+    return logits.to(wide_dtype(logits.dtype))

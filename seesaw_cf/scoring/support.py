@@ -1,0 +1,114 @@
+"""Can this model be fed tries? Asked once, of the model itself: rules for what is known, a small trial for the rest."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from transformers import PreTrainedModel
+
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.forward import forward_rows, wide_dtype
+from seesaw_cf.scoring.trie import make_rows
+
+__all__ = ["Support", "find_support", "window"]
+
+log = logging.getLogger(__name__)
+
+# Mean |difference in log p| of the trial, in nats, that rounding alone can explain.
+_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.2}
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """How a model is fed.
+
+    Attributes:
+        layout: "packed": tries side by side in one sequence; "padded": one trie row per batch row; "plain": no tries,
+            one padded sequence per cloze.
+        reason: Why not something better; "" for packed.
+    """
+
+    layout: Literal["packed", "padded", "plain"]
+    reason: str = ""
+
+
+def window(model: PreTrainedModel) -> int | None:
+    """The shortest sliding or local attention window among the model's layers in tokens, None without one."""
+    config: Any = model.config.get_text_config(decoder=True)
+    names = ("sliding_window", "window_size", "attention_chunk_size")
+    found = [size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0]
+    return min(found) if found else None
+
+
+def find_support(model: PreTrainedModel) -> Support:
+    """Chooses the best layout this model answers correctly in; says in the log when tries cannot be used."""
+    reasons = [known] if (known := _known_obstacle(model)) else []
+    if not reasons:
+        items = _trial_items(model)
+        expected = _one_by_one(model, items)
+        for layout in ("packed", "padded"):
+            failed = _trial(model, items, expected, layout == "packed")
+            if not failed:
+                return Support(layout, "; ".join(reasons))
+            reasons.append(f"{layout}: {failed}")
+    reason = "; ".join(reasons)
+    log.warning("%s is scored without tries, one sequence per cloze: %s", type(model).__name__, reason)
+    return Support("plain", reason)
+
+
+def _known_obstacle(model: PreTrainedModel) -> str:
+    """What the model's signature and config say against tries; "" for nothing."""
+    config: Any = model.config.get_text_config(decoder=True)
+    if model.get_output_embeddings() is None:
+        return "the model has no output embedding module"
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        return "its forward pass takes no position_ids (ALiBi, recurrent or relative positions)"
+    if getattr(config, "alibi", False):
+        return "its ALiBi positions are counted along the sequence, not along the trie"
+    return ""
+
+
+def _trial_items(model: PreTrainedModel) -> list[EncodedCloze]:
+    """Three texts that share one and three tokens, and one of their own; ids spread over the vocabulary."""
+    config: Any = model.config.get_text_config(decoder=True)
+    special = {getattr(config, name, None) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    usable = [token for token in range(min(config.vocab_size, 5000)) if token not in special]
+    a, b, c, d, e, f, g = (usable[(number + 1) * len(usable) // 9] for number in range(7))
+    texts = ((a, b, c, d, e, f), (a, b, c, g, d, d, c), (a, e, g, b, b), (f, c, a, g))
+    return [EncodedCloze(ids, 1) for ids in texts]
+
+
+def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[float]:
+    """log p of every asked token, one ordinary forward pass for each item."""
+    found: list[float] = []
+    device = next(model.get_input_embeddings().parameters()).device
+    for ids, start in items:
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([ids], device=device), use_cache=False).logits[0]
+        logprobs = logits.to(wide_dtype(logits.dtype)).log_softmax(-1)
+        found += [float(logprobs[place - 1, ids[place]]) for place in range(start, len(ids))]
+    return found
+
+
+def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequence[float], packed: bool) -> str:
+    """Scores the trial items as two rows of tries; says what is wrong with the answer, "" when nothing is."""
+    attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
+    if packed and attention != "sdpa":
+        return f"its attention is {attention!r}, and only 'sdpa' can be computed row by row"
+    try:
+        answers = forward_rows(model, make_rows(items, 9, 100), packed)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # whatever a foreign model's code raises, the plain way remains
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    by_item = sorted(zip(answers.items, answers.logprobs.tolist(), strict=True), key=lambda pair: pair[0])
+    worst = max(abs(got - wanted) for (_, got), wanted in zip(by_item, expected, strict=True))
+    tolerance = _TOLERANCE.get(model.dtype, 0.2)
+    if not worst <= tolerance:
+        return f"a trial differs by {worst:.2g} nats from separate sequences (rounding explains {tolerance:g})"
+    return ""

@@ -1,0 +1,157 @@
+"""Scoring with token tries: each distinct prefix is fed once, and logits are computed only where they are asked for."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.forward import Answers, forward_rows
+from seesaw_cf.scoring.hf import HFScorer, context_length
+from seesaw_cf.scoring.support import Support, find_support, window
+from seesaw_cf.scoring.trie import Row, chunks, make_rows
+from seesaw_cf.types import Cloze, ClozeScore
+
+__all__ = ["Counts", "TrieScorer", "to_scores"]
+
+log = logging.getLogger(__name__)
+
+_ROW = 64
+_LOGITS = 32 * 1024 * 1024
+_CHUNK = {"cpu": 1024}
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a scorer has done so far.
+
+    Attributes:
+        forwards: Forward passes.
+        tokens: Positions fed, padding not counted.
+        padded: Positions fed, padding counted.
+        logit_rows: Positions whose logits were computed.
+    """
+
+    forwards: int = 0
+    tokens: int = 0
+    padded: int = 0
+    logit_rows: int = 0
+
+
+@dataclass(frozen=True)
+class TrieScorer:
+    """Scores clozes with a transformers causal language model; the same numbers as `HFScorer`, with far fewer tokens.
+
+    The same set of clozes gives the same bytes in whatever order and however often they are asked. A model that cannot
+    be fed tries (see `support`) is scored by `HFScorer`, and so are single texts longer than a sliding window.
+
+    Attributes:
+        model: In eval mode, on any device, in any float dtype; log-softmax is taken in float32 (float64 for float64
+            models) and summed over the target's tokens in float64.
+        tokenizer: The model's own tokenizer, fast or slow.
+        max_tokens: Tokens in one forward pass; None = 1,024 on a CPU, 8,192 elsewhere.
+        strict: Raise on the first cloze that cannot be scored instead of reporting it in `ClozeScore.status`.
+        counts: Tokens fed and forward passes so far.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    max_tokens: int | None = None
+    strict: bool = False
+    counts: Counts = field(default_factory=Counts, compare=False)
+
+    @cached_property
+    def support(self) -> Support:
+        """How this model is fed; found by a small trial when first asked."""
+        return find_support(self.model)
+
+    @property
+    def tokens_per_pass(self) -> int:
+        """`max_tokens`, or the device's default."""
+        return self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
+
+    def describe(self) -> dict[str, Any]:
+        """What a run's manifest records about this scorer: everything that can change rounding."""
+        return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **asdict(self.support)}
+
+    def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        """Scores every cloze.
+
+        Args:
+            clozes: N pairs of context and target; duplicates cost nothing.
+
+        Returns:
+            N scores in the order asked. Log-probabilities in nats, summed over target tokens.
+
+        Raises:
+            PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
+        """
+        if self.support.layout == "plain":
+            return self._plain(list(clozes))
+        asked, refused = encode_many(self.tokenizer, clozes, context_length(self.model))
+        if refused and self.strict:
+            raise next(iter(refused.values()))
+        answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
+        narrow = window(self.model)
+        beyond = {item for item in asked if narrow is not None and len(item.ids) > narrow}
+        items = sorted(asked.keys() - beyond)
+        for item, score in zip(items, self._scores(items, narrow), strict=True):
+            answers.update(dict.fromkeys(asked[item], score))
+        long = sorted(cloze for item in beyond for cloze in asked[item])
+        answers.update(zip(long, self._plain(long), strict=True))
+        return [answers[cloze] for cloze in clozes]
+
+    def _plain(self, clozes: list[Cloze]) -> list[ClozeScore]:
+        return HFScorer(self.model, self.tokenizer, 2 * self.tokens_per_pass, self.strict).score(clozes)
+
+    def _scores(self, items: Sequence[EncodedCloze], narrow: int | None) -> list[ClozeScore]:
+        """Scores of sorted, distinct items."""
+        limit = max([self.tokens_per_pass, *(4 * len(item.ids) for item in items)])
+        rows = make_rows(items, _ROW, min(limit, narrow or limit))
+        return to_scores(items, (answers for part in self._chunks(rows) for answers in self._forward(part)))
+
+    def _chunks(self, rows: Sequence[Row]) -> Iterator[list[Row]]:
+        asks = max(1, _LOGITS // self.model.get_output_embeddings().weight.shape[0])
+        return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
+
+    def _forward(self, rows: list[Row]) -> Iterator[Answers]:
+        packed = self.support.layout == "packed"
+        answers = forward_rows(self.model, rows, packed)
+        tokens = sum(map(len, rows))
+        self.counts.forwards += 1
+        self.counts.tokens += tokens
+        self.counts.padded += tokens if packed else len(rows) * len(rows[0])
+        self.counts.logit_rows += answers.logit_rows
+        yield answers
+
+
+def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:
+    """Sums the answers about single tokens to one score for each item.
+
+    Args:
+        items: What was asked.
+        parts: Answers that name items by their index; together one for every target token of every item.
+    """
+    totals = torch.zeros(len(items), dtype=torch.float64)
+    misses = torch.zeros(len(items), dtype=torch.int64)
+    for answers in parts:
+        index = torch.tensor(answers.items)
+        totals.index_add_(0, index, answers.logprobs)
+        misses.index_add_(0, index, (~answers.greedy).long())
+    return [
+        ClozeScore(
+            total,
+            len(item.ids) - item.start,
+            miss == 0,
+            "ok" if math.isfinite(total) else f"log-probability is {total}",
+        )
+        for item, total, miss in zip(items, totals.tolist(), misses.tolist(), strict=True)
+    ]
