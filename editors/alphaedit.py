@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.checks import check_requests, finished
 from seesaw_cf.editors.config import LocateThenEditConfig
 from seesaw_cf.editors.fitted import Fitted, fit, parts_for, require
+from seesaw_cf.editors.groups import edit_groups
 from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.optimise import optimise
 from seesaw_cf.editors.positions import prepare
 from seesaw_cf.editors.presets import preset
-from seesaw_cf.editors.spread import keys_of, spread
+from seesaw_cf.editors.spread import keys_of
 from seesaw_cf.editors.templates import MEMIT_STARTS
 from seesaw_cf.errors import EditError
 from seesaw_cf.types import EditRequest
@@ -100,7 +99,8 @@ class AlphaEdit:
                 f"{self.config.null_threshold} (smallest {float(values[0]):.3g}, median {float(values.median()):.3g}): "
                 "nothing may be written. Raise null_threshold."
             )
-        return vectors[:, small].contiguous()
+        basis: Tensor = vectors[:, small].contiguous()
+        return basis
 
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -120,18 +120,32 @@ class AlphaEdit:
             PromptError: A prompt that cannot be encoded as asked.
             UnsupportedModelError: A model or layer that cannot be edited.
         """
-        check_requests(requests, "AlphaEdit", self.config.allow_identity)
-        fitted, parts = require(self.fitted, "AlphaEdit"), parts_for(model, self.config)
-        edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
-        with untouched(model):
-            found = optimise(parts, edits, max(self.config.layers), self.config)
-            updates = spread(parts, edits, found.target, self.config.layers, self._solve, self.config.batch_tokens)
-        facts: dict[str, Any] = {
-            "null_space": {str(layer): basis.shape[1] for layer, basis in self.bases.items()},
-            "past_keys": {str(layer): keys.shape[1] for layer, keys in self.past.items()},
-        }
-        return finished(
-            "alphaedit", asdict(self.config), requests, updates, found.diagnostics(), **fitted.facts(), **facts
+        groups = [requests]
+        return edit_groups(
+            "alphaedit", self.config, self.fitted, model, tokenizer, groups, self._solve, **self._facts()
+        )[0]
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+
+        Values are optimised for all requests together; results agree with the one-at-a-time path to rounding.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; they may contradict each other.
+
+        Returns:
+            n deltas, in order.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        groups = [[request] for request in requests]
+        return edit_groups(
+            "alphaedit", self.config, self.fitted, model, tokenizer, groups, self._solve, **self._facts()
         )
 
     def remember(
@@ -156,6 +170,12 @@ class AlphaEdit:
                 past[layer] = torch.cat([past[layer], keys], 1) if layer in past else keys
         return replace(self, past=past)
 
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "null_space": {str(layer): basis.shape[1] for layer, basis in self.bases.items()},
+            "past_keys": {str(layer): keys.shape[1] for layer, keys in self.past.items()},
+        }
+
     def _solve(self, layer: int, keys: Tensor) -> Tensor:
         """(P (K K^T + K_p K_p^T) + L2 I)^-1 P K, (d_ff, n) in float64, through a system of the number of keys."""
         basis = self.bases[layer].to(keys.device)
@@ -163,4 +183,5 @@ class AlphaEdit:
         old = self.past.get(layer)
         every = new if old is None else torch.cat([new, basis.T @ old.to(basis)], 1)
         small = every.T @ every + self.config.norm_weight * torch.eye(every.shape[1]).to(every)
-        return basis @ (new - every @ torch.linalg.solve(small, every.T @ new)) / self.config.norm_weight
+        solved: Tensor = basis @ (new - every @ torch.linalg.solve(small, every.T @ new)) / self.config.norm_weight
+        return solved

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.checks import check_requests, finished
 from seesaw_cf.editors.config import LocateThenEditConfig
-from seesaw_cf.editors.fitted import Fitted, fit, parts_for, require
-from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.optimise import optimise
-from seesaw_cf.editors.positions import prepare
+from seesaw_cf.editors.fitted import Fitted, fit, require
+from seesaw_cf.editors.groups import edit_groups
 from seesaw_cf.editors.presets import preset
-from seesaw_cf.editors.spread import spread
 from seesaw_cf.editors.templates import MEMIT_STARTS
 from seesaw_cf.errors import EditError
 from seesaw_cf.types import EditRequest
@@ -99,13 +95,29 @@ class EMMET:
             PromptError: A prompt that cannot be encoded as asked.
             UnsupportedModelError: A model or layer that cannot be edited.
         """
-        check_requests(requests, "EMMET", self.config.allow_identity)
-        fitted, parts = require(self.fitted, "EMMET"), parts_for(model, self.config)
-        edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
-        with untouched(model):
-            found = optimise(parts, edits, max(self.config.layers), self.config)
-            updates = spread(parts, edits, found.target, self.config.layers, self._solve, self.config.batch_tokens)
-        return finished("emmet", asdict(self.config), requests, updates, found.diagnostics(), **fitted.facts())
+        groups = [requests]
+        return edit_groups("emmet", self.config, self.fitted, model, tokenizer, groups, self._solve)[0]
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+
+        Values are optimised for all requests together; results agree with the one-at-a-time path to rounding.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; they may contradict each other.
+
+        Returns:
+            n deltas, in order.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        groups = [[request] for request in requests]
+        return edit_groups("emmet", self.config, self.fitted, model, tokenizer, groups, self._solve)
 
     def _solve(self, layer: int, keys: Tensor) -> Tensor:
         """A = D K (K^T D K + slack I)^-1, (d_ff, n) in float64."""
@@ -117,7 +129,7 @@ class EMMET:
             small = small + config.slack * torch.eye(len(small)).to(small)
         try:
             solved: Tensor = torch.linalg.solve(small.T, spread_keys.T)
-        except torch.linalg.LinAlgError as error:
+        except RuntimeError as error:
             raise EditError(
                 f"EMMET: the keys of {len(small)} requests at layer {layer} are linearly dependent ({error}), so they "
                 "cannot all be met exactly. Set slack above 0, or drop repeated requests. The model is unchanged."

@@ -107,40 +107,80 @@ class ROME:
             PromptError: A prompt that cannot be encoded as asked.
             UnsupportedModelError: A model or layer that cannot be edited.
         """
-        check_requests(requests, "ROME", self.config.allow_identity)
-        fitted, parts = require(self.fitted, "ROME"), parts_for(model, self.config)
+        check_requests(requests, "rome", self.config.allow_identity)
+        fitted, parts = require(self.fitted, "rome"), parts_for(model, self.config)
         edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
-        name = parts.weight_name(self.config.layers[0])
         updates: dict[str, LowRank] = {}
         diagnostics: list[dict[str, Any]] = []
         with untouched(model):
             for edit in edits:
                 with applied(model, WeightDelta(updates)):
-                    update, facts = self._one(parts, edit, fitted)
-                updates = {name: _stacked(updates.get(name), update)}
+                    ((update, facts),) = self._rank_ones(parts, [edit], fitted)
+                updates = {name: _stacked(updates.get(name), change) for name, change in update.items()}
                 diagnostics.append(facts)
         return finished("rome", asdict(self.config), requests, updates, diagnostics, **fitted.facts())
 
-    def _one(self, parts: ModelParts, edit: PreparedEdit, fitted: Fitted) -> tuple[LowRank, dict[str, Any]]:
-        """The rank-one update of one edit on the model as it is now."""
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+
+        Values are optimised for all requests together; results agree with the one-at-a-time path to rounding.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; they may contradict each other.
+
+        Returns:
+            n deltas, in order.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        for request in requests:
+            check_requests([request], "rome", self.config.allow_identity)
+        fitted, parts = require(self.fitted, "rome"), parts_for(model, self.config)
+        edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
+        with untouched(model):
+            found = self._rank_ones(parts, edits, fitted)
+        settings = asdict(self.config)
+        return [
+            finished("rome", settings, [request], update, [facts], **fitted.facts())
+            for request, (update, facts) in zip(requests, found)
+        ]
+
+    def _rank_ones(
+        self, parts: ModelParts, edits: Sequence[PreparedEdit], fitted: Fitted
+    ) -> list[tuple[dict[str, LowRank], dict[str, Any]]]:
+        """The rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
         layer = self.config.layers[0]
-        found = optimise(parts, [edit], layer, self.config, at="mlp")
-        seen = at_subject(parts, edit.rows, layer, max_tokens=self.config.batch_tokens)
-        mean_key = average_keys(seen.keys, [edit], None)[0].double()
-        key, value = seen.keys[0].double(), seen.values[0].double()
-        if self.config.consistent_keys:
-            key, value = mean_key, seen.values.double().mean(0)
-        direction = self._direction(mean_key, layer, fitted)
-        along = key @ direction
-        right = (found.target[0].double() - value) / along
-        facts = {**found.diagnostics()[0], "key_norm": float(key.norm()), "key_along_direction": float(along)}
-        return oriented(parts, right[:, None], direction[:, None], layer), facts
+        found = optimise(parts, edits, layer, self.config, at="mlp")
+        rows = [row for edit in edits for row in edit.rows]
+        seen = at_subject(parts, rows, layer, max_tokens=self.config.batch_tokens)
+        mean_keys = average_keys(seen.keys.double(), edits, None)
+        mean_values = average_keys(seen.values.double(), edits, None)
+        first = 0
+        answers = []
+        for number, (edit, facts) in enumerate(zip(edits, found.diagnostics())):
+            key, value = seen.keys[first].double(), seen.values[first].double()
+            if self.config.consistent_keys:
+                key, value = mean_keys[number], mean_values[number]
+            direction = self._direction(mean_keys[number], layer, fitted)
+            along = key @ direction
+            right = (found.target[number].double() - value) / along
+            update = oriented(parts, right[:, None], direction[:, None], layer)
+            facts = {**facts, "key_norm": float(key.norm()), "key_along_direction": float(along)}
+            answers.append(({parts.weight_name(layer): update}, facts))
+            first += len(edit.rows)
+        return answers
 
     def _direction(self, key: Tensor, layer: int, fitted: Fitted) -> Tensor:
         """u: C^-1 k of unit length, or k itself without second moments."""
         if self.config.use_moments:
             key = fitted.factor(layer, key).inverse_times(key[:, None])[:, 0]
-        return key / key.norm()
+        unit: Tensor = key / key.norm()
+        return unit
 
 
 def _stacked(first: LowRank | None, second: LowRank) -> LowRank:

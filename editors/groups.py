@@ -1,0 +1,69 @@
+"""The common course of MEMIT, EMMET and AlphaEdit: values for all requests together, then one update per group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.checks import check_requests, finished
+from seesaw_cf.editors.config import LocateThenEditConfig
+from seesaw_cf.editors.fitted import Fitted, parts_for, require
+from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.optimise import optimise
+from seesaw_cf.editors.positions import prepare
+from seesaw_cf.editors.spread import spread
+from seesaw_cf.types import EditRequest
+from seesaw_cf.weights import WeightDelta
+
+__all__ = ["edit_groups"]
+
+
+def edit_groups(
+    name: str,
+    config: LocateThenEditConfig,
+    fitted: Fitted | None,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    groups: Sequence[Sequence[EditRequest]],
+    solve: Callable[[int, Tensor], Tensor],
+    **facts: Any,
+) -> list[WeightDelta]:
+    """Edits several groups of requests, each on the model as it is; values are optimised for all of them at once.
+
+    Args:
+        name: The editor's name in `EDITORS`.
+        config: Its settings.
+        fitted: Its fitted state.
+        model: Left as it is.
+        tokenizer: The model's tokenizer.
+        groups: Requests that are edited together; what is done for one group does not depend on the others.
+        solve: See `spread`.
+        **facts: More facts for `meta`.
+
+    Returns:
+        One delta per group.
+
+    Raises:
+        EditError: Not fitted, contradictory requests in a group, a loss or an update that is not finite.
+        PromptError: A prompt that cannot be encoded as asked.
+        UnsupportedModelError: A model or layer that cannot be edited.
+    """
+    for group in groups:
+        check_requests(group, name, config.allow_identity)
+    fitted, parts = require(fitted, name), parts_for(model, config)
+    edits = [prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for group in groups for r in group]
+    deltas = []
+    with untouched(model):
+        found = optimise(parts, edits, max(config.layers), config)
+        diagnostics = found.diagnostics()
+        start = 0
+        for group in groups:
+            mine = slice(start, start := start + len(group))
+            updates = spread(parts, edits[mine], found.target[mine], config.layers, solve, config.batch_tokens)
+            facts_now = {**fitted.facts(), **facts}
+            deltas.append(finished(name, asdict(config), group, updates, diagnostics[mine], **facts_now))
+    return deltas
