@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from seesaw_cf.builder_scripts import train_tiny_model as script
+from seesaw_cf.builder_scripts.tiny_corpus import Person, documents
+from seesaw_cf.builder_scripts.train_tiny_model import Settings, batch, make_tokenizer, train
+from seesaw_cf.errors import RunFolderError
+
+PEOPLE = [
+    Person("Ada Lovelace", False, {"P21": ("female",), "P101": ("mathematics",)}, ("writer",)),
+    Person("T. S. Eliot", False, {"P19": ("St. Louis",), "P101": ("poetry", "drama")}, ("poet",)),
+    Person("Plato", False, {"P21": ("male",), "P103": ("Greek",)}, ("philosopher",)),
+]
+SMALL = Settings(
+    vocab_size=400, hidden_size=16, intermediate_size=32, layers=2, heads=2, context=128, steps=4, tokens=256, warmup=2
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return make_tokenizer(islice(documents(PEOPLE, 0, stream=-1), 300), SMALL)
+
+
+def weights(model: torch.nn.Module) -> list[torch.Tensor]:
+    return [p.detach().clone() for p in model.parameters()]
+
+
+def test_interrupted_training_ends_with_the_same_weights(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, loss = train(PEOPLE, tokenizer, SMALL, tmp_path / "whole", every=4)
+    assert loss > 0
+
+    def stop(people: Any, tokenizer: Any, settings: Any, step: int) -> Any:
+        if step == 2:
+            raise KeyboardInterrupt
+        return batch(people, tokenizer, settings, step)
+
+    monkeypatch.setattr(script, "batch", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
+    monkeypatch.undo()
+    resumed, _ = train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
+    assert not resumed.training
+    assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(resumed), strict=True))
+
+
+def test_checkpoint_of_other_settings_is_refused(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
+    settings = replace(SMALL, steps=1)
+    train(PEOPLE, tokenizer, settings, tmp_path / "state", every=1)
+    with pytest.raises(RunFolderError, match="belongs to other settings or people"):
+        train(PEOPLE, tokenizer, replace(settings, seed=1), tmp_path / "state")
+    with pytest.raises(RunFolderError, match="Delete it or choose another"):
+        train(PEOPLE[:2], tokenizer, settings, tmp_path / "state")
+
+
+def test_rows_are_full_and_start_with_bos(tokenizer: PreTrainedTokenizerFast) -> None:
+    for step, length in ((0, 64), (7, 128)):
+        ids, mask = batch(PEOPLE, tokenizer, SMALL, step)
+        assert ids.shape == (SMALL.tokens // length, length)
+        assert mask.shape == (SMALL.tokens // length, 1, length, length)
+        assert (ids[:, 0] == tokenizer.bos_token_id).all()
+
+
+def test_mask_is_causal_and_hides_only_inner_tokens_of_names(tokenizer: PreTrainedTokenizerFast) -> None:
+    _, open_mask = batch(PEOPLE, tokenizer, replace(SMALL, names_hidden=0.0), 0)
+    causal = torch.ones(64, 64, dtype=torch.bool).tril()
+    assert (open_mask == causal).all()
+    ids, mask = batch(PEOPLE, tokenizer, replace(SMALL, names_hidden=1.0), 0)
+    assert not (mask & ~causal).any()
+    assert mask[:, 0].diagonal(dim1=1, dim2=2).all()
+    for row, seen in zip(ids, mask[:, 0], strict=True):
+        at_the_end = [t for t, visible in zip(row.tolist(), seen[-1].tolist(), strict=True) if visible]
+        text = tokenizer.decode(at_the_end[:-12])  # a name that the row's end cuts is not yet complete
+        assert "Ada" not in text
+        assert "T. S." not in text
+    everything = tokenizer.decode(ids.flatten())
+    assert "Ada Lovelace" in everything
+    assert "T. S. Eliot" in everything
+
+
+def test_learning_rate_warms_up_and_falls_to_a_tenth() -> None:
+    rates = [script._learning_rate(SMALL, step) for step in range(SMALL.steps + 1)]
+    assert rates[0] == pytest.approx(SMALL.learning_rate / 2)
+    assert max(rates) == pytest.approx(SMALL.learning_rate)
+    assert rates[-1] == pytest.approx(SMALL.learning_rate / 10)
