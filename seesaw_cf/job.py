@@ -21,7 +21,7 @@ from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import load_model
 from seesaw_cf.reading import load_cases
 from seesaw_cf.runner import PROTOCOLS, run_cases
-from seesaw_cf.scoring import HFScorer
+from seesaw_cf.scoring import SCORERS, make_scorer
 from seesaw_cf.types import Case
 from seesaw_cf.weights import Editor, fingerprint
 
@@ -43,7 +43,8 @@ class Job:
         limit: Keep this many cases of each config, sampled with `seed`.
         revision, dtype, device, trust_remote_code: How the model is loaded.
         seed: Seed of the sampling.
-        max_tokens: Tokens in one forward pass.
+        scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
+        max_tokens: Tokens in one forward pass; None = what suits the device.
     """
 
     model: str
@@ -59,7 +60,8 @@ class Job:
     device: str = "auto"
     trust_remote_code: bool = False
     seed: int = 0
-    max_tokens: int = 2048
+    scorer: str = "auto"
+    max_tokens: int | None = None
 
 
 def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = True) -> None:
@@ -76,6 +78,8 @@ def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = 
     """
     if job.protocol not in PROTOCOLS:
         raise unknown_name("protocol", job.protocol, PROTOCOLS)
+    if job.scorer not in SCORERS:
+        raise unknown_name("scorer", job.scorer, SCORERS)
     overrides = _overrides(job)
     cases = [case for config in job.configs for case in _sampled(load_cases(job.data, config), job)]
     if not cases:
@@ -89,8 +93,8 @@ def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = 
     )
     corpus = _corpus(job)
     editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
-    manifest = _manifest(job, model, tokenizer, editors, cases)
-    scorer = HFScorer(model, tokenizer, max_tokens=job.max_tokens)
+    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
+    manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     run_cases(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas=keep_deltas, progress=progress)
 
 
@@ -155,6 +159,7 @@ def _manifest(
     tokenizer: PreTrainedTokenizerBase,
     editors: Mapping[str, Editor],
     cases: Sequence[Case],
+    scoring: dict[str, Any],
 ) -> RunManifest:
     from seesaw_cf.records.parquet import cases_to_table
 
@@ -177,7 +182,7 @@ def _manifest(
         },
         protocol=job.protocol,
         seed=job.seed,
-        scoring={"scorer": "HFScorer", "max_tokens": job.max_tokens, "device": next(model.parameters()).device.type},
+        scoring=scoring,
         job=json.loads(json.dumps(asdict(job), default=str)),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads(), "device": str(model.device)},
         versions=versions(),

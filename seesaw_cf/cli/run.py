@@ -26,7 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, help="only this many cases of each config, sampled with the seed")
     add("--protocol", default="single", help="single (edit, score, restore) or batch (a relation's cases together)")
     add("--seed", type=int, default=0)
-    add("--max-tokens", type=int, default=2048, help="tokens in one forward pass (default: 2048)")
+    add("--scorer", default="auto", help="auto, trie (each prefix fed once) or plain (one sequence per cloze)")
+    add("--max-tokens", type=int, help="tokens in one forward pass (default: what suits the device)")
     add("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
     add("--report", type=Path, help="folder for tables and pictures (default: OUT/report)")
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
         limit=args.limit,
         protocol=args.protocol,
         seed=args.seed,
+        scorer=args.scorer,
         max_tokens=args.max_tokens,
     )
     run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet)

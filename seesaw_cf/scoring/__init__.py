@@ -1,7 +1,8 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
+from seesaw_cf.scoring.choose import SCORERS, make_scorer
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf import HFScorer, Scorer
 from seesaw_cf.scoring.tree import TrieScorer
 
-__all__ = ["HFScorer", "Scorer", "TrieScorer", "encode_cloze"]
+__all__ = ["SCORERS", "HFScorer", "Scorer", "TrieScorer", "encode_cloze", "make_scorer"]

@@ -12,8 +12,8 @@ import torch
 from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.arch import ARCHITECTURES
-from seesaw_cf.errors import PromptError
-from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze
+from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
+from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.support import Support
 from seesaw_cf.scoring.trie import unique_nodes
@@ -258,3 +258,19 @@ def test_nan_is_reported(tokenizer: PreTrainedTokenizerBase) -> None:
     with torch.no_grad():
         model.model.norm.weight.fill_(math.nan)
     assert {score.status for score in scorer.score(clozes(1))} == {"log-probability is nan"}
+
+
+def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBase) -> None:
+    scorer, record = make_scorer(make("llama"), tokenizer)
+    assert isinstance(scorer, TrieScorer)
+    assert record == {"scorer": "TrieScorer", "max_tokens": 1024, "layout": "packed", "reason": "", "device": "cpu"}
+    plain, record = make_scorer(make("llama"), tokenizer, "plain", 99)
+    assert isinstance(plain, HFScorer)
+    assert record == {"scorer": "HFScorer", "max_tokens": 99, "device": "cpu"}
+    assert make_scorer(make("bloom"), tokenizer)[1]["layout"] == "plain"
+    with pytest.raises(
+        UnsupportedModelError, match=r"BloomForCausalLM cannot be scored with tries: .* no position_ids"
+    ):
+        make_scorer(make("bloom"), tokenizer, "trie")
+    with pytest.raises(UnknownNameError, match=r"unknown scorer 'tri'. Did you mean 'trie'"):
+        make_scorer(make("llama"), tokenizer, "tri")

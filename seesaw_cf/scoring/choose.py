@@ -1,0 +1,46 @@
+"""Which scorer a run uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import UnsupportedModelError, unknown_name
+from seesaw_cf.scoring.hf import HFScorer, Scorer
+from seesaw_cf.scoring.tree import TrieScorer
+
+__all__ = ["SCORERS", "make_scorer"]
+
+SCORERS = ("auto", "trie", "plain")
+
+
+def make_scorer(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, how: str = "auto", max_tokens: int | None = None
+) -> tuple[Scorer, dict[str, Any]]:
+    """Makes a scorer and describes it for the run's manifest.
+
+    Args:
+        model: In eval mode.
+        tokenizer: The model's tokenizer.
+        how: "auto": tries where the model takes them, else one sequence per cloze. "trie": tries or an error.
+            "plain": one sequence per cloze.
+        max_tokens: Tokens in one forward pass; None = what suits the device.
+
+    Raises:
+        UnknownNameError: Another `how`.
+        UnsupportedModelError: "trie", but this model cannot be fed tries; says why.
+    """
+    if how not in SCORERS:
+        raise unknown_name("scorer", how, SCORERS)
+    device = model.device.type
+    if how == "plain":
+        tokens = max_tokens or 2048
+        return HFScorer(model, tokenizer, tokens), {"scorer": "HFScorer", "max_tokens": tokens, "device": device}
+    scorer = TrieScorer(model, tokenizer, max_tokens)
+    if how == "trie" and scorer.support.layout == "plain":
+        raise UnsupportedModelError(
+            f"{type(model).__name__} cannot be scored with tries: {scorer.support.reason}. "
+            "Use --scorer auto or --scorer plain."
+        )
+    return scorer, {**scorer.describe(), "device": device}
