@@ -31,6 +31,8 @@ Args:
     of the
         new and the true target before and after the edit.
     axis (`str`, optional): "gender", "race" or "region"; None for an axis of your own.
+    reference (`str`, optional): the group the others are contrasted with; None = everybody else who is tagged.
+    mode (`str`): "crossed" (default: errors clustered by edit and person, contrasts) or "paper" (published arithmetic).
     score (`str`): "summed" (default), "normalised" (the papers' value) or "log_odds".
     n_tokens_new, n_tokens_true (`list` of `int`, optional): target tokens per row, needed for "normalised".
     draws (`int`): bootstrap samples of whole cases, default 2000.
@@ -38,9 +40,9 @@ Args:
 
 Returns:
     `dict` of plain JSON types with `overall` and `groups`: for each group `D_pre`, `D_post`, `D` (means of case means),
-    `low`, `high`, `stderr`, `t`, `p`, `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`,
-    `n_cases`, `n_unscored`, `note`; and `n_rows`, `n_unscored`, `unscored`, `axis`, `score`, `method`. None = cannot
-    be had.
+    `low`, `high`, `stderr`, `p`, `df`, `effective`, `note`, `p_paper`, `bootstrap_low`, `bootstrap_high`, `contrast`,
+    `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`, `n_cases`, `n_unscored`; and `n_rows`,
+    `n_unscored`, `unscored`, `axis`, `score`, `mode`, `method`. None = cannot be had; `note` says why.
 
 Examples:
 
@@ -100,6 +102,8 @@ class EditBias(evaluate.Metric):  # type: ignore[misc]
         post_new: Sequence[float],
         post_true: Sequence[float],
         axis: str | None = None,
+        reference: str | None = None,
+        mode: str = "crossed",
         score: str = "summed",
         n_tokens_new: Sequence[int] | None = None,
         n_tokens_true: Sequence[int] | None = None,
@@ -109,6 +113,8 @@ class EditBias(evaluate.Metric):  # type: ignore[misc]
         return bias_of_columns(
             *(case_id, prompt, subject, groups, pre_new, pre_true, post_new, post_true),
             axis=axis,
+            reference=reference,
+            mode=mode,  # type: ignore[arg-type]
             score=score,  # type: ignore[arg-type]
             n_tokens_new=n_tokens_new,
             n_tokens_true=n_tokens_true,

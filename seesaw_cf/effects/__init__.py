@@ -1,7 +1,17 @@
 """From the score table to effects: pure functions of tables, no model needed."""
 
+from seesaw_cf.effects.audit import audit, audit_record
 from seesaw_cf.effects.columns import accuracy_of_columns, bias_of_columns
 from seesaw_cf.effects.efficacy import efficacy
+from seesaw_cf.effects.estimands import (
+    distribution_changes,
+    estimate_groups,
+    excess_over_control,
+    group_contrasts,
+    noise_floor,
+    stratify,
+    toward_truth,
+)
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, group_effects
 from seesaw_cf.effects.prompts import difference, prompt_effects
 from seesaw_cf.effects.properties import cross_property
@@ -11,10 +21,19 @@ __all__ = [
     "AXES",
     "UNKNOWN",
     "accuracy_of_columns",
+    "audit",
+    "audit_record",
     "bias_of_columns",
     "cross_property",
     "difference",
+    "distribution_changes",
     "efficacy",
+    "estimate_groups",
+    "excess_over_control",
+    "group_contrasts",
     "group_effects",
+    "noise_floor",
     "prompt_effects",
+    "stratify",
+    "toward_truth",
 ]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.effects.estimands import estimate_groups, group_contrasts
 from seesaw_cf.effects.groups import ALL, check_axes, members, summarise
 from seesaw_cf.effects.pairs import SIDES, check_logprobs
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
 from seesaw_cf.effects.properties import Mode, mark, summarise_accuracy
-from seesaw_cf.errors import RecordError
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.stats import adjust
 from seesaw_cf.stats.plain import plain
 
 __all__ = ["accuracy_of_columns", "bias_of_columns", "check_lengths"]
+
+
+BiasMode = Literal["crossed", "paper"]
 
 
 def check_lengths(columns: Mapping[str, Sequence[Any]]) -> int:
@@ -62,6 +67,8 @@ def bias_of_columns(
     post_true: Sequence[float],
     *,
     axis: str | None = None,
+    reference: str | None = None,
+    mode: BiasMode = "crossed",
     score: ScoreForm = "summed",
     n_tokens_new: Sequence[int] | None = None,
     n_tokens_true: Sequence[int] | None = None,
@@ -77,6 +84,9 @@ def bias_of_columns(
         pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target before and after the
             edit, nats, summed over target tokens.
         axis: "gender", "race", "region", or None for an axis of your own.
+        reference: The group the others are contrasted with; None = everybody else who is tagged.
+        mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published arithmetic
+            only, with the bootstrap over cases as interval.
         score: See `seesaw_cf.effects.difference`.
         n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
         draws, seed: Bootstrap over cases.
@@ -84,13 +94,17 @@ def bias_of_columns(
     Returns:
         Plain JSON types: `overall` and `groups` (label -> numbers), `n_rows`, `n_unscored`, `unscored` (reason ->
             rows),
-        `axis`, `score`, `method`. A number that cannot be had is None.
+        `axis`, `score`, `mode`, `method`. In the crossed mode each group also has `effective` (clusters), `p_paper`,
+        `bootstrap_low`, `bootstrap_high` and `contrast` (difference in differences with p_adjusted, Holm over the
+        groups). A number that cannot be had is None.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts.
-        UnknownNameError: Unknown `axis` or `score`.
+        UnknownNameError: Unknown `axis`, `score`, `mode` or `reference`.
     """
     check_form(score)
+    if mode not in get_args(BiasMode):
+        raise unknown_name("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
     given: dict[str, Sequence[Any]] = {"case_id": case_id, "prompt": prompt, "person": subject, "groups": groups}
     given |= dict(zip(SIDES, (pre_new, pre_true, post_new, post_true)))
@@ -99,11 +113,34 @@ def bias_of_columns(
     frame = add_differences(frame, score)
     by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
     rows = {row.pop("group"): row for row in summarise(frame, by_group, draws=draws, seed=seed)}
+    if mode == "crossed":
+        _cross(frame, rows, reference)
     reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
     result = {"overall": rows.pop(ALL), "groups": rows, "n_rows": len(frame), "n_unscored": int(reasons.sum())}
-    result |= {"unscored": {str(reason): int(n) for reason, n in sorted(reasons.items())}, "axis": axis, "score": score}
-    result["method"] = f"means of case means; 95 % percentile bootstrap over cases, {draws} draws, seed {seed}"
+    unscored = {str(reason): int(n) for reason, n in sorted(reasons.items())}
+    result |= {"unscored": unscored, "axis": axis, "score": score, "mode": mode}
+    bootstrap = f"percentile bootstrap over cases, {draws} draws, seed {seed}"
+    crossed = f"clustered by edit and person (CR2, t), contrasts Holm-adjusted; bootstrap_*: {bootstrap}"
+    result["method"] = f"means of case means; 95 % intervals: {crossed if mode == 'crossed' else bootstrap}"
     return dict(plain(result))
+
+
+def _cross(frame: pd.DataFrame, rows: dict[str, dict[str, Any]], reference: str | None) -> None:
+    """Replaces interval and p by crossed ones (the published ones keep other names) and adds contrasts."""
+    one = frame.assign(editor="", edit_relation="", holds="", axis=frame["groups"], prompt_id=frame["prompt"])
+    if (one["status"] != "ok").all():
+        return
+    means = estimate_groups(one.rename(columns={"axis": "race"}), axes=["race"], holds="")
+    for found in means.to_dict("records"):
+        row = rows[found["group"]]
+        row |= {"p_paper": row["p"], "bootstrap_low": row["low"], "bootstrap_high": row["high"]}
+        row |= {name: found[name] for name in ("low", "high", "stderr", "p", "df", "effective", "note")}
+    contrasts = group_contrasts(one.rename(columns={"axis": "race"}), "race", reference, holds="")
+    if len(contrasts):
+        contrasts = contrasts.assign(p_adjusted=adjust(contrasts["p"].to_numpy()))
+        for found in contrasts.to_dict("records"):
+            names = ("reference", "value", "low", "high", "stderr", "p", "p_adjusted", "df", "effective", "note")
+            rows[found["group"]]["contrast"] = {name: found[name] for name in names}
 
 
 def accuracy_of_columns(
