@@ -84,7 +84,7 @@ class Edits:
 def choose_edits(facts: Facts, seeds: Sequence[Case] = ()) -> Edits:
     """Draws the edits of every relation, and identifies the subjects of the given ones."""
     given, skipped = seed_edits(facts, seeds) if seeds else ([], Counter())
-    generated = {id: generate(facts, id) for id in facts.progress(list(RELATIONS), "relations to edit")}
+    generated = {id: generate(facts, id) for id in RELATIONS}
     return Edits(generated, given, skipped)
 
 

@@ -133,7 +133,7 @@ def card_body(
     people = f"{tables['demographics'].num_rows:,}"
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
-        **{name: text.format(people=people) for name, text in words.items()},
+        **{name: text.replace("{people}", people) for name, text in words.items()},
         cloze=f"{statistics.total('cloze', pairs=False):,}",
         probes=f"{statistics.total('probes', pairs=False):,}",
         edits=f"{statistics.total('cases', pairs=False):,}",

@@ -17,6 +17,7 @@ from itertools import islice, zip_longest
 
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, Person
+from seesaw_cf.relations import PAIRS
 
 __all__ = ["ATTRIBUTES", "Edit", "attribute_set", "generate", "holder_count"]
 
@@ -110,6 +111,12 @@ def _edit(facts: Facts, relation_id: str, values: list[str], subject: Person, us
     return None
 
 
+def _unanswered(facts: Facts, relation_id: str, person: Person) -> int:
+    """How many of the pairs of a relation have no gold answer for a person."""
+    watched = (effect for edited, effect in PAIRS if edited == relation_id)
+    return sum(set(person.holds(effect)).isdisjoint(attribute_set(facts, effect)) for effect in watched)
+
+
 def generate(facts: Facts, relation_id: str) -> list[Edit]:
     """Draws the edits of one relation, men and women alternating.
 
@@ -119,7 +126,8 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
 
     Returns:
         `options.edits[relation_id]` edits, fewer when the source has too few people. Only people with one recorded
-        gender are edited, so that the two directions of gender edits are equal in number.
+        gender are edited, so that the two directions of gender edits are equal in number. Of the people drawn, those
+        with a gold answer for every pair of the relation come first.
     """
     wanted = facts.options.edits.get(relation_id, 0)
     if not wanted:
@@ -129,7 +137,8 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
     by_gender = []
     for gender, number in ((MALE, wanted - wanted // 2), (FEMALE, wanted // 2)):
         people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), values, gender, 2 * number)
-        single = (person for person in people if person.holds("P21") == (gender,))
+        single = [person for person in people if person.holds("P21") == (gender,)]
+        single.sort(key=lambda person: _unanswered(facts, relation_id, person))
         edits = (_edit(facts, relation_id, values, person, used) for person in single)
         by_gender.append(list(islice(filter(None, edits), number)))
     return [edit for pair in zip_longest(*by_gender) for edit in pair if edit]

@@ -61,8 +61,8 @@ def generation_prompts(
         effect_relation_id: The watched property of a cross-property case, else None.
         options: How often each is listed, and whether edits of a single property have the free one.
     """
-    free = (FREE,) if effect_relation_id or options.always_free else ()
-    rows = (*_guided(relation_id, effect_relation_id), *free)
+    guided = _guided(relation_id, effect_relation_id)
+    rows = (*guided, FREE) if options.always_free or guided[0].use != "open" else guided
     return tuple(
         row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
     )

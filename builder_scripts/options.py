@@ -34,7 +34,8 @@ class BuildOptions:
         neighborhood: Prompts about holders of target_true in CounterFact's sense, per case.
         paraphrases: Other phrasings of the edit, per case.
         open_repeats: How often each open-ended prompt is listed; the papers list it five times.
-        always_free: Edits of a single property have the free prompt ("X is") too; in the papers only pairs have it.
+        always_free: Edits of work and language, which have open-ended templates of their own, have the free prompt
+            ("X is") too; in the papers they do not.
     """
 
     seed: int = 0

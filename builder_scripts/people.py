@@ -113,6 +113,7 @@ class Facts:
         self._people: dict[str, Person] = {}
         self._labels: dict[str, str] = {}
         self._holders: dict[Holder, list[str]] = {}
+        self._present: dict[tuple[str, str], list[str]] = {}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
         """Names of entities, in the order given; entities without a name in the language are left out.
@@ -195,12 +196,13 @@ class Facts:
 
     def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
         """Those of some values that somebody holds and that have a name, sorted by name then identifier."""
-        found: list[str] = []
-        for batch in _batches(values):
-            rows = self._source.select("present", property=relation_id, values=batch)
-            found += [entity_id(row["value"]) for row in rows]
-        names = self.labels(found)
-        return sorted(names, key=lambda id: (names[id], id))
+        batches = _batches(values)
+        key = (relation_id, str(batches))
+        if key not in self._present:
+            replies = [self._source.select("present", property=relation_id, values=batch) for batch in batches]
+            names = self.labels(entity_id(row["value"]) for rows in replies for row in rows)
+            self._present[key] = sorted(names, key=lambda id: (names[id], id))
+        return self._present[key]
 
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""

@@ -1,0 +1,154 @@
+"""`seesaw-cf build`: facts from an endpoint, a store, files or the embedded sample into a dataset folder."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tqdm import tqdm
+
+from seesaw_cf import __version__
+from seesaw_cf.builder_scripts.build import CONFIGS, About, Edits, build, choose_edits, query_bounds
+from seesaw_cf.builder_scripts.build_sample import ABOUT as SAMPLE_ABOUT
+from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource, Politeness
+from seesaw_cf.builder_scripts.facts import SAMPLE
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions, paper
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.replies import CachedSource
+from seesaw_cf.builder_scripts.seeds import read_seeds
+from seesaw_cf.builder_scripts.sources import Source, StoreSource
+from seesaw_cf.builder_scripts.statistics import markdown
+from seesaw_cf.cli.output import say
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.files import atomic_folder, write_text
+from seesaw_cf.relations import RELATIONS
+
+__all__ = ["configure", "run"]
+
+T = TypeVar("T")
+
+_WORDS = {
+    "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,
+native language), and prompts about {people} people that show whether such an edit changes what a language model
+believes about *others*, by race, geographic origin and gender.""",
+    "making": """Facts are what the source below recorded at the time of the build; `build.json` holds the rules, the
+source and the digests of the files of edits, with which `seesaw-cf build` makes the same folder again.""",
+    "limits": """The source records more about some people than about others: men, Europeans and North Americans, and
+people whom Wikipedia knows. Who is missing from it is missing here. Ethnic groups are recorded for few people.""",
+}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf build`."""
+    add = parser.add_argument
+    add(
+        "--source",
+        nargs="+",
+        default=["sample"],
+        metavar="SOURCE",
+        help="sample, wikidata, the URL of a SPARQL endpoint, a folder made by `oxigraph load`, or RDF files",
+    )
+    add("--out", type=Path, metavar="DIR", help="dataset folder to make")
+    add("--edits", nargs="+", type=Path, default=[], metavar="FILE", help="CounterFact or SEESAW-CF JSON with edits")
+    add("--paper", action="store_true", help="the published rules: nobody who holds the old value, two genders, ...")
+    add("--number", nargs="+", default=[], metavar="RELATION=N", help="edits to draw, such as P27=100 gender=50")
+    add("--per-gender", type=int, metavar="N", help="holders of a value asked about, per gender (100)")
+    add("--seed", type=int, default=0, help="decides every draw (0)")
+    add("--language", default="en", help="language of the names (en)")
+    add("--cache", type=Path, metavar="DIR", help="where replies are kept ($SEESAW_CF_CACHE or ~/.cache/seesaw_cf)")
+    add("--offline", action="store_true", help="use kept replies only, never ask")
+    add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
+    add("--timeout", type=float, default=90.0, metavar="S", help="seconds for one reply (90)")
+    add("--dry-run", action="store_true", help="count the queries and stop")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Builds, or counts what a build would ask."""
+    options = _options(args)
+    seeds = read_seeds(args.edits)
+    if args.dry_run:
+        bounds = query_bounds(options, seeds)
+        say(markdown(["Queries at most, for", "Number"], [*bounds.items(), ["**Total**", sum(bounds.values())]]))
+        return
+    if args.out is None:
+        raise RecordError("build: no --out DIR was given. Name the folder to make, or use --dry-run.")
+    source = _source(args)
+    facts = Facts(source, options, _bar)
+    sample = args.source == ["sample"]
+    with atomic_folder(args.out) as folder:
+        edits = choose_edits(facts, seeds)
+        statistics = build(folder, facts, edits, SAMPLE_ABOUT if sample else About(_WORDS))
+        write_text(folder / "build.json", _manifest(args, options, source, edits))
+    say(statistics.cross_subject())
+    say("\n" + statistics.cross_property())
+    for reason, number in sorted(edits.skipped.items()):
+        say(f"{number} records of the edit files make no edit: {reason}")
+    if isinstance(source, CachedSource):
+        say(f"{source.misses} queries asked, {source.hits} answered by kept replies")
+    say(f"\nWritten to {args.out}. Use it with: seesaw-cf run --data {args.out} --config {next(iter(CONFIGS))} ...")
+
+
+def _bar(steps: Sequence[T], label: str) -> Iterable[T]:
+    """A progress bar with the time that is left; none for a single step."""
+    return tqdm(steps, desc=label, disable=len(steps) < 2, smoothing=0.1)
+
+
+def _options(args: argparse.Namespace) -> BuildOptions:
+    options = SAMPLE_OPTIONS if args.source == ["sample"] else BuildOptions()
+    options = paper(options) if args.paper else options
+    changes = {"seed": args.seed, "language": args.language, "edits": dict(options.edits) | _numbers(args.number)}
+    return dataclasses.replace(options, **changes, per_gender=args.per_gender or options.per_gender)
+
+
+def _numbers(words: Iterable[str]) -> dict[str, int]:
+    """Relation -> number out of "P27=100" or "citizenship=100"."""
+    from seesaw_cf.relations import relation
+
+    found = {}
+    for word in words:
+        name, equals, number = word.partition("=")
+        if not equals or not number.isdigit():
+            raise RecordError(
+                f"--number {word!r}: expected RELATION=N such as P27=100 for one of {', '.join(RELATIONS)}."
+            )
+        found[relation(name).id] = int(number)
+    return found
+
+
+def _source(args: argparse.Namespace) -> Source:
+    """The source that the words after --source name; endpoints and large stores with a cache in front."""
+    words: list[str] = args.source
+    if words == ["sample"]:
+        return StoreSource([SAMPLE / "sample.nt"])
+    source: Source
+    if len(words) == 1 and (words[0] == "wikidata" or "://" in words[0]):
+        url = WIKIDATA_ENDPOINT if words[0] == "wikidata" else words[0]
+        source = EndpointSource(url, Politeness(contact=args.contact, timeout=args.timeout))
+    elif len(words) == 1 and Path(words[0]).is_dir():
+        source = StoreSource(store=words[0])
+    elif missing := [word for word in words if not Path(word).is_file()]:
+        raise StorageError(
+            f"--source {missing[0]!r}: no such file or folder, and not 'sample', 'wikidata' or a URL. Check the name."
+        )
+    else:
+        source = StoreSource(words)
+    home = Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
+    return CachedSource(source, args.cache or home / "replies", offline=args.offline)
+
+
+def _manifest(args: argparse.Namespace, options: BuildOptions, source: Source, edits: Edits) -> str:
+    """What made the folder; nothing in it depends on when or where."""
+    facts = {
+        "made_by": f"seesaw_cf {__version__}",
+        "source": source.identity,
+        "options": dataclasses.asdict(options),
+        "edit_files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in args.edits},
+        "skipped": dict(sorted(edits.skipped.items())),
+    }
+    return json.dumps(facts, indent=1, sort_keys=True) + "\n"

@@ -1,0 +1,284 @@
+"""Whole builds of a small invented world: edits from files, the papers' rules, a spoiled network, kill and resume."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf import sample
+from seesaw_cf.builder_scripts import shards
+from seesaw_cf.builder_scripts.build import About, build, choose_edits, query_bounds
+from seesaw_cf.builder_scripts.endpoint import EndpointSource, Politeness
+from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
+from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.replies import CachedSource
+from seesaw_cf.builder_scripts.seeds import read_seeds, seed_edits
+from seesaw_cf.builder_scripts.sources import Source, StoreSource
+from seesaw_cf.builder_scripts.worlds import World, write_world
+from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.records import read_cases
+from seesaw_cf.relations import RELATIONS, templates
+from seesaw_cf.types import Case
+
+from .conftest import serve
+from .fault_proxy import FaultProxy
+
+ABOUT = About({"intro": "A test of {people} people.", "making": "By a test.", "limits": "All."})
+FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 6), per_gender=10, true_per_gender=3, per_pair=5)
+
+
+def record(case_id: int, subject: str, relation: str, new: tuple[str, str], true: tuple[str, str], prompt: str) -> Any:
+    rewrite = {
+        "prompt": prompt, "relation_id": relation, "subject": subject,
+        "target_new": {"str": new[1], "id": new[0]}, "target_true": {"str": true[1], "id": true[0]},
+    }  # fmt: skip
+    return {
+        "case_id": case_id, "pararel_idx": 1, "requested_rewrite": rewrite,
+        "paraphrase_prompts": [], "neighborhood_prompts": [], "attribute_prompts": [], "generation_prompts": [],
+    }  # fmt: skip
+
+
+FRENCH, ENGLISH, PHYSICS, JAZZ = ("Q150", "French"), ("Q1860", "English"), ("Q413", "physics"), ("Q8341", "jazz")
+RECORDS = [
+    record(7, "Danielle Example", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
+    record(11, 'Léon "Q" Örtlich', "P101", JAZZ, PHYSICS, "{} works in the field of"),
+    record(12, "Danielle Example", "P103", ENGLISH, FRENCH, "{}, a native"),
+]
+
+
+@pytest.fixture(scope="module")
+def edits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("edits") / "counterfact.json"
+    path.write_text(json.dumps(RECORDS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, edits_file: Path) -> Path:
+    path = tmp_path_factory.mktemp("world") / "world.nt"
+    write_world(path, World(1500, edits=read_seeds([edits_file])))
+    return path
+
+
+@pytest.fixture(scope="module")
+def world_server(tmp_path_factory: pytest.TempPathFactory, world: Path) -> Iterator[str]:
+    yield from serve(tmp_path_factory.mktemp("server"), world)
+
+
+def make(out: Path, source: Source, options: BuildOptions = FEW, seeds: list[Case] | None = None) -> Path:
+    facts = Facts(source, options)
+    build(out, facts, choose_edits(facts, seeds or []), ABOUT)
+    return out
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_file: Path, tmp_path: Path) -> None:
+    seeds = read_seeds([edits_file])
+    out = make(tmp_path / "out", StoreSource([world]), seeds=seeds)
+    cases = {case.case_id: case for case in read_cases(out / "data" / "cross_subject")}
+    assert {7, 11, 12} <= set(cases)
+    for number in (7, 11, 12):
+        given = next(case.request for case in seeds if case.case_id == number)
+        assert cases[number].request == given, "nobody is recorded to be dead, so the words stay"
+        assert cases[number].extra["subject_id"].startswith("Q9000")
+    assert cases[7].extra["template_id"] == "P103-cloze-02"
+    assert cases[12].extra["template_id"] == ""
+    assert cases[7].attribute_prompts
+    relations = Counter(case.request.relation_id for case in cases.values())
+    assert relations == {"P103": 2, "P101": 1, "P21": 6, "P27": 6, "P19": 6}
+    pairs = read_cases(out / "data" / "cross_property")
+    assert not {case.case_id for case in pairs} & set(cases)
+
+
+def test_records_that_make_no_edit_are_counted(world: Path, tmp_path: Path) -> None:
+    odd = [
+        record(1, "octane", "P101", JAZZ, PHYSICS, "{} works in the field of"),
+        record(2, "Danielle Example", "P413", ENGLISH, FRENCH, "{} plays as"),
+        record(3, "A\\B", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
+    ]
+    odd[1]["requested_rewrite"]["relation_id"] = "P413"
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps(odd), encoding="utf-8")
+    edits, skipped = seed_edits(Facts(StoreSource([world]), FEW), read_seeds([file]))
+    assert edits == []
+    assert skipped == {"no human of that name": 2, "relation P413": 1}
+
+
+def test_a_target_without_identifier_is_counted(small: Callable[..., Facts], tmp_path: Path) -> None:
+    bad = record(1, "Ann", "P103", ENGLISH, FRENCH, "The mother tongue of {} is")
+    del bad["requested_rewrite"]["target_new"]["id"]
+    file = tmp_path / "bad.json"
+    file.write_text(json.dumps([bad]), encoding="utf-8")
+    _, skipped = seed_edits(small(""), read_seeds([file]))
+    assert skipped == {"no id of target_new": 1}
+
+
+def test_the_likeliest_namesake_is_chosen_and_doubt_is_flagged(small: Callable[..., Facts], tmp_path: Path) -> None:
+    file = tmp_path / "edits.json"
+    file.write_text(json.dumps([RECORDS[0]]), encoding="utf-8")
+    person = 'wd:{id} wdt:P31 wd:Q5 ; rdfs:label "{name}"@en ; wikibase:sitelinks {links} ; wdt:P103 wd:{value} .\n'
+    name = RECORDS[0]["requested_rewrite"]["subject"]
+
+    def link(*people: tuple[str, int, str]) -> tuple[str, tuple[str, ...]]:
+        turtle = "".join(person.format(id=id, name=name, links=links, value=value) for id, links, value in people)
+        ((edit,), _) = seed_edits(small(turtle), read_seeds([file]))
+        return edit.subject.id, edit.flags
+
+    assert link(("Q1", 90, "Q1860"), ("Q2", 3, "Q150")) == ("Q2", ()), "holds the old value"
+    assert link(("Q1", 90, "Q1860"), ("Q2", 3, "Q1860")) == ("Q1", ()), "better known"
+    assert link(("Q1", 3, "Q150"), ("Q2", 3, "Q150")) == ("Q1", ("ambiguous_subject",))
+
+
+def test_two_files_with_the_same_number_are_refused(edits_file: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(edits_file.read_bytes())
+    with pytest.raises(RecordError, match=r"copy\.json: case_id 7 is in another edits file too"):
+        read_seeds([edits_file, copy])
+
+
+def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> None:
+    options = paper(BuildOptions(edits=dict.fromkeys(RELATIONS, 7), per_gender=100))
+    out = make(tmp_path / "out", StoreSource([world]), options)
+    for case in read_cases(out / "data" / "cross_subject"):
+        people = {row.subject.id: row for row in case.attribute_prompts}
+        counted = Counter(gender for row in people.values() for gender in row.gender)
+        assert counted["men"] <= 100 + len(people) * (case.request.relation_id == "P21")
+        assert {row.holds for row in case.attribute_prompts} <= {"target_new"}
+        assert len(case.attribute_prompts) == len(people) * len(templates(case.request.relation_id, "cloze"))
+        listed = Counter(case.generation_prompts)
+        assert set(listed.values()) == {5}
+        assert len(listed) == (3 if case.request.relation_id in ("P101", "P103") else 2)
+        assert not case.neighborhood_prompts
+    pairs = read_cases(out / "data" / "cross_property")
+    assert {tuple(case.candidates) for case in pairs if case.effect_relation_id == "P21"} == {("female", "male")}
+    assert PAPER_OPTIONS.edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
+
+
+def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Path) -> None:
+    write_world(tmp_path / "world.nt", World(4000, seed=3))
+    out = make(tmp_path / "out", StoreSource([tmp_path / "world.nt"]))
+    cases = read_cases(out / "data" / "cross_subject")
+    seen = {gender for case in cases for row in case.attribute_prompts for gender in row.gender}
+    assert "non-binary people" in seen
+    assert {"men", "women"} < seen
+
+
+@pytest.mark.slow
+def test_a_spoiled_network_changes_nothing(world: Path, world_server: str, tmp_path: Path) -> None:
+    quiet = Politeness(timeout=2, pause=0.001)
+    expected = contents(make(tmp_path / "expected", StoreSource([world])))
+    faults = ["429:0", "", "half", "503:0", "page", "", "unfinished", "drop", "other", "500", "", "502", "504"] * 6
+    with FaultProxy(world_server, faults) as proxy:
+        source = CachedSource(EndpointSource(proxy.url, quiet, sleep=lambda _: None), tmp_path / "cache")
+        assert contents(make(tmp_path / "spoiled", source)) == expected
+        assert not proxy.faults, "all faults were met"
+        offline = CachedSource(EndpointSource(proxy.url, quiet), tmp_path / "cache", offline=True)
+    assert contents(make(tmp_path / "replayed", offline)) == expected
+
+
+@pytest.mark.slow
+def test_killed_and_started_again_nothing_is_asked_twice(world_server: str, tmp_path: Path) -> None:
+    """kill -9 in the middle; the second run gives the bytes of an undisturbed one."""
+    with FaultProxy(world_server) as proxy:
+
+        def command(out: str, cache: str) -> list[str]:
+            return ["build", "--source", proxy.url, "--out", str(tmp_path / out), "--cache", str(tmp_path / cache),
+                    "--per-gender", "10", "--number", *(f"{id}=6" for id in RELATIONS)]  # fmt: skip
+
+        program = [sys.executable, "-c", "import sys; from seesaw_cf.cli import main; sys.exit(main(sys.argv[1:]))"]
+        with subprocess.Popen([*program, *command("out", "cache")], stderr=subprocess.DEVNULL) as first:
+            while len(proxy.queries) < 40 and first.poll() is None:
+                time.sleep(0.01)
+            first.kill()
+        assert first.returncode == -signal.SIGKILL
+        assert not (tmp_path / "out").exists()
+        asked = len(proxy.queries)
+        assert main(command("out", "cache")) == 0
+        assert len(proxy.queries) > asked
+        assert len(set(proxy.queries)) >= len(proxy.queries) - 1, "only a query that was cut off is asked again"
+        assert main(command("undisturbed", "other")) == 0
+    assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
+
+
+def test_a_full_disk_leaves_nothing_behind(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    code = main(["build", "--source", str(world), "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"),
+                 "--per-gender", "5", "--number", *(f"{id}=2" for id in RELATIONS)])  # fmt: skip
+    assert code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
+
+
+def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
+    built = contents(tmp_path / "out")
+    assert json.loads(built.pop("build.json"))["options"]["seed"] == 0
+    for name, content in built.items():
+        assert content == (sample.path() / name).read_bytes(), name
+    assert "| gender (P21) |" in capsys.readouterr().out
+
+
+def test_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = {
+        "no --out DIR": ["build"],
+        "no such file or folder": ["build", "--source", "nowhere.nt", "--out", str(tmp_path / "a")],
+        "expected RELATION=N": ["build", "--number", "P27", "--out", str(tmp_path / "a")],
+        "unknown relation 'P72'": ["build", "--number", "P72=3", "--out", str(tmp_path / "a")],
+        "no readable store": ["build", "--source", str(tmp_path), "--out", str(tmp_path / "a")],
+        "is not an empty folder": ["build", "--out", str(tmp_path)],
+    }
+    (tmp_path / "file").write_text("x")
+    for message, command in wrong.items():
+        assert main(command) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_dry_run_counts_without_asking(edits_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", "--source", "http://127.0.0.1:9/query", "--dry-run", "--edits", str(edits_file)]) == 0
+    out = capsys.readouterr().out
+    assert "| holders of a value |" in out
+    assert "**Total**" in out
+
+
+def test_bounds_are_bounds(world: Path, edits_file: Path, tmp_path: Path) -> None:
+    seeds = read_seeds([edits_file])
+    source = CachedSource(StoreSource([world]), tmp_path / "cache")
+    make(tmp_path / "out", source, seeds=seeds)
+    assert 0 < source.misses <= sum(query_bounds(FEW, seeds).values())
+
+
+def test_large_builds_are_cut_into_shards(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasets import load_dataset
+
+    monkeypatch.setattr(shards, "CASES_PER_SHARD", 12)
+    monkeypatch.setattr(shards, "CASES_PER_GROUP", 5)
+    out = make(tmp_path / "out", StoreSource([world]))
+    files = sorted((out / "data" / "cross_subject").glob("*.parquet"))
+    assert [file.name for file in files] == [f"test-0000{number}-of-00003.parquet" for number in range(3)]
+    assert [pq.read_metadata(file).num_rows for file in files] == [12, 12, 6]
+    rows = load_dataset(str(out), "cross_subject", split="test", cache_dir=str(tmp_path / "cache"))
+    assert [row["case_id"] for row in rows] == [case.case_id for case in read_cases(out / "data" / "cross_subject")]
+
+
+def test_a_file_that_is_no_edits_file(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="Check the path"):
+        read_seeds([tmp_path / "none.json"])
+    (tmp_path / "half.json").write_text('[{"case_id": 1,')
+    with pytest.raises(RecordError, match=r"half\.json"):
+        read_seeds([tmp_path / "half.json"])
