@@ -30,18 +30,18 @@ def test_laws_on_every_style_of_architecture(kind: str) -> None:
     assert fingerprint(model) == before
     assert not any(module._forward_hooks for module in model.modules())
     again = trace_fact(model, tokenizer, FACT, kind="block", samples=3)
-    assert torch.equal(again.effects, trace.effects)
+    assert torch.equal(again.effects.nan_to_num(), trace.effects.nan_to_num())
 
 
 def test_without_noise_nothing_is_corrupted_and_nothing_can_be_restored() -> None:
     trace = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, noise=0.0, samples=2)
     assert trace.corrupted == pytest.approx(trace.clean, abs=1e-7)
-    assert trace.effects.abs().max() < 1e-7
+    assert trace.effects.nan_to_num().abs().max() < 1e-7
 
 
 def test_a_window_over_all_layers_is_the_same_for_every_layer() -> None:
     effects = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, window=9, samples=2).effects
-    assert (effects - effects[:, :1]).abs().max() < 1e-7
+    assert (effects - effects[:, :1]).nan_to_num().abs().max() < 1e-7
 
 
 def test_one_token_subjects_have_no_first_or_middle_token() -> None:
