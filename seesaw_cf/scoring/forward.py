@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from seesaw_cf.scoring.fused import fused_activations
 from seesaw_cf.scoring.layout import Layout, RowAttention, lay_out
 from seesaw_cf.scoring.trie import Row
 
-__all__ = ["Answers", "ask", "forward_rows", "wide_dtype"]
+__all__ = ["Answers", "ask", "forward_rows", "tree_context", "wide_dtype"]
 
 
 class Answers(NamedTuple):
@@ -62,6 +62,20 @@ def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: boo
     return Answers([item for _, _, item in flat], chosen.double().cpu(), greedy.cpu(), len(places))
 
 
+@contextlib.contextmanager
+def tree_context(model: PreTrainedModel, layout: Layout, packed: bool) -> Iterator[None]:
+    """What every forward pass over tries runs in: no gradients, fused activations, attention by row when packed.
+
+    Raises:
+        ValueError: The model's attention cannot be computed by row.
+    """
+    attention: Any = RowAttention(layout) if packed else contextlib.nullcontext()
+    with torch.inference_mode(), fused_activations(model), attention:
+        yield
+    if packed and not attention.calls:
+        raise ValueError("the model's attention does not go through scaled_dot_product_attention")
+
+
 def _logits(model: PreTrainedModel, layout: Layout, places: Tensor, packed: bool) -> Tensor:
     """Logits (places, vocabulary) of the nodes at `places`, by the model's own forward pass and head."""
 
@@ -70,16 +84,13 @@ def _logits(model: PreTrainedModel, layout: Layout, places: Tensor, packed: bool
         return (hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None], *args[1:])
 
     handle = model.get_output_embeddings().register_forward_pre_hook(only_asked)
-    attention: Any = RowAttention(layout) if packed else contextlib.nullcontext()
     try:
-        with torch.inference_mode(), fused_activations(model), attention:
+        with tree_context(model, layout, packed):
             logits: Tensor = model(
                 input_ids=layout.ids, position_ids=layout.positions, attention_mask=layout.mask, use_cache=False
             ).logits[0]
     finally:
         handle.remove()
-    if packed and not attention.calls:
-        raise ValueError("the model's attention does not go through scaled_dot_product_attention")
     if logits.shape[0] != len(places):
         raise ValueError(f"the model's head gave {logits.shape[0]} rows of logits for {len(places)} nodes")
     return logits.to(wide_dtype(logits.dtype))

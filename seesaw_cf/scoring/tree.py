@@ -17,7 +17,7 @@ from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.forward import Answers, forward_rows
 from seesaw_cf.scoring.hf import HFScorer, context_length
 from seesaw_cf.scoring.support import Support, find_support, window
-from seesaw_cf.scoring.trie import Row, chunks, make_rows
+from seesaw_cf.scoring.trie import AnyRow, Row, chunks, make_rows
 from seesaw_cf.types import Cloze, ClozeScore
 
 __all__ = ["Counts", "TrieScorer", "to_scores"]
@@ -38,12 +38,23 @@ class Counts:
         tokens: Positions fed, padding not counted.
         padded: Positions fed, padding counted.
         logit_rows: Positions whose logits were computed.
+        work: Positions fed, each times the part of the model's blocks that it went through.
     """
 
     forwards: int = 0
     tokens: int = 0
     padded: int = 0
     logit_rows: int = 0
+    work: float = 0.0
+
+    def add(self, rows: Sequence[Row], packed: bool, logit_rows: int, part: float = 1.0) -> None:
+        """Counts one forward pass of `rows` through a part of the blocks."""
+        tokens = sum(map(len, rows))
+        self.forwards += 1
+        self.tokens += tokens
+        self.padded += tokens if packed else len(rows) * max(map(len, rows))
+        self.logit_rows += logit_rows
+        self.work += part * tokens
 
 
 @dataclass(frozen=True)
@@ -78,6 +89,11 @@ class TrieScorer:
         """`max_tokens`, or the device's default."""
         return self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
 
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go."""
+        return next(self.model.get_input_embeddings().parameters()).device
+
     def describe(self) -> dict[str, Any]:
         """What a run's manifest records about this scorer: everything that can change rounding."""
         return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **asdict(self.support)}
@@ -103,7 +119,8 @@ class TrieScorer:
         narrow = window(self.model)
         beyond = {item for item in asked if narrow is not None and len(item.ids) > narrow}
         items = sorted(asked.keys() - beyond)
-        for item, score in zip(items, self._scores(items, narrow), strict=True):
+        scores = to_scores(items, map(self._forward, self.chunks(self.rows(items))))
+        for item, score in zip(items, scores, strict=True):
             answers.update(dict.fromkeys(asked[item], score))
         long = sorted(cloze for item in beyond for cloze in asked[item])
         answers.update(zip(long, self._plain(long), strict=True))
@@ -112,25 +129,21 @@ class TrieScorer:
     def _plain(self, clozes: list[Cloze]) -> list[ClozeScore]:
         return HFScorer(self.model, self.tokenizer, 2 * self.tokens_per_pass, self.strict).score(clozes)
 
-    def _scores(self, items: Sequence[EncodedCloze], narrow: int | None) -> list[ClozeScore]:
-        """Scores of sorted, distinct items."""
+    def rows(self, items: Sequence[EncodedCloze]) -> list[Row]:
+        """Trie rows of sorted, distinct items, none longer than a sliding window."""
         limit = max([self.tokens_per_pass, *(4 * len(item.ids) for item in items)])
-        rows = make_rows(items, _ROW, min(limit, narrow or limit))
-        return to_scores(items, (answers for part in self._chunks(rows) for answers in self._forward(part)))
+        return make_rows(items, _ROW, min(limit, window(self.model) or limit))
 
-    def _chunks(self, rows: Sequence[Row]) -> Iterator[list[Row]]:
+    def chunks(self, rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
+        """Rows grouped into forward passes."""
         asks = max(1, _LOGITS // self.model.get_output_embeddings().weight.shape[0])
         return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
 
-    def _forward(self, rows: list[Row]) -> Iterator[Answers]:
+    def _forward(self, rows: list[Row]) -> Answers:
         packed = self.support.layout == "packed"
         answers = forward_rows(self.model, rows, packed)
-        tokens = sum(map(len, rows))
-        self.counts.forwards += 1
-        self.counts.tokens += tokens
-        self.counts.padded += tokens if packed else len(rows) * len(rows[0])
-        self.counts.logit_rows += answers.logit_rows
-        yield answers
+        self.counts.add(rows, packed, answers.logit_rows)
+        return answers
 
 
 def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from seesaw_cf.scoring.encode import EncodedCloze
 
-__all__ = ["Row", "chunks", "make_rows", "subset", "unique_nodes"]
+__all__ = ["AnyRow", "Row", "chunks", "make_rows", "subset", "unique_nodes"]
 
 _SHARED = 0.03
 """A row may end where the next item shares at most this part of the row's nodes, which are then fed twice."""
@@ -50,6 +51,9 @@ class Row:
     def asked(self) -> int:
         """Number of nodes whose next-token probabilities are needed."""
         return len({node for node, _, _ in self.asks})
+
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[Row]:
@@ -126,7 +130,7 @@ def subset(row: Row, items: Iterable[int]) -> tuple[Row, list[int]]:
     return small, kept
 
 
-def chunks(rows: Sequence[Row], tokens: int, asks: int, *, padded: bool) -> Iterator[list[Row]]:
+def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> Iterator[list[AnyRow]]:
     """Groups rows, longest first, into forward passes.
 
     Args:
@@ -135,7 +139,7 @@ def chunks(rows: Sequence[Row], tokens: int, asks: int, *, padded: bool) -> Iter
         asks: Rows of logits in one pass.
         padded: Rows are padded to the longest of the pass, by at most about a seventh; otherwise they are packed.
     """
-    held: list[Row] = []
+    held: list[AnyRow] = []
     used = asked = 0
     for row in sorted(rows, key=len, reverse=True):
         width = len(held[0]) if held and padded else len(row)

@@ -1,0 +1,187 @@
+"""Scoring many edited models at once: shared blocks once per text, edited blocks in one batch with a term per token."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.encode_many import Encoded, encode_many
+from seesaw_cf.scoring.forward import Answers, ask
+from seesaw_cf.scoring.hf import context_length
+from seesaw_cf.scoring.layout import lay_out
+from seesaw_cf.scoring.lower import enter_at, hidden_below
+from seesaw_cf.scoring.plan import Plan, make_plan
+from seesaw_cf.scoring.row_deltas import first_block, obstacle, per_token_deltas
+from seesaw_cf.scoring.support import window
+from seesaw_cf.scoring.tree import TrieScorer, to_scores
+from seesaw_cf.scoring.trie import Row, subset
+from seesaw_cf.types import Cloze, ClozeScore
+from seesaw_cf.weights import WeightDelta, applied
+
+__all__ = ["EditedScorer"]
+
+Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]
+
+
+@dataclass(slots=True)
+class _EditedRow(Row):
+    """Part of a shared row that one edit asks; `source` holds the places of its nodes in the shared activations."""
+
+    edit: int = -1
+    source: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EditedScorer:
+    """Scores what several edited models say.
+
+    Attributes:
+        scorer: Scores with the unedited model; its limits hold here too.
+        how: "auto": the cheaper way by `Plan`. "together" or "restore": that way where it is possible.
+    """
+
+    scorer: TrieScorer
+    how: str = "auto"
+
+    def plan(self, jobs: Jobs) -> Plan:
+        """What the jobs cost, and which way they are scored."""
+        return self._plan(jobs, [encode_many(self.scorer.tokenizer, clozes).asked for _, clozes in jobs])
+
+    def _plan(self, jobs: Jobs, asked: Sequence[Any]) -> Plan:
+        model, deltas = self.scorer.model, [delta for delta, _ in jobs]
+        reasons = [reason for delta in deltas if (reason := obstacle(model, delta))]
+        place = first_block(model, deltas)
+        if self.scorer.support.layout == "plain":
+            reasons.append(self.scorer.support.reason)
+        if place is None:
+            reasons.append("no edit changes a transformer block")
+        narrow = window(model)
+        if narrow is not None and any(len(item.ids) > narrow for items in asked for item in items):
+            reasons.append(f"a text is longer than the sliding window of {narrow} tokens")
+        if reasons or place is None:
+            return Plan("restore", reasons[0], len(jobs), sum(map(len, asked)), 0, 0, 0, 0, 0.0, 0.0, 0)
+        return make_plan([list(items) for items in asked], *place, model.device.type, self.scorer.tokens_per_pass)
+
+    def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
+        """Scores every edited model's clozes.
+
+        Args:
+            jobs: n pairs of a delta and the clozes to ask the model edited by it. `WeightDelta.context` is not added
+                here; an empty delta asks the unedited model.
+
+        Returns:
+            n lists of scores, in the order asked. The same jobs give the same bytes.
+
+        Raises:
+            PromptError: Only when the scorer is strict.
+            DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
+        """
+        limit = context_length(self.scorer.model)
+        encoded = [encode_many(self.scorer.tokenizer, clozes, limit) for _, clozes in jobs]
+        refused = [error for part in encoded for error in part.refused.values()]
+        if refused and self.scorer.strict:
+            raise refused[0]
+        plan = self._plan(jobs, [part.asked for part in encoded])
+        how = plan.how if self.how == "auto" or plan.reason else self.how
+        if how == "restore":
+            return [self._restored(delta, clozes) for delta, clozes in jobs]
+        items = [sorted(part.asked) for part in encoded]
+        scores = self._together([delta for delta, _ in jobs], items)
+        return [
+            _in_order(clozes, part, own, found)
+            for (_, clozes), part, own, found in zip(jobs, encoded, items, scores, strict=True)
+        ]
+
+    def _restored(self, delta: WeightDelta, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        with applied(self.scorer.model, delta):
+            return self.scorer.score(clozes)
+
+    def _together(
+        self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]
+    ) -> list[list[ClozeScore]]:
+        """Scores of each edit's distinct items."""
+        starts = [0]
+        for own in items:
+            starts.append(starts[-1] + len(own))
+        union = sorted(set().union(*items))
+        number = {item: index for index, item in enumerate(union)}
+        # For each edit: index in the union -> index in the concatenation of all edits' items.
+        places = [{number[item]: start + k for k, item in enumerate(own)} for start, own in zip(starts, items)]
+        flat = [item for own in items for item in own]
+        scores = to_scores(flat, self._answers(deltas, union, places))
+        return [scores[start:end] for start, end in itertools.pairwise(starts)]
+
+    def _answers(
+        self, deltas: Sequence[WeightDelta], union: Sequence[EncodedCloze], places: Sequence[dict[int, int]]
+    ) -> Iterator[Answers]:
+        scorer, place = self.scorer, first_block(self.scorer.model, deltas)
+        assert place is not None
+        blocks, first = place
+        packed = scorer.support.layout == "packed"
+        for part in scorer.chunks(scorer.rows(union)):
+            layout = lay_out(part, packed, scorer.device, scorer.model.dtype)
+            hidden, form = None, None
+            if first:
+                hidden, form = hidden_below(scorer.model, blocks[first - 1], layout, packed)
+                scorer.counts.add(part, packed, 0, first / len(blocks))
+            for rows in scorer.chunks(list(_edited_rows(part, layout.starts, places))):
+                yield self._edited_pass(rows, deltas, blocks, first, hidden, form)
+
+    def _edited_pass(
+        self,
+        rows: Sequence[_EditedRow],
+        deltas: Sequence[WeightDelta],
+        blocks: nn.ModuleList,
+        first: int,
+        hidden: Tensor | None,
+        form: Any,
+    ) -> Answers:
+        """One pass of rows of any edits through the edited blocks."""
+        scorer = self.scorer
+        packed = scorer.support.layout == "packed"
+        layout = lay_out(rows, packed, scorer.device, scorer.model.dtype)
+        owners, source = torch.full((layout.ids.numel(),), -1), torch.zeros(layout.ids.numel(), dtype=torch.long)
+        for row, start in zip(rows, layout.starts, strict=True):
+            owners[start : start + len(row)] = row.edit
+            source[start : start + len(row)] = torch.tensor(row.source)
+        used = sorted({row.edit for row in rows})
+        owners = torch.searchsorted(torch.tensor(used), owners).masked_fill(owners < 0, -1)
+        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners):
+            if hidden is None:
+                answers = ask(scorer.model, rows, layout, packed)
+            else:
+                entering = hidden.index_select(0, source.to(hidden.device)).unflatten(0, tuple(layout.ids.shape))
+                with enter_at(blocks, first, entering, form):
+                    answers = ask(scorer.model, rows, layout, packed)
+        scorer.counts.add(rows, packed, answers.logit_rows, 1 - first / len(blocks))
+        return answers
+
+
+def _edited_rows(
+    shared: Sequence[Row], starts: Sequence[int], places: Sequence[dict[int, int]]
+) -> Iterator[_EditedRow]:
+    """For every edit the parts of the shared rows that it asks, with items renumbered."""
+    for edit, own in enumerate(places):
+        for row, start in zip(shared, starts, strict=True):
+            wanted = {item for _, _, item in row.asks} & own.keys()
+            if wanted:
+                part, kept = subset(row, wanted)
+                asks = [(node, token, own[item]) for node, token, item in part.asks]
+                yield _EditedRow(part.tokens, part.parents, part.depths, asks, edit, [start + node for node in kept])
+
+
+def _in_order(
+    clozes: Sequence[Cloze], encoded: Encoded, items: Sequence[EncodedCloze], scores: Sequence[ClozeScore]
+) -> list[ClozeScore]:
+    """Scores of items as answers to the clozes asked."""
+    answers = {cloze: ClozeScore(math.nan, 0, False, str(error)) for cloze, error in encoded.refused.items()}
+    for item, score in zip(items, scores, strict=True):
+        answers.update(dict.fromkeys(encoded.asked[item], score))
+    return [answers[cloze] for cloze in clozes]

@@ -1,0 +1,91 @@
+"""How to score several edited models: together, or one after the other with the weights written and restored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import nn
+
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.trie import unique_nodes
+
+__all__ = ["Plan", "make_plan"]
+
+_FLOOR = {"cpu": 48, "cuda": 256}
+"""Tokens below which a forward pass costs no less: reading the weights then takes longer than the arithmetic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What scoring a block of edits costs either way.
+
+    Attributes:
+        how: The cheaper way: "together" or "restore".
+        reason: Why "restore" is the only way; "" when both were possible.
+        edits: Edited models.
+        rows: Texts asked, summed over edits.
+        tokens: Trie tokens, each edit on its own.
+        shared_tokens: Trie tokens of all edits together.
+        first, layers: The first edited block and the number of blocks.
+        together, restore: FLOPs of the transformer blocks each way, passes that are too small to be efficient counted
+            at what they cost.
+        bytes: Held between the shared and the edited blocks, at most.
+    """
+
+    how: Literal["together", "restore"]
+    reason: str
+    edits: int
+    rows: int
+    tokens: int
+    shared_tokens: int
+    first: int
+    layers: int
+    together: float
+    restore: float
+    bytes: int
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"{self.edits} edits, {self.rows} texts: one after the other, weights restored ({self.reason})"
+        return (
+            f"{self.edits} edits, {self.rows} texts, {self.tokens} tokens ({self.shared_tokens} shared), first edited "
+            f"block {self.first} of {self.layers}: together {self.together:.3g} FLOP and {self.bytes / 2**20:.1f} MiB "
+            f"held, one after the other {self.restore:.3g} FLOP -> {self.how}"
+        )
+
+
+def make_plan(
+    asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str, tokens_per_pass: int
+) -> Plan:
+    """Weighs both ways for edits that can be applied per token.
+
+    Args:
+        asked: For each edit its distinct texts.
+        blocks: The model's blocks.
+        first: The lowest edited block.
+        device: Device type, for the cost of small passes.
+        tokens_per_pass: Most tokens of one forward pass.
+    """
+    size = sum(parameter.numel() for parameter in blocks[0].parameters())
+    width = next(parameter for parameter in blocks[0].parameters()).shape[0]
+    floor = _FLOOR.get(device, 256)
+    own = [unique_nodes(items) for items in asked]
+    shared = unique_nodes(set().union(*asked))
+    upper = len(blocks) - first
+    restore = sum(max(tokens, floor) for tokens in own) * len(blocks)
+    together = max(shared, floor) * first + max(sum(own), floor) * upper
+    return Plan(
+        "together" if together <= restore else "restore",
+        "",
+        len(asked),
+        sum(map(len, asked)),
+        sum(own),
+        shared,
+        first,
+        len(blocks),
+        2.0 * size * together,
+        2.0 * size * restore,
+        4 * width * min(shared, tokens_per_pass),
+    )

@@ -1,0 +1,189 @@
+"""Many edited models in one batch: the numbers of apply-and-restore, shared blocks once, weights never written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.arch import model_parts
+from seesaw_cf.errors import DeltaMismatchError, PromptError
+from seesaw_cf.scoring import HFScorer, TrieScorer
+from seesaw_cf.scoring.edited import EditedScorer
+from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
+from seesaw_cf.types import Cloze, ClozeScore
+from seesaw_cf.weights import LowRank, WeightDelta, applied, parameter_hashes
+from tests.scoring.models import CONFIGS, make
+from tests.scoring.work import clozes, worst
+from tests.tokenizer_styles import byte_level
+
+TREES = [kind for kind, (_, layout) in CONFIGS.items() if layout != "plain"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return byte_level(bos=True)
+
+
+def low_rank(model: PreTrainedModel, layers: tuple[int, ...], seed: int, rank: int = 1) -> WeightDelta:
+    """A random edit of the MLP output projections, large enough to move scores."""
+    parts = model_parts(model)
+    generator = torch.Generator().manual_seed(seed)
+    updates = {}
+    for layer in layers:
+        rows, columns = parts.weight(layer).shape
+        left, right = (torch.randn(size, generator=generator) for size in ((rows, rank), (rank, columns)))
+        updates[parts.weight_name(layer)] = LowRank(0.2 * left, 0.2 * right)
+    return WeightDelta(updates)
+
+
+def by_hand(model: PreTrainedModel, tokenizer: Any, jobs: Any) -> list[list[ClozeScore]]:
+    found = []
+    for delta, asked in jobs:
+        with applied(model, delta):
+            found.append(HFScorer(model, tokenizer).score(asked))
+    return found
+
+
+@pytest.mark.parametrize("kind", TREES)
+def test_together_equals_apply_and_restore_on_every_architecture(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make(kind)
+    last = model_parts(model).n_layers - 1
+    some = clozes(3)
+    jobs = [
+        (low_rank(model, (last,), 0), some[::2]),
+        (low_rank(model, (1, last), 1, rank=3), some[:20]),
+        (WeightDelta(), some[::3]),
+        (low_rank(model, (last,), 2), []),
+    ]
+    hashes = parameter_hashes(model)
+    engine = EditedScorer(TrieScorer(model, tokenizer, max_tokens=120), "together")
+    assert not engine.plan(jobs).reason
+    scores = engine.score(jobs)
+    assert parameter_hashes(model) == hashes
+    expected = by_hand(model, tokenizer, jobs)
+    assert max(worst(got, wanted) for got, wanted in zip(scores, expected, strict=True)) < 1e-4
+    plain = by_hand(model, tokenizer, [(WeightDelta(), some[::2])])
+    assert max(abs(a.logprob - b.logprob) for a, b in zip(scores[0], plain[0], strict=True)) > 1e-2
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gptj"])
+def test_edits_from_the_first_block_on(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make(kind)
+    jobs = [(low_rank(model, (0, 2), seed), clozes(2)) for seed in range(3)]
+    scores = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
+    expected = by_hand(model, tokenizer, jobs)
+    assert max(worst(got, wanted) for got, wanted in zip(scores, expected, strict=True)) < 1e-4
+
+
+def test_shared_blocks_are_run_once_for_all_edits(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama", num_hidden_layers=6)
+    alone = TrieScorer(model, tokenizer)
+    alone.score(clozes())
+    nodes = alone.counts.tokens
+    scorer = TrieScorer(model, tokenizer)
+    EditedScorer(scorer, "together").score([(low_rank(model, (5,), seed), clozes()) for seed in range(8)])
+    assert scorer.counts.work == pytest.approx(nodes * (5 / 6 + 8 * 1 / 6), rel=1e-6)
+    assert scorer.counts.logit_rows <= 8 * alone.counts.logit_rows
+
+
+def test_the_same_jobs_give_the_same_bytes(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2")
+    jobs = [(low_rank(model, (1,), seed), clozes()[seed:]) for seed in range(4)]
+    engine = EditedScorer(TrieScorer(model, tokenizer, max_tokens=200), "together")
+    first = engine.score(jobs)
+    assert engine.score(jobs) == first
+    mixed = engine.score([(delta, asked[::-1] * 2) for delta, asked in jobs])
+    assert [scores[: len(asked)][::-1] for scores, (_, asked) in zip(mixed, jobs)] == first
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda model, name: {name: torch.zeros_like(model.get_parameter(name))}, "is a full matrix"),
+        (
+            lambda model, name: {"model.embed_tokens.weight": LowRank(torch.zeros(500, 1), torch.zeros(1, 32))},
+            "is not the weight of a linear layer",
+        ),
+        (
+            lambda model, name: {"lm_head.weight": LowRank(torch.zeros(500, 1), torch.zeros(1, 32))},
+            "is outside the transformer blocks",
+        ),
+    ],
+)
+def test_other_deltas_are_applied_and_restored(change: Any, reason: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama", tie_word_embeddings=False)
+    delta = WeightDelta(change(model, "model.layers.1.mlp.down_proj.weight"))
+    engine = EditedScorer(TrieScorer(model, tokenizer), "together")
+    plan = engine.plan([(delta, clozes(1))])
+    assert reason in plan.reason
+    assert str(plan).startswith("1 edits, 28 texts: one after the other, weights restored (")
+    assert engine.score([(delta, clozes(1))]) == [TrieScorer(model, tokenizer).score(clozes(1))]
+    with (
+        pytest.raises(DeltaMismatchError, match="cannot be applied per token"),
+        per_token_deltas(model, [delta], torch.zeros(1)),
+    ):
+        pass
+
+
+def test_a_model_without_tries_falls_back(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("falcon_alibi")
+    jobs = [(low_rank(model, (1,), 0), clozes(1))]
+    engine = EditedScorer(TrieScorer(model, tokenizer))
+    assert "ALiBi" in engine.plan(jobs).reason
+    assert worst(engine.score(jobs)[0], by_hand(model, tokenizer, jobs)[0]) < 1e-6
+
+
+def test_a_delta_of_another_model_is_refused_and_changes_nothing(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    hashes = parameter_hashes(model)
+    wrong = WeightDelta({"model.layers.1.mlp.down_proj.weight": LowRank(torch.zeros(5, 1), torch.zeros(1, 5))})
+    for how in ("together", "restore"):
+        with pytest.raises(DeltaMismatchError, match=r"has shape \(5, 5\), the parameter has \(32, 48\)"):
+            EditedScorer(TrieScorer(model, tokenizer), how).score([(wrong, clozes(1))])
+    assert parameter_hashes(model) == hashes
+    assert not any(part._forward_hooks or "forward" in vars(part) for part in model.modules())
+    assert obstacle(model, WeightDelta({"nowhere.3.weight": LowRank(torch.zeros(1, 1), torch.zeros(1, 1))}))
+
+
+def test_unscorable_clozes_keep_their_reasons(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    jobs = [(low_rank(model, (1,), 0), [Cloze("Ada was", "x"), Cloze("Ada was", " ")])]
+    (scores,) = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
+    assert scores[0].status == "ok"
+    assert "the target is ' '" in scores[1].status
+    with pytest.raises(PromptError, match="the target is ' '"):
+        EditedScorer(TrieScorer(model, tokenizer, strict=True), "together").score(jobs)
+
+
+@pytest.mark.parametrize(
+    ("layers", "edits", "people", "how"),
+    [((5,), 8, 7, "together"), ((0,), 1, 7, "restore"), ((0,), 30, 1, "together")],
+)
+def test_the_plan_takes_the_cheaper_way(
+    layers: tuple[int, ...], edits: int, people: int, how: str, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = make("llama", num_hidden_layers=6)
+    asked = clozes(people)[: 4 if edits == 30 else None]
+    jobs = [(low_rank(model, layers, seed), asked) for seed in range(edits)]
+    plan = EditedScorer(TrieScorer(model, tokenizer)).plan(jobs)
+    assert (plan.how if plan.together != plan.restore else "restore") == how
+    assert plan.shared_tokens <= plan.tokens == edits * plan.shared_tokens
+    assert "blocks" not in plan.reason
+
+
+def test_generation_with_a_different_edit_in_each_batch_row(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    deltas = [low_rank(model, (1,), seed) for seed in range(3)]
+    prompt = tokenizer(["Ada Lovelace was born in"], return_tensors="pt")["input_ids"]
+    options: dict[str, Any] = {"do_sample": False, "max_new_tokens": 8, "pad_token_id": 0, "eos_token_id": None}
+    batch = prompt.repeat(4, 1)
+    with per_token_deltas(model, deltas, torch.tensor([0, 1, 2, -1])):
+        together = model.generate(batch, attention_mask=torch.ones_like(batch), **options)
+    for row, delta in enumerate([*deltas, WeightDelta()]):
+        with applied(model, delta):
+            alone = model.generate(prompt, attention_mask=torch.ones_like(prompt), **options)
+        assert together[row].tolist() == alone[0].tolist()
+    assert len({tuple(row.tolist()) for row in together}) > 1
