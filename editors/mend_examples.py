@@ -102,6 +102,6 @@ def _cut(sentence: str) -> list[Cloze]:
     cuts = [
         Cloze(" ".join(words[:at]), " ".join(words[at:]))
         for at in range(max(3, len(words) - 3), len(words))
-        if words[at - 1].islower() and len(words[at - 1]) <= 4
+        if words[at - 1].islower() and len(words[at - 1]) <= 3
     ]
     return cuts[:1]

@@ -1,0 +1,337 @@
+"""MEND: laws of the network, chunks and the published switches, files, training that resumes, clear refusals."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.editors import mend_training
+from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.mend import MEND, MENDConfig
+from seesaw_cf.editors.mend_examples import Example, examples_from_cases, examples_from_texts
+from seesaw_cf.editors.mend_factors import added, batch_of, capture
+from seesaw_cf.editors.mend_files import load_network, save_network
+from seesaw_cf.editors.mend_network import GradientTransform, Matrix, MENDNetwork, NetworkShape, matrices_of
+from seesaw_cf.editors.mend_training import MENDTraining, train
+from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
+from seesaw_cf.types import Case, Cloze
+from seesaw_cf.weights import LowRank, applied, fingerprint
+from tests.contract.checks import check_delta, check_leaves_no_trace, check_restores
+from tests.fakes import CONTRACT_MODELS, REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer()
+NAMES = {
+    "gpt2": ("transformer.h.2.mlp.c_fc.weight", "transformer.h.2.mlp.c_proj.weight"),
+    "gptj": ("transformer.h.2.mlp.fc_in.weight", "transformer.h.2.mlp.fc_out.weight"),
+    "llama": ("model.layers.2.mlp.up_proj.weight", "model.layers.2.mlp.down_proj.weight"),
+    "mistral": ("model.layers.2.mlp.up_proj.weight", "model.layers.2.mlp.down_proj.weight"),
+}
+CLOZES = [Cloze(r.text, r.target_new.label) for r in REQUESTS]
+
+
+def network_for(model: Any, names: tuple[str, ...], *, step: float = -0.05, seed: int = 0) -> MENDNetwork:
+    """A network with random weights and statistics of the three requests; a negative step makes it descend."""
+    network = MENDNetwork(NetworkShape(matrices_of(names, model), rank=4), edit_lr=step, seed=seed)
+    with untouched(model), torch.no_grad():
+        network(capture(model, names, batch_of(TOKENIZER, CLOZES)), observe=True)
+    return network.eval()
+
+
+def editor_for(kind: str, **changes: Any) -> tuple[MEND, Any]:
+    model = tiny_model(kind)
+    config = MENDConfig(**{"layers": (2,), "rank": 4, **changes})
+    return MEND(config, network=network_for(model, NAMES[kind])).fit(model, TOKENIZER), model
+
+
+@pytest.mark.parametrize("kind", CONTRACT_MODELS)
+def test_contract(kind: str, tmp_path: Path) -> None:
+    editor, model = editor_for(kind)
+    model.train()
+    delta = check_leaves_no_trace(editor, model, TOKENIZER, REQUESTS, tmp_path)
+    model.eval()
+    check_delta(delta, model)
+    check_restores(model, delta)
+    turned = editor.edit(model, TOKENIZER, REQUESTS[::-1])
+    for name in delta.updates:
+        torch.testing.assert_close(turned.dense(name), delta.dense(name), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", CONTRACT_MODELS)
+def test_captured_factors_are_the_gradient_of_the_weight(kind: str) -> None:
+    """By definition of a linear layer: dL/dW = sum over tokens of outer(input, dL/d output)."""
+    model, names = tiny_model(kind, dtype=torch.float64), NAMES[kind]
+    batch = batch_of(TOKENIZER, CLOZES)
+    with untouched(model):
+        factors = capture(model, names, batch)
+    logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+    loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), batch.labels[:, 1:].flatten())
+    for name, matrix in zip(names, matrices_of(names, model), strict=True):
+        wanted = torch.autograd.grad(loss, model.get_parameter(name), retain_graph=True)[0]
+        x, delta = factors[name]
+        found = torch.einsum("bti,bto->io", x, delta)
+        assert found.shape == (matrix.inputs, matrix.outputs)
+        torch.testing.assert_close(found if wanted.shape == found.shape and kind == "gpt2" else found.T, wanted)
+
+
+def test_rows_on_their_own_are_as_if_edited_alone() -> None:
+    model, names = tiny_model("llama"), NAMES["llama"]
+    with untouched(model):
+        together = capture(model, names, batch_of(TOKENIZER, CLOZES), each_row=True)
+        for row, cloze in enumerate(CLOZES):
+            alone = capture(model, names, batch_of(TOKENIZER, [cloze]))
+            for name in names:
+                length = alone[name][1].shape[1]
+                torch.testing.assert_close(together[name][1][row, :length], alone[name][1][0], rtol=1e-4, atol=1e-7)
+                assert not together[name][1][row, length:].any()
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_changes_added_by_hooks_equal_changed_weights(kind: str) -> None:
+    model, names = tiny_model(kind), NAMES[kind]
+    network = network_for(model, names)
+    batch = batch_of(TOKENIZER, CLOZES)
+    delta = MEND(MENDConfig(layers=(2,), rank=4), network=network).edit(model, TOKENIZER, REQUESTS)
+    with untouched(model), torch.no_grad():
+        changes = network(capture(model, names, batch))
+        joint = {name: (u.flatten(0, 1)[None], v.flatten(0, 1)[None]) for name, (u, v) in changes.items()}
+        with added(model, joint):
+            hooked = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+        with applied(model, delta):
+            written = model(input_ids=batch.ids, attention_mask=batch.mask).logits
+    torch.testing.assert_close(hooked, written, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(0, 10))
+def test_statistics_in_parts_equal_statistics_of_the_whole(parts: list[int], seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    transform = GradientTransform(Matrix("w", 3, 2), NetworkShape((), 2), 1, generator)
+    u = torch.randn(sum(parts), 3, generator=generator) * 5 + 1
+    v = torch.randn(sum(parts), 2, generator=generator)
+    for rows_u, rows_v in zip(u.split(parts), v.split(parts), strict=True):
+        transform.observe(rows_u, rows_v)
+    assert transform.k == len(u)
+    torch.testing.assert_close(transform.u_mean, u.mean(0), rtol=1e-5, atol=1e-6)
+    if len(u) > 1:
+        torch.testing.assert_close(transform.v_std, v.std(0), rtol=1e-4, atol=1e-6)
+
+
+def test_an_untrained_network_is_the_identity_on_normalised_factors() -> None:
+    model, names = tiny_model("llama"), NAMES["llama"]
+    network = network_for(model, names, step=2.0)
+    with untouched(model), torch.no_grad():
+        factors = capture(model, names, batch_of(TOKENIZER, CLOZES))
+        found = network(factors)
+    for matrix in network.shape.matrices:
+        (x, delta), (new_x, new_delta) = factors[matrix.name], found[matrix.name]
+        kept = (x != 0).any(-1) & (delta != 0).any(-1)
+        transform = network.mend[matrix.shape_key]
+        torch.testing.assert_close(new_x[kept], (x[kept] - transform.u_mean) / (transform.u_std + 1e-7))
+        torch.testing.assert_close(new_delta[kept], 2 * (delta[kept] - transform.v_mean) / (transform.v_std + 1e-7))
+        assert not new_x[~kept].any()
+
+
+def test_every_chunk_counts_and_the_switch_keeps_only_the_last() -> None:
+    editor, model = editor_for("llama", chunk_size=2)
+    first, last = (editor.edit(model, TOKENIZER, part) for part in (REQUESTS[:2], REQUESTS[2:]))
+    both = editor.edit(model, TOKENIZER, REQUESTS)
+    published = replace(editor, config=replace(editor.config, chunks="last")).edit(model, TOKENIZER, REQUESTS)
+    for name in both.updates:
+        torch.testing.assert_close(both.dense(name), first.dense(name) + last.dense(name), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(published.dense(name), last.dense(name), rtol=1e-5, atol=1e-7)
+    assert [entry["used"] for entry in both.meta["diagnostics"]] == [True, True, True]
+    assert [entry["used"] for entry in published.meta["diagnostics"]] == [False, False, True]
+
+
+def test_the_statistics_switch_normalises_by_the_edit_itself() -> None:
+    editor, model = editor_for("llama")
+    other = network_for(model, NAMES["llama"])
+    for transform in other.mend.values():
+        transform.u_mean += 3  # other learned statistics, which must not matter
+        transform.v_std *= 7
+    batch = replace(editor, config=replace(editor.config, statistics="batch"))
+    spoiled = replace(batch, network=other)
+    learned = editor.edit(model, TOKENIZER, REQUESTS)
+    before = copy.deepcopy(other.state_dict())
+    for name in learned.updates:
+        found = batch.edit(model, TOKENIZER, REQUESTS).dense(name)
+        torch.testing.assert_close(spoiled.edit(model, TOKENIZER, REQUESTS).dense(name), found)
+    assert all(torch.equal(before[key], value) for key, value in other.state_dict().items())  # no drift between edits
+
+
+def test_scale_and_form_of_the_change() -> None:
+    editor, model = editor_for("llama")
+    doubled = replace(editor, config=replace(editor.config, scale=2.0))
+    one, two = (e.edit(model, TOKENIZER, REQUESTS[:1]) for e in (editor, doubled))
+    for name, update in one.updates.items():
+        torch.testing.assert_close(two.dense(name), 2 * one.dense(name))
+        assert isinstance(update, LowRank)  # few tokens
+    many = [request(subject=f"Person {k}", prompt="{} was born in the town of") for k in range(20)]
+    assert not any(isinstance(u, LowRank) for u in editor.edit(model, TOKENIZER, many).updates.values())
+
+
+def test_files_round_trip_and_damage_is_named(tmp_path: Path) -> None:
+    editor, _ = editor_for("gpt2")
+    network = editor.network
+    assert network is not None
+    save_network(network, tmp_path / "net", {"note": 1})
+    again = load_network(tmp_path / "net")
+    assert again.shape == network.shape
+    assert all(
+        torch.equal(a, b) for a, b in zip(network.state_dict().values(), again.state_dict().values(), strict=True)
+    )
+    text = (tmp_path / "net" / "mend.json").read_text()
+    (tmp_path / "net" / "mend.json").write_text(text.replace('"rank": 4', '"rank": 3'))
+    with pytest.raises(RecordError, match="do not belong together"):
+        load_network(tmp_path / "net")
+    (tmp_path / "net" / "mend.json").write_text(json.dumps({**json.loads(text), "format_version": 9}))
+    with pytest.raises(RecordError, match="version 1"):
+        load_network(tmp_path / "net")
+    (tmp_path / "net" / "mend.json").write_text(text)
+    file = tmp_path / "net" / "mend.safetensors"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(RecordError, match="damaged"):
+        load_network(tmp_path / "net")
+    with pytest.raises(StorageError, match="folder of two files"):
+        load_network(tmp_path / "nowhere")
+
+
+def test_a_network_for_another_shape_is_refused_with_both_shapes(tmp_path: Path) -> None:
+    editor, _ = editor_for("llama")
+    assert editor.network is not None
+    save_network(editor.network, tmp_path / "net")
+    wide = tiny_model("llama", intermediate_size=80)
+    with pytest.raises(EditError, match=r"trained for another model.*\(32, 48\) expected, \(80, 32\) found"):
+        MEND(MENDConfig(layers=(2,), weights=str(tmp_path / "net"))).fit(wide, TOKENIZER)
+    with pytest.raises(EditError, match="no such parameter"):
+        editor.edit(tiny_model("gpt2"), TOKENIZER, REQUESTS)
+
+
+def test_refusals() -> None:
+    model = tiny_model("llama")
+    config = MENDConfig(layers=(2,))
+    with pytest.raises(EditError, match="neither weights nor texts nor examples"):
+        MEND(config).fit(model, TOKENIZER)
+    with pytest.raises(EditError, match="called before fit"):
+        MEND(config).edit(model, TOKENIZER, REQUESTS)
+    blank = MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4))
+    with pytest.raises(EditError, match=r"come from 0 token\(s\)"):
+        MEND(config, network=blank).edit(model, TOKENIZER, REQUESTS)
+    with pytest.raises(UnknownNameError, match="'last'"):
+        MENDConfig(layers=(2,), chunks="lst")  # type: ignore[arg-type]
+    with pytest.raises(EditError, match="chunk_size is 0"):
+        MENDConfig(layers=(2,), chunk_size=0)
+    with pytest.raises(EditError, match="batch is 0"):
+        MENDTraining(batch=0)
+
+
+def test_examples_from_texts_exchange_ends_after_the_same_word() -> None:
+    examples = examples_from_texts(["Ada was born in London. The river lies in Peru.", "Bo is fond of tea."])
+    assert {(e.edit.context, e.edit.target) for e in examples} == {
+        ("Ada was born in", "Peru"),
+        ("The river lies in", "London"),
+    }
+    assert all(e.outer.context.endswith(e.edit.context) and e.outer.target == e.edit.target for e in examples)
+    assert examples == examples_from_texts(["Ada was born in London. The river lies in Peru.", "Bo is fond of tea."])
+    with pytest.raises(EditError, match="give no made-up edit"):
+        examples_from_texts(["Only one was in here."])
+
+
+def test_examples_from_cases_use_paraphrases_and_neighbours() -> None:
+    case = Case(3, REQUESTS[0], paraphrase_prompts=("P one", "P two"), neighborhood_prompts=("Bo was born in",))
+    examples = examples_from_cases([case])
+    assert [e.outer.context for e in examples] == ["P one", "P two"]
+    assert examples[0].unrelated == f"Bo was born in {REQUESTS[0].target_true.label}"
+    bare = Case(4, REQUESTS[0])
+    assert examples_from_cases([bare], ["text"])[0].outer == Cloze(REQUESTS[0].text, REQUESTS[0].target_new.label)
+    with pytest.raises(EditError, match="case 4 has no neighbourhood prompts"):
+        examples_from_cases([bare])
+
+
+def _examples() -> list[Example]:
+    towns = ["London", "Polish", "Kraków", "physics"]
+    return [
+        Example(
+            Cloze(f"Person {k} was born in", towns[k % 4]),
+            Cloze(f"I think so. Person {k} was born in", towns[k % 4]),
+            t,
+        )
+        for k, t in zip(range(24), tiny_texts(), strict=False)
+    ]
+
+
+FAST = MENDTraining(steps=6, batch=3, learning_rate=1e-3, step_size_rate=1e-2, validate_every=2, patience=50)
+
+
+def _new(model: Any) -> MENDNetwork:
+    return MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=1e-3)
+
+
+def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> None:
+    model = tiny_model("llama")
+    before, random_state = fingerprint(model), torch.get_rng_state()
+    long = replace(FAST, steps=40, validate_every=10, step_size_rate=3e-2)
+    network = train(_new(model), model, TOKENIZER, _examples(), long, cache=tmp_path)
+    assert fingerprint(model) == before
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert float(network.edit_lrs.detach().max()) < 1e-3  # it has learned to step down the gradient
+    (folder,) = (tmp_path / "mend").iterdir()
+    assert [path.name for path in folder.iterdir()] == ["network"]
+    kept = train(_new(model), model, TOKENIZER, _examples(), long, cache=tmp_path)
+    assert all(
+        torch.equal(a, b) for a, b in zip(kept.state_dict().values(), network.state_dict().values(), strict=True)
+    )
+
+
+def test_killed_and_resumed_training_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model("llama")
+    whole = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "a")
+    real, calls = mend_training._Trainer._train_step, {"n": 0}
+
+    def dies(self: Any) -> float:
+        calls["n"] += 1
+        if calls["n"] == 6:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(mend_training._Trainer, "_train_step", dies)
+    with pytest.raises(KeyboardInterrupt):
+        train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "b")
+    monkeypatch.setattr(mend_training._Trainer, "_train_step", real)
+    resumed = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "b")
+    for name, tensor in whole.state_dict().items():
+        assert torch.equal(tensor, resumed.state_dict()[name]), name
+
+
+def test_training_refuses_too_little_and_a_loss_that_is_no_number(tmp_path: Path) -> None:
+    model = tiny_model("llama")
+    with pytest.raises(EditError, match="3 training examples, expected at least 10"):
+        train(_new(model), model, TOKENIZER, _examples()[:3], FAST, cache=tmp_path)
+    with torch.no_grad():
+        model.get_parameter("model.norm.weight").fill_(float("nan"))
+    with pytest.raises(EditError, match=r"training loss is nan at step 0.*Lower"):
+        train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path)
+
+
+def test_fit_trains_from_texts_alone_and_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
+    model = tiny_model("llama")
+    editor = MEND(MENDConfig(layers=(2,), rank=4, training=FAST), corpus=tiny_texts()).fit(model, TOKENIZER)
+    delta = editor.edit(model, TOKENIZER, REQUESTS[:1])
+    check_delta(delta, model)
+    assert set(delta.updates) == {f"model.layers.2.mlp.{name}_proj.weight" for name in ("gate", "up", "down")}
+
+
+def test_presets_take_the_last_three_blocks() -> None:
+    config = MENDConfig.for_model(tiny_model("gpt2"))
+    assert config.layers == (1, 2, 3)
+    assert config.training == MENDTraining.small()
