@@ -23,6 +23,12 @@ EDITORS: dict[str, str] = {
     "memit": "seesaw_cf.editors.memit:MEMIT",
     "emmet": "seesaw_cf.editors.emmet:EMMET",
     "alphaedit": "seesaw_cf.editors.alphaedit:AlphaEdit",
+    "mend": "seesaw_cf.editors.mend:MEND",
+    "lora": "seesaw_cf.editors.lora:LoRA",
+    "ike": "seesaw_cf.editors.ike:IKE",
+    "identity": "seesaw_cf.editors.controls:Identity",
+    "random": "seesaw_cf.editors.controls:Random",
+    "unrelated": "seesaw_cf.editors.controls:Unrelated",
 }
 """Editor name -> "module:class"."""
 
