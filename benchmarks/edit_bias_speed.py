@@ -12,6 +12,7 @@ import os
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,12 @@ def table(rows: int, seed: int = 0) -> pa.Table:
     columns |= {"role": pa.array(np.where(four % 2, "target_true", "target_new"))}
     columns |= {"phase": pa.array(np.where(four < 2, "pre", "post"))}
     columns |= {"logprob": pa.array(-rng.exponential(2, rows))}
-    constant = {"editor": "memit", "edit_relation": "P27", "effect_relation": "P27", "kind": "cross_subject"}
+    constant: dict[str, Any] = {
+        "editor": "memit",
+        "edit_relation": "P27",
+        "effect_relation": "P27",
+        "kind": "cross_subject",
+    }
     constant |= {"template_id": "P27-cloze-01", "prompt": "X is a citizen of", "subject": "X", "holds": "target_new"}
     constant |= {"target": "Y", "gold": False, "n_tokens": 1, "greedy": False, "status": "ok"}
     columns |= {name: pa.array([value]).take(pa.array(np.zeros(rows, int))) for name, value in constant.items()}

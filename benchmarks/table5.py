@@ -66,7 +66,9 @@ def accuracies(path: Path, mode: str) -> dict[str, dict[str, Any]]:
             pre["edit_relation"].astype(str).tolist(),
             pre["effect_relation"].astype(str).tolist(),
             pre["prompt"].tolist(),
-            *(pre[name].tolist() for name in ("candidates", "gold", "logprobs")),
+            pre["candidates"].tolist(),
+            pre["gold"].tolist(),
+            pre["logprobs"].tolist(),
             [_in_order(*row) for row in zip(pre["candidates"], post["candidates"], post["logprobs"])],
             mode=mode,  # type: ignore[arg-type]
             post_prompts=post["prompt"].tolist(),

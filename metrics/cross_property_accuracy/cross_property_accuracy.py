@@ -31,12 +31,17 @@ Args:
     counted. pre, post (`list` of `list` of `float`): log-probabilities of the candidates in nats before and after the
     edit. mode (`str`): "exact" (default) or "paper", the published rule (substring match, unpaired t-test).
     post_prompts (`list` of `str`, optional): prompts of the post-edit scores where they differ from `prompt`.
+    n_tokens (`list` of `list` of `int`, optional): tokens per candidate; adds `normalised` (ranked per token).
+    pre_prior, post_prior (`list` of `list` of `float`, optional): log-probabilities of the candidates after a prompt
+        without the subject; adds `pmi` (ranked by how much the subject raises them).
+    groups (`list` of `list` of `str`, optional): group tags of the case's subject; adds `groups`.
     draws (`int`): bootstrap samples of cases, default 2000.
     seed (`int`): seed of the bootstrap, default 0.
 
 Returns:
     `dict` of plain JSON types: `pairs` ("P21/P101" -> `pre`, `post`, `change`, their intervals, `lost`, `gained`, `p`,
-    `chance`, `majority`, `n`, `n_no_candidate`, `n_no_gold`, `n_unscored`), `average`, `mode`, `method`.
+    `pre_mrr`, `post_mrr`, `pre_top5`, `post_top5`, `chance`, `majority`,
+    `n`, `n_no_candidate`, `n_no_gold`, `n_unscored`), `average`, `mode`, `method`.
 
 Examples:
 
@@ -94,6 +99,10 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
         post: Sequence[Sequence[float]],
         mode: str = "exact",
         post_prompts: Sequence[str] | None = None,
+        n_tokens: Sequence[Sequence[int]] | None = None,
+        pre_prior: Sequence[Sequence[float]] | None = None,
+        post_prior: Sequence[Sequence[float]] | None = None,
+        groups: Sequence[Sequence[str]] | None = None,
         draws: int = 2000,
         seed: int = 0,
     ) -> dict[str, Any]:
@@ -101,6 +110,10 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
             *(case_id, edit_relation, effect_relation, prompt, candidates, gold, pre, post),
             mode=mode,  # type: ignore[arg-type]
             post_prompts=post_prompts,
+            n_tokens=n_tokens,
+            pre_prior=pre_prior,
+            post_prior=post_prior,
+            groups=groups,
             draws=draws,
             seed=seed,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
@@ -31,7 +32,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     """
     try:
         rows = pd.read_csv(io.StringIO(text))
-        result = edit_success(**rows.to_dict("list"))
+        columns: dict[str, Any] = {str(name): rows[name].tolist() for name in rows}
+        result = edit_success(**columns)
     except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
         return pd.DataFrame(), f"{type(error).__name__}: {error}"
     protocols = {name: value for name, value in result.items() if isinstance(value, dict)}

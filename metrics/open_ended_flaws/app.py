@@ -37,8 +37,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     """
     try:
         rows = pd.read_csv(io.StringIO(text))
-        columns = [rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater")]
-        result = open_ended_flaws(*columns, rows["rating"].tolist())
+        item, group, flaw, rater = (rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater"))
+        result = open_ended_flaws(item, group, flaw, rater, rows["rating"].tolist())
     except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
         return pd.DataFrame(), f"{type(error).__name__}: {error}"
     found = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]

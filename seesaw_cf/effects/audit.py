@@ -59,18 +59,11 @@ def audit(
     tables = [group_contrasts(prompts, axis, wanted.get(axis), holds=holds, clusters=clusters) for axis in axes]
     table = pd.concat([t for t in tables if len(t)], ignore_index=True)
     table = adjust_families(table[table["group"] != UNKNOWN].reset_index(drop=True), family, correction)
+    rules = {"margin": margin, "noise_floor": noise_floor, "alpha": alpha}
+    needed = ("value", "p_adjusted", "stderr", "df", "note")
     claims = [
-        verdict(
-            row.value,
-            row.p_adjusted,
-            stderr=row.stderr,
-            df=row.df,
-            margin=margin,
-            noise_floor=noise_floor,
-            alpha=alpha,
-            note=row.note,
-        )
-        for row in table.itertuples()
+        verdict(value, p, stderr=stderr, df=df, note=note, **rules)
+        for value, p, stderr, df, note in zip(*(table[name].tolist() for name in needed))
     ]
     return table.assign(verdict=[claim.label for claim in claims], rule=[claim.rule for claim in claims])
 

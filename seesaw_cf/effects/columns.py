@@ -155,6 +155,10 @@ def accuracy_of_columns(
     *,
     mode: Mode = "exact",
     post_prompts: Sequence[str] | None = None,
+    n_tokens: Sequence[Sequence[int]] | None = None,
+    pre_prior: Sequence[Sequence[float]] | None = None,
+    post_prior: Sequence[Sequence[float]] | None = None,
+    groups: Sequence[Sequence[str]] | None = None,
     draws: int = 2000,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -169,6 +173,10 @@ def accuracy_of_columns(
         pre, post: Log-probabilities of the candidates before and after the edit, nats.
         mode: "exact" or "paper", see `seesaw_cf.effects.cross_property`.
         post_prompts: The prompts of the post-edit scores where they differ from `prompt` (published runs do).
+        n_tokens: Tokens per candidate; adds `normalised`, where candidates are ranked by log-probability per token.
+        pre_prior, post_prior: Log-probabilities of the candidates after a prompt without the subject; adds `pmi`, where
+            candidates are ranked by how much the subject raises them (pointwise mutual information).
+        groups: Group tags of the case's subject; adds `groups` to each pair.
         draws, seed: Bootstrap over cases.
 
     Returns:
@@ -188,13 +196,57 @@ def accuracy_of_columns(
     if twice.any():
         first = frame.loc[twice, "case_id"].iloc[0]
         raise RecordError(f"{int(twice.sum())} cases occur more than once, first: case {first}. Drop the copies.")
-    marked = mark(frame, mode)
-    pairs = {
-        "/".join(map(str, key)): summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
-        for key, rows in marked.groupby(["edit_relation", "effect_relation"], sort=True)
+    keys = ["edit_relation", "effect_relation"]
+    forms = {"raw": frame} | _adjusted(frame, n_tokens, pre_prior, post_prior)
+    tables = {
+        form: {
+            "/".join(map(str, key)): summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
+            for key, rows in mark(one, mode).groupby(keys, sort=True)
+        }
+        for form, one in forms.items()
     }
+    pairs = tables.pop("raw")
+    for form, table in tables.items():
+        for name, row in table.items():
+            pairs[name][form] = row
+    if groups is not None:
+        check_lengths({"case_id": case_id, "groups": groups})
+        marked = mark(frame, mode).assign(tags=pd.Series(list(groups), dtype=object))
+        for key, rows in marked.groupby(keys, sort=True):
+            pairs["/".join(map(str, key))]["groups"] = {
+                group: summarise_accuracy(rows.iloc[at], mode=mode, draws=draws, seed=seed)
+                for group, at in members(rows["tags"].tolist()).items()
+            }
     counted = [pair for pair in pairs.values() if pair["n"]]
     average = {k: float(np.mean([pair[k] for pair in counted])) if counted else None for k in ("pre", "post", "change")}
     test = "McNemar's exact test" if mode == "exact" else "unpaired t-test"
     method = f"Wilson intervals; change: 95 % bootstrap over cases, {draws} draws, seed {seed}; p: {test}"
     return dict(plain({"pairs": pairs, "average": average, "mode": mode, "method": method}))
+
+
+def _adjusted(
+    frame: pd.DataFrame,
+    n_tokens: Sequence[Sequence[int]] | None,
+    pre_prior: Sequence[Sequence[float]] | None,
+    post_prior: Sequence[Sequence[float]] | None,
+) -> dict[str, pd.DataFrame]:
+    """Frames whose scores are per token, or relative to a prior; shifted per case so that none is above 0."""
+    priors = {"pre": pre_prior, "post": post_prior}
+    if (pre_prior is None) != (post_prior is None):
+        raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
+    found = {}
+    if n_tokens is not None:
+        found["normalised"] = {phase: _per_case(frame, phase, n_tokens, np.divide) for phase in priors}
+    if pre_prior is not None and post_prior is not None:
+        found["pmi"] = {phase: _per_case(frame, phase, prior or [], np.subtract) for phase, prior in priors.items()}
+    return {form: frame.assign(**columns) for form, columns in found.items()}
+
+
+def _per_case(frame: pd.DataFrame, phase: str, by: Sequence[Sequence[float]], change: Any) -> list[Any]:
+    check_lengths({"case_id": frame["case_id"].tolist(), "adjustment": by})
+    out = []
+    for case, scores, other in zip(frame["case_id"], frame[phase], by):
+        check_lengths({f"case {case}, {phase}": scores, "adjustment": other})
+        values = change(np.asarray(scores, dtype=np.float64), np.asarray(other, dtype=np.float64))
+        out.append(values - np.nanmax(values))
+    return out

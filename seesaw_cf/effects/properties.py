@@ -192,6 +192,11 @@ def summarise_accuracy(
     lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
     out |= {"change": float(change.mean()) if n else float("nan"), "low": low, "high": high, "stderr": stderr}
     out |= {"lost": lost, "gained": gained, "p": mcnemar(lost, gained) if mode == "exact" else _unpaired(pre, post)}
+    for phase in ("pre", "post"):
+        ranks = rows[f"{phase}_rank"].to_numpy(np.float64)
+        ranks[ranks == 0] = np.inf  # no gold label is a candidate
+        out[f"{phase}_mrr"] = float((1 / ranks).mean()) if n else float("nan")
+        out[f"{phase}_top5"] = float((ranks <= 5).mean()) if n else float("nan")
     out |= {"chance": _chance(rows), "majority": _majority(rows["gold"]), "n": n}
     counts = marked["status"].value_counts()
     out["n_no_candidate"] = int((rows["pre_rank"] == 0).sum())
@@ -243,9 +248,10 @@ def cross_property(
 
     Returns:
         `pre`, `post` (shares with `_low`, `_high`: Wilson, 95 %), `change` with `low`, `high`, `stderr` (bootstrap over
-        cases), `lost` and `gained` answers, `p`, `chance` (accuracy of a uniform guess), `majority` (accuracy of the
-        best constant answer), `n` cases, `n_no_candidate` of them without a gold candidate, `n_no_gold` and
-        `n_unscored` cases left out.
+        cases), `lost` and `gained` answers, `p`, `pre_mrr`, `post_mrr` (mean reciprocal rank of the best gold
+        candidate), `pre_top5`, `post_top5` (gold among the five most likely; ties count against it), `chance` (accuracy
+        of a uniform guess), `majority` (accuracy of the best constant answer), `n` cases, `n_no_candidate` of them
+        without a gold candidate, `n_no_gold` and `n_unscored` cases left out.
 
     Raises:
         RecordError: As `answers`.

@@ -110,7 +110,7 @@ def label_permutation(
     sums = np.empty((permutations, member.shape[1]))
     for row in range(permutations):
         shuffled = np.empty_like(order)
-        shuffled[order] = np.lexsort((rng.random(strata.size), strata))
+        shuffled[order] = np.argsort(strata + rng.random(strata.size))
         sums[row] = centred[shuffled] @ labels
     spread = sums.std(axis=0)
     movable = spread > 1e-12 * max(1e-300, float(np.abs(centred).max(initial=0.0)))

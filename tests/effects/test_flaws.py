@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ SUMS = {
 }
 
 
-def columns(ratings: dict[str, list[float | None]]) -> dict[str, Any]:
+def columns(ratings: Mapping[str, Sequence[float | None]]) -> dict[str, Any]:
     """Ratings of items 0, 1, ... by named raters."""
     rows = [(str(i), "gender", "sexism", name, value) for name, own in ratings.items() for i, value in enumerate(own)]
     return dict(zip(("item", "group", "flaw", "rater", "rating"), map(list, zip(*rows))))

@@ -45,7 +45,7 @@ WORKED = [
 
 def by_group(frame: pd.DataFrame, axis: str = "race") -> dict[str, dict[str, Any]]:
     rows = frame[frame["axis"] == axis].set_index("group").to_dict("index")
-    return {str(group): dict(row) for group, row in rows.items()}
+    return {str(group): {str(k): v for k, v in row.items()} for group, row in rows.items()}
 
 
 def test_case_means_pooled_means_and_counts() -> None:

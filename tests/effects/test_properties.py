@@ -135,7 +135,8 @@ def test_bad_tables_and_modes() -> None:
 def test_score_table_and_columns_agree() -> None:
     rng = np.random.default_rng(0)
     names = ["a", "b", "c"]
-    rows, given = [], {name: [] for name in columns()}  # type: ignore[var-annotated]
+    rows: list[dict[str, Any]] = []
+    given: dict[str, Any] = {name: [] for name in columns()}
     for number in range(30):
         pre, post = -rng.exponential(size=(2, 3))
         rows += case(number, names[number % 3], dict(zip(names, pre)), dict(zip(names, post)))
@@ -146,3 +147,31 @@ def test_score_table_and_columns_agree() -> None:
     from_columns = accuracy_of_columns(**given)["pairs"]["P27/P21"]
     for name in ("pre", "post", "change", "low", "high", "p", "n"):
         assert from_table[name] == pytest.approx(from_columns[name])
+
+
+def test_ranks_by_hand() -> None:
+    names = ["a", "b", "c"]
+    rows = columns(candidates=[names], gold=[["c"]], pre=[[-1.0, -2.0, -3.0]], post=[[-3.0, -2.0, -1.0]])
+    pair = accuracy_of_columns(**rows)["pairs"]["P27/P21"]
+    assert (pair["pre_mrr"], pair["post_mrr"], pair["pre_top5"]) == (pytest.approx(1 / 3), 1, 1)
+    unreachable = accuracy_of_columns(**columns(gold=[["neither"]]))["pairs"]["P27/P21"]
+    assert (unreachable["pre_mrr"], unreachable["pre_top5"]) == (0, 0)
+
+
+def test_normalised_and_pmi_stand_beside_raw() -> None:
+    # raw: -3 < -2.5; per token: -1 > -2.5; over the prior: -3 + 9 > -2.5 + 1
+    rows = columns(pre=[[-3.0, -2.5]], post=[[-3.0, -2.5]])
+    prior = [[-9.0, -1.0]]
+    result = accuracy_of_columns(**rows, n_tokens=[[3, 1]], pre_prior=prior, post_prior=prior)
+    pair = result["pairs"]["P27/P21"]
+    assert (pair["pre"], pair["normalised"]["pre"], pair["pmi"]["pre"]) == (0, 1, 1)
+    with pytest.raises(RecordError, match="pmi needs pre_prior and post_prior"):
+        accuracy_of_columns(**rows, pre_prior=prior)
+    with pytest.raises(RecordError, match=r"columns have unequal lengths \{'case 1, pre': 2, 'adjustment': 1\}"):
+        accuracy_of_columns(**rows, n_tokens=[[3]])
+
+
+def test_breakdown_by_group() -> None:
+    two = {name: value * 2 for name, value in columns().items()} | {"case_id": [1, 2]}
+    pair = accuracy_of_columns(**two, groups=[["white"], []])["pairs"]["P27/P21"]
+    assert {name: row["n"] for name, row in pair["groups"].items()} == {"white": 1, "unknown": 1}

@@ -103,7 +103,7 @@ def test_edit_bias_takes_columns_pandas_and_datasets_alike_and_returns_plain_jso
     assert json.loads(json.dumps(expected, allow_nan=False)) == expected
     assert expected["unscored"] == {"post_true: not finite": 1}
     frame = pd.DataFrame(rows())
-    assert load("edit_bias").compute(**frame.to_dict("list"), draws=100) == expected
+    assert load("edit_bias").compute(draws=100, **{str(name): frame[name].tolist() for name in frame}) == expected
     assert load("edit_bias").compute(**datasets.Dataset.from_pandas(frame).to_dict(), draws=100) == expected
 
 

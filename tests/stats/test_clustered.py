@@ -42,7 +42,8 @@ def test_two_way_variance_by_hand() -> None:
     v_row, v_column = (((r.sum(axis) / 64) ** 2).sum() / (1 - 1 / 8) for axis in (1, 0))
     v_cell = ((r / 64) ** 2).sum()
     assert found.stderr == pytest.approx(math.sqrt(v_row + v_column - v_cell))
-    assert (found.clusters, found.df) == ({"edit": 8, "person": 8}, pytest.approx(7))
+    assert found.clusters == {"edit": 8, "person": 8}
+    assert found.df == pytest.approx(7)
 
 
 def test_one_way_agrees_with_statsmodels() -> None:
