@@ -16,6 +16,8 @@ from tqdm import tqdm
 from seesaw_cf import __version__
 from seesaw_cf.builder_scripts.build import CONFIGS, About, Edits, build, choose_edits, query_bounds
 from seesaw_cf.builder_scripts.build_sample import ABOUT as SAMPLE_ABOUT
+from seesaw_cf.builder_scripts.claims import Claims
+from seesaw_cf.builder_scripts.coupled_rows import build_coupled
 from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource, Politeness
 from seesaw_cf.builder_scripts.facts import SAMPLE
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions, paper
@@ -28,6 +30,7 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import atomic_folder, write_text
 from seesaw_cf.relations import RELATIONS
+from seesaw_cf.types import Case
 
 __all__ = ["configure", "run"]
 
@@ -56,6 +59,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--out", type=Path, metavar="DIR", help="dataset folder to make")
     add("--edits", nargs="+", type=Path, default=[], metavar="FILE", help="CounterFact or SEESAW-CF JSON with edits")
+    add(
+        "--coupled",
+        nargs="+",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="CounterFact or zsRE JSON: make Coupled Entity Prompts instead",
+    )
     add("--paper", action="store_true", help="the published rules: nobody who holds the old value, two genders, ...")
     add("--number", nargs="+", default=[], metavar="RELATION=N", help="edits to draw, such as P27=100 gender=50")
     add("--per-gender", type=int, metavar="N", help="holders of a value asked about, per gender (100)")
@@ -80,18 +91,32 @@ def run(args: argparse.Namespace) -> None:
         raise RecordError("build: no --out DIR was given. Name the folder to make, or use --dry-run.")
     source = _source(args)
     facts = Facts(source, options, _bar)
+    if args.coupled:
+        _couple(args, source, facts)
+    else:
+        _build(args, source, facts, seeds)
+    if isinstance(source, CachedSource):
+        say(f"{source.misses} queries asked, {source.hits} answered by kept replies")
+    say(f"\nWritten to {args.out}.")
+
+
+def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequence[Case]) -> None:
     sample = args.source == ["sample"]
     with atomic_folder(args.out) as folder:
         edits = choose_edits(facts, seeds)
         statistics = build(folder, facts, edits, SAMPLE_ABOUT if sample else About(_WORDS))
-        write_text(folder / "build.json", _manifest(args, options, source, edits))
+        write_text(folder / "build.json", _manifest(args, facts.options, source, edits))
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property())
     for reason, number in sorted(edits.skipped.items()):
         say(f"{number} records of the edit files make no edit: {reason}")
-    if isinstance(source, CachedSource):
-        say(f"{source.misses} queries asked, {source.hits} answered by kept replies")
-    say(f"\nWritten to {args.out}. Use it with: seesaw-cf run --data {args.out} --config {next(iter(CONFIGS))} ...")
+    say(f"\nUse it with: seesaw-cf run --data {args.out} --config {next(iter(CONFIGS))} ...")
+
+
+def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:
+    with atomic_folder(args.out) as folder:
+        counts = build_coupled(folder, facts, Claims(source, facts), read_seeds(args.coupled))
+    say(markdown(["Coupled Entity Prompts", "Number"], counts.items()))
 
 
 def _bar(steps: Sequence[T], label: str) -> Iterable[T]:

@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sources import OWN, entity_iri
+from seesaw_cf.builder_scripts.sources import OWN, WIKIDATA, entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import write_text
 
-__all__ = ["SAMPLE", "full_id", "main", "read_tsv", "render"]
+__all__ = ["PROPERTIES", "SAMPLE", "full_id", "main", "read_tsv", "render"]
 
 SAMPLE = Path(__file__).parent / "sample"
 ROOT = OWN.removesuffix("entity/")
@@ -32,6 +32,20 @@ _COLUMNS: dict[str, tuple[str, str]] = {
     "occupation": ("P106", "occupation"),
     "birth_year": ("P569", ""),
     "death_year": ("P570", ""),
+}
+# Names of the properties that the sample uses.
+PROPERTIES = {
+    "P17": "country",
+    "P19": "place of birth",
+    "P21": "sex or gender",
+    "P27": "country of citizenship",
+    "P31": "instance of",
+    "P101": "field of work",
+    "P103": "native language",
+    "P106": "occupation",
+    "P172": "ethnic group",
+    "P569": "date of birth",
+    "P570": "date of death",
 }
 _YEAR = "http://www.w3.org/2001/XMLSchema#dateTime"
 
@@ -65,7 +79,8 @@ def _literal(text: str) -> str:
 
 
 def _label(id: str, text: str) -> str:
-    return f"<{entity_iri(id)}> <http://www.w3.org/2000/01/rdf-schema#label> {_literal(text)}@en ."
+    page = f"{WIKIDATA}entity/{id}" if id in PROPERTIES else entity_iri(id)
+    return f"<{page}> <http://www.w3.org/2000/01/rdf-schema#label> {_literal(text)}@en ."
 
 
 def _direct(id: str, property_id: str, value: str) -> str:
@@ -147,6 +162,7 @@ def render(people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]])
         for text, number in references.items()
     }
     lines.update(_entity_lines(entities, ids))
+    lines.update(_label(id, label) for id, label in PROPERTIES.items())
     for row in people:
         lines.update(_person_lines(row, ids, references))
     return "\n".join(sorted(lines)) + "\n"

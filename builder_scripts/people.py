@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.sources import Source, entity_id
+from seesaw_cf.builder_scripts.sources import WIKIDATA, Source, entity_id
 from seesaw_cf.types import Entity
 
-__all__ = ["BATCH", "FEMALE", "MALE", "Facts", "Holder", "Person", "Progress", "nobody"]
+__all__ = ["BATCH", "FEMALE", "MALE", "Facts", "Holder", "Person", "Progress", "batches", "nobody"]
 
 T = TypeVar("T")
 # Passes a list through, showing how far it is; the second argument says what is counted.
@@ -27,6 +27,7 @@ MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subje
 OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
 
 _LISTED = ("P21", "P27", "P19", "P103", "P101", "P106", "P172")
+_UNFIT = re.compile(r"^Q\d+$|\([^)]*\)$")  # a bare identifier, or a disambiguator in the name
 _YEAR = re.compile(r"[+-]?\d+")
 
 
@@ -87,9 +88,10 @@ def nobody(label: str) -> Person:
     return _person(Entity(None, label), {})
 
 
-def _batches(ids: Iterable[str]) -> list[list[str]]:
+def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
+    """Sorted identifiers (or names) without repeats, in lists of at most `size`."""
     ordered = sorted(set(ids))
-    return [ordered[start : start + BATCH] for start in range(0, len(ordered), BATCH)]
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 def _silent(steps: Sequence[T], _: str) -> Iterable[T]:
@@ -116,23 +118,25 @@ class Facts:
         self._present: dict[tuple[str, str], list[str]] = {}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Names of entities, in the order given; entities without a name in the language are left out.
+        """Names of entities and properties, in the order given; those without a name in the language are left out.
 
         The language's own label wins over Wikidata's "mul" (one label for all languages).
         """
         ids = list(ids)
         language = self.options.language
-        for batch in _batches(id for id in ids if id not in self._labels):
-            for row in self._source.select("labels", entities=batch, language=language):
+        for batch in batches(id for id in ids if id not in self._labels):
+            # A property's name belongs to its page, not to the predicate that an identifier such as "P27" stands for.
+            pages = [f"{WIKIDATA}entity/{id}" if id.startswith("P") else id for id in batch]
+            for row in self._source.select("labels", entities=pages, language=language):
                 id = entity_id(row["entity"])
                 if row["language"] == language or id not in self._labels:
                     self._labels[id] = row["label"]
         return {id: self._labels[id] for id in ids if id in self._labels}
 
     def people(self, ids: Iterable[str]) -> list[Person]:
-        """What is recorded about people, in the order given; people without a name are left out."""
+        """What is recorded about people, in the order given; people without a usable name are left out."""
         ids = list(ids)
-        for batch in self.progress(_batches(id for id in ids if id not in self._people), "people"):
+        for batch in self.progress(batches(id for id in ids if id not in self._people), "people"):
             self._fetch(batch)
         return [self._people[id] for id in ids if id in self._people]
 
@@ -141,7 +145,8 @@ class Facts:
         for row in self._source.select("facts", people=batch):
             values = recorded[entity_id(row["person"])].setdefault(entity_id(row["property"]), [])
             values.append(entity_id(row["value"]))
-        for id, label in self.labels(batch).items():
+        names = {id: label for id, label in self.labels(batch).items() if not _UNFIT.search(label)}
+        for id, label in names.items():
             self._people[id] = _person(Entity(id, label), recorded[id])
 
     def holders(self, relation_id: str, value: str, gender: str) -> list[str]:
@@ -196,10 +201,10 @@ class Facts:
 
     def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
         """Those of some values that somebody holds and that have a name, sorted by name then identifier."""
-        batches = _batches(values)
-        key = (relation_id, str(batches))
+        parts = batches(values)
+        key = (relation_id, str(parts))
         if key not in self._present:
-            replies = [self._source.select("present", property=relation_id, values=batch) for batch in batches]
+            replies = [self._source.select("present", property=relation_id, values=part) for part in parts]
             names = self.labels(entity_id(row["value"]) for rows in replies for row in rows)
             self._present[key] = sorted(names, key=lambda id: (names[id], id))
         return self._present[key]
@@ -207,7 +212,7 @@ class Facts:
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""
         found: dict[str, list[str]] = {id: [] for id in ids}
-        for batch in _batches(found):
+        for batch in batches(found):
             for row in self._source.select("references", people=batch):
                 found[entity_id(row["person"])].append(row["source"])
         return {id: tuple(sorted(texts)) for id, texts in found.items()}
@@ -217,7 +222,7 @@ class Facts:
         language = self.options.language
         found: dict[str, list[str]] = {label: [] for label in labels}
         usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
-        for batch in self.progress(_batches(usable), "names"):
+        for batch in self.progress(batches(usable), "names"):
             names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((language, "mul"))]
             for row in self._source.select("link", names=names):
                 found[row["label"]].append(entity_id(row["person"]))

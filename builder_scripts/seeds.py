@@ -28,15 +28,16 @@ def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
         StorageError: A file is missing.
         RecordError: A file is damaged or malformed, or two records share a case_id.
     """
-    found: dict[int, Case] = {}
+    found: dict[tuple[bool, int], Case] = {}
     for path in paths:
         for case in read_cases(path):
-            if case.case_id in found:
+            key = (case.record_format == "zsre", case.case_id)  # zsRE records have no numbers but their places
+            if key in found:
                 raise RecordError(
                     f"{path}: case_id {case.case_id} is in another edits file too, expected every edit to have its "
                     "own. Renumber one of the files."
                 )
-            found[case.case_id] = case
+            found[key] = case
     return list(found.values())
 
 

@@ -16,6 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from seesaw_cf import groups
+from seesaw_cf.builder_scripts.facts import PROPERTIES
 from seesaw_cf.builder_scripts.people import FEMALE, MALE
 from seesaw_cf.builder_scripts.seeds import read_seeds
 from seesaw_cf.builder_scripts.sources import WIKIDATA, entity_iri
@@ -185,12 +186,17 @@ def triples(world: World) -> Iterator[str]:
 
 
 def _values(world: World) -> Iterator[str]:
-    """Names of every value: the tables', and those that only edits have."""
+    """Names of every value: the tables', and those that only edits have; the countries of cities."""
     tables = ("genders", "countries", "cities", "fields_of_work", "languages", "ethnic_groups")
     names = {id: row["label"] for name in tables for id, row in groups.table(name).items()}
     given = (entity for case in world.edits for entity in (case.request.target_new, case.request.target_true))
     names |= {str(entity.id): entity.label for entity in given}
     yield from (_label(id, label) for id, label in sorted(names.items()) if label)
+    yield from (f'<{WIKIDATA}entity/{id}> <{_LABEL}> "{label}"@en .\n' for id, label in PROPERTIES.items())
+    countries = {row["label"]: id for id, row in groups.table("countries").items()}
+    for id, row in groups.table("cities").items():
+        if row["country"] in countries:
+            yield f"<{entity_iri(id)}> <{_WDT}P17> <{entity_iri(countries[row['country']])}> .\n"
 
 
 def _subjects(world: World) -> Iterator[str]:
