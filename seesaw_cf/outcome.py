@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from seesaw_cf.scoring import Scorer
 from seesaw_cf.types import Case, Cloze, ClozeScore
 from seesaw_cf.weights import Editor, WeightDelta, applied, parameter_hashes
 
-__all__ = ["Outcome", "edit_and_score"]
+__all__ = ["Edited", "Outcome", "edit_units", "score_edit"]
 
 Asked = Sequence[tuple[Case, Sequence[Question]]]
 
@@ -68,50 +69,88 @@ class Outcome:
         }
 
 
-def edit_and_score(
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The edit of one unit: its delta (None when refused or not finite) and what became of each of its cases."""
+
+    delta: WeightDelta | None
+    status: Mapping[int, str]
+
+
+def edit_units(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    scorer: Scorer,
     editor: Editor,
-    cases: Sequence[Case],
-    asked: Asked,
-    hashes: Mapping[str, str],
+    groups: Sequence[Sequence[Case]],
+) -> list[Edited]:
+    """Makes one delta for each group of cases; the model is untouched.
+
+    Groups of one case go through the editor's `edit_each` when it has one, which optimises them together. Of two cases
+    of a group that contradict each other the first is edited.
+
+    Args:
+        model: The unedited model.
+        tokenizer: Its tokenizer.
+        editor: A fitted editor.
+        groups: Cases that are edited together; the result depends on the groups given, not on what ran before.
+    """
+    plans = [_consistent(cases) for cases in groups]
+    each = getattr(editor, "edit_each", None)
+    if each is not None and len(plans) > 1 and all(len(kept) == 1 for kept, _ in plans):
+        # One request that cannot be edited must not take the others with it: then each is tried alone, below.
+        with contextlib.suppress(EditError, PromptError):
+            deltas = each(model, tokenizer, [kept[0].request for kept, _ in plans])
+            return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
+    return [_edit_one(model, tokenizer, editor, kept, status) for kept, status in plans]
+
+
+def _edit_one(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    editor: Editor,
+    kept: Sequence[Case],
+    status: dict[int, str],
+) -> Edited:
+    try:
+        return _checked(editor.edit(model, tokenizer, [case.request for case in kept]), status)
+    except (EditError, PromptError) as error:
+        return Edited(None, {**status, **{case.case_id: f"refused: {error}" for case in kept}})
+
+
+def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Edited:
+    """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
+    verdict = "non-finite delta" if not delta.is_finite() else "zero delta" if delta.is_zero() else ""
+    if verdict:
+        status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
+    return Edited(None if verdict == "non-finite delta" else delta, status)
+
+
+def score_edit(
+    model: PreTrainedModel, scorer: Scorer, edited: Edited, asked: Asked, hashes: Mapping[str, str]
 ) -> Outcome:
-    """Edits the cases together, scores every question, restores the weights and checks that they are the same bytes.
+    """Applies an edit, scores every question, restores the weights and checks that they are the same bytes.
 
     Args:
         model: The model; unchanged afterwards.
-        tokenizer: Its tokenizer.
         scorer: Scores with `model`.
-        editor: A fitted editor.
-        cases: One or more cases, edited in one go. Of two that contradict each other the first is edited.
+        edited: The edit.
         asked: The cases' questions.
         hashes: `parameter_hashes(model)` before any edit.
 
     Raises:
         EditError: The weights after the edit are not those from before.
     """
-    kept, status = _consistent(cases)
     wanted = [q.cloze for _, qs in asked for q in qs]
-    delta: WeightDelta | None = None
-    try:
-        delta = editor.edit(model, tokenizer, [case.request for case in kept])
-    except (EditError, PromptError) as error:
-        status.update({case.case_id: f"refused: {error}" for case in kept})
-    if delta is not None and not delta.is_finite():
-        status.update({case.case_id: "non-finite delta" for case in kept})
-        delta = None
+    delta = edited.delta
     if delta is None:
-        reason = next(iter(status.values()))
-        return Outcome(dict.fromkeys(wanted, ClozeScore(math.nan, 0, False, reason)), status, math.nan)
-    if delta.is_zero():
-        status.update({case.case_id: "zero delta" for case in kept})
+        reason = next(iter(edited.status.values()))
+        return Outcome(dict.fromkeys(wanted, ClozeScore(math.nan, 0, False, reason)), edited.status, math.nan)
     moved = {cloze: Cloze(delta.context + cloze.context, cloze.target) for cloze in dict.fromkeys(wanted)}
     with applied(model, delta):
         scores = scorer.score(list(moved.values()))
     _check_restored(model, delta, hashes)
     norm = math.sqrt(sum(value**2 for value in delta.norms().values()))
-    return Outcome(dict(zip(moved, scores, strict=True)), status, norm, delta)
+    return Outcome(dict(zip(moved, scores, strict=True)), edited.status, norm, delta)
 
 
 def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:

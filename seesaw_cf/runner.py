@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.errors import EditError, RecordError, unknown_name
 from seesaw_cf.files import safe_name
 from seesaw_cf.manifest import RunManifest, claim_folder
-from seesaw_cf.outcome import Outcome, edit_and_score
+from seesaw_cf.outcome import Edited, Outcome, edit_units, score_edit
 from seesaw_cf.prescores import blocks, pre_scores
 from seesaw_cf.questions import Question, questions, rows_to_table, score_row
 from seesaw_cf.scoring import Scorer
@@ -31,6 +31,7 @@ __all__ = ["PROTOCOLS", "Unit", "run_cases", "units"]
 log = logging.getLogger(__name__)
 
 PROTOCOLS = ("single", "batch")
+_EDITS_TOGETHER = 8  # units whose edits are made in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +111,33 @@ def run_cases(
             if not open_units[name]:
                 continue
             fitted = editor.fit(model, tokenizer)
-            for unit in tqdm(open_units[name], desc=f"{name}: edit, score, restore", unit="edit", disable=not progress):
-                outcome = edit_and_score(model, tokenizer, scorer, fitted, unit.cases, asked[unit.key], hashes)
+            edits = _edits(model, tokenizer, fitted, plan, open_units[name])
+            bar = tqdm(edits, f"{name}: edit, score, restore", len(open_units[name]), unit="edit", disable=not progress)
+            for unit, edited in bar:
+                outcome = score_edit(model, scorer, edited, asked[unit.key], hashes)
                 if keep_deltas and outcome.delta is not None:
                     _keep_delta(out / "deltas" / safe_name(name) / safe_name(unit.key), outcome.delta, model, manifest)
                 _save(out, name, unit, asked[unit.key], before, outcome)
         _check_untouched(model, hashes)
     merge_shards(out, [(name, unit.key) for name in editors for unit in plan])
+
+
+def _edits(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    editor: Editor,
+    plan: Sequence[Unit],
+    wanted: Sequence[Unit],
+) -> Iterator[tuple[Unit, Edited]]:
+    """The edits of the wanted units, made in blocks of the whole plan so that a resumed run makes the same ones."""
+    keys = {unit.key for unit in wanted}
+    size = _EDITS_TOGETHER if hasattr(editor, "edit_each") else 1
+    for start in range(0, len(plan), size):
+        block = plan[start : start + size]
+        if keys.isdisjoint(unit.key for unit in block):
+            continue
+        edits = edit_units(model, tokenizer, editor, [unit.cases for unit in block])
+        yield from ((unit, edited) for unit, edited in zip(block, edits, strict=True) if unit.key in keys)
 
 
 def _before(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +16,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
+from seesaw_cf.outcome import edit_units
 from seesaw_cf.prescores import blocks, pre_scores
 from seesaw_cf.questions import questions
 from seesaw_cf.runner import units
@@ -114,14 +115,41 @@ def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_case
         Case(number, EditRequest("{} was born in", "Ada Lovelace", "P19", Entity(None, new), Entity(None, "Paris")))
         for number, new in enumerate(("London", "Rome"))
     )
-    from seesaw_cf.outcome import edit_and_score
-    from seesaw_cf.weights import parameter_hashes
+    edited = edit_units(model, tokenizer, small.Nudge(), [[first, other]])
+    assert edited[0].status == {0: "ok", 1: "refused: contradicts case 0 of the same batch"}
 
-    asked = [(case, list(questions(case))) for case in (first, other)]
-    outcome = edit_and_score(
-        model, tokenizer, HFScorer(model, tokenizer), small.Nudge(), [first, other], asked, parameter_hashes(model)
-    )
-    assert outcome.status == {0: "ok", 1: "refused: contradicts case 0 of the same batch"}
+
+def test_editors_that_edit_many_are_given_whole_blocks_and_one_bad_request_spoils_no_other(tmp_path: Path) -> None:
+    class Many(small.Nudge):
+        blocks: ClassVar[list[list[str]]] = []
+
+        def edit_each(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> list[WeightDelta]:
+            Many.blocks.append([request.text for request in requests])
+            return [small.Nudge().edit(model, tokenizer, [request]) for request in requests]
+
+        def edit(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> WeightDelta:
+            if "Marie" in requests[0].subject:
+                raise EditError("no")
+            return super().edit(model, tokenizer, requests)
+
+    small.run(tmp_path / "plain")
+    small.run(tmp_path / "many", {"nudge": Many()})
+    assert [len(block) for block in Many.blocks] == [8]
+    for table in TABLES:
+        assert (tmp_path / "plain" / table).read_bytes() == (tmp_path / "many" / table).read_bytes()
+    # A resumed run makes the edits of whole blocks again, whatever was finished, and so the same ones.
+    next((tmp_path / "many" / "shards" / "nudge").glob("*00000003.parquet")).unlink()
+    small.run(tmp_path / "many", {"nudge": Many()})
+    assert [len(block) for block in Many.blocks] == [8, 8]
+    assert (tmp_path / "plain" / TABLES[0]).read_bytes() == (tmp_path / "many" / TABLES[0]).read_bytes()
+
+    class Fussy(Many):
+        def edit_each(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> list[WeightDelta]:
+            raise EditError("one of them is bad")
+
+    small.run(tmp_path / "fussy", {"nudge": Fussy()})
+    status = {row["subject"]: row["status"] for row in pq.read_table(tmp_path / "fussy" / "edits.parquet").to_pylist()}
+    assert {name: text for name, text in status.items() if text != "ok"} == {"Marie Curie": "refused: no"}
 
 
 class _Returns(small.Nudge):
