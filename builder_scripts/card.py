@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from seesaw_cf import groups
+from seesaw_cf.builder_scripts.columns import columns_section
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.statistics import Statistics, attributes, markdown, people_by_group
+from seesaw_cf.builder_scripts.statistics import Statistics, attributes, examples, markdown, people_by_group
+from seesaw_cf.records.arrow import CASES
 
 __all__ = ["METADATA", "card_body", "size_category"]
 
@@ -34,23 +36,22 @@ print(cases[0]["requested_rewrite"], cases[0]["attribute_prompts"][0])
 
 ## Configs
 
-- `cross_subject`, one row per edit: `requested_rewrite` (prompt with one `{{}}`, subject, old and new target with ids)
-  and `attribute_prompts`, cloze prompts about other people with their group tags. `holds` says which target the person
-  really has. Also paraphrases of the edit, prompts about its neighborhood, open-ended prompts.
-- `cross_property`, one row per edit and watched property: `effect_prompts` about the edited person, `candidates` (all
-  answers), `gold` (the true ones).
-- `open_ended`, one row per edit and prompt: guided and free descriptions of the edited person.
-- `candidates`, one row per relation and value: identifier, name, area of a field, country and continents of a place.
-- `demographics`, one row per person: group tags, recorded values with identifiers, living or dead, provenance.
+`cross_subject` and `cross_property` have one row per edit (and watched property), `open_ended` one per edit and prompt,
+`candidates` one per relation and value, `demographics` one per person.
+
+{columns}
 
 Identifiers are Wikidata's (`Q…`) where the match is certain, otherwise IRIs below
-`https://seesaw-cf.github.io/entity/`. `extra` is a JSON object: the edit subject's identifier, the template of the
-edit, the number of holders asked about.
+`https://seesaw-cf.github.io/entity/`.
 
 ## Counts
 
 {cloze} cloze prompts about holders of the new target and {probes} about holders of the old one, over {edits} edits;
 {pairs} cross-property cases with {scored} prompt and candidate pairs; {open} open-ended prompts.
+
+Values of every relation (Table 1):
+
+{examples}
 
 Cross-subject cases (the papers' Table 3):
 
@@ -125,11 +126,12 @@ def card_body(
 
     Args:
         statistics: Has counted every case.
-        tables: The configs "candidates" and "demographics".
+        tables: The configs "open_ended", "candidates" and "demographics".
         options: The rules of the build.
         words: "intro", "making" and "limits" of this dataset; "{people}" becomes the number of people.
         skipped: Why records of edit files made no edit -> how many.
     """
+    schemas = {"cross_subject": CASES, "cross_property": CASES} | {name: table.schema for name, table in tables.items()}
     people = f"{tables['demographics'].num_rows:,}"
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
@@ -140,6 +142,8 @@ def card_body(
         pairs=f"{statistics.total('cases', pairs=True):,}",
         scored=f"{statistics.total('scored', pairs=True):,}",
         open=f"{sum(statistics.total('open', pairs=pairs) for pairs in (False, True)):,}",
+        columns=columns_section(schemas),
+        examples=examples(tables["candidates"]),
         cross_subject=statistics.cross_subject(),
         cross_property=statistics.cross_property(),
         attributes="\n\n".join(attributes(tables["candidates"]).values()),

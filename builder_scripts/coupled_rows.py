@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from seesaw_cf.builder_scripts.claims import Claims
+from seesaw_cf.builder_scripts.columns import columns_section
 from seesaw_cf.builder_scripts.coupled import Coupled, Profile, couple
 from seesaw_cf.builder_scripts.people import Facts
 from seesaw_cf.builder_scripts.shards import write_rows
@@ -171,7 +172,10 @@ def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cas
             f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
             "Check that the source holds the subjects and their links, and its language."
         )
-    write_card(out, configs, body=_BODY.format(counts=markdown(["Rows", "Number"], counts.items())), metadata=_METADATA)
+    body = _BODY.format(
+        columns=columns_section(dict.fromkeys(configs, COUPLED)), counts=markdown(["Rows", "Number"], counts.items())
+    )
+    write_card(out, configs, body=body, metadata=_METADATA)
     return counts
 
 
@@ -182,13 +186,10 @@ For every edit an entity that is closely related to its subject and to what was 
 records about both, and two prompts. Made by `seesaw-cf build --coupled`, after the paper on long-form evaluation of
 model editing (LEME, section 3.1 and Appendix A).
 
-- `kind`: *counterfactual* (the new target is false) or *factual* (the new target is the true answer; zsRE only).
-- `truth`: what is true before the edit, with its identifier.
-- `subject_entity`, `related_entity`: `ground_truth` (property, how it couples, values), `properties` that the prompts
-  name, and the prompts in two wordings, `essay` and `article`. `coupled` is *other* (a value is the other entity),
-  *target* (a value is the old target), *shared* (both entities have the value) or empty.
-- `links`: pairs of links between the related entity and subject and target; `shared`: (property, value) pairs of both.
-- `namesakes`: entities of the subject's name; above 1 the best known one that holds the truth was taken.
+{columns}
+
+`coupled` is *other* (a value is the other entity), *target* (a value is the old target), *shared* (both entities have
+the value) or empty. The prompts `essay` and `article` name properties without their values.
 
 {counts}
 

@@ -26,7 +26,7 @@ PAGE = 5000  # rows of one page
 MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
 OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
 
-_LISTED = ("P21", "P27", "P19", "P103", "P101", "P106", "P172")
+_NOT_VALUES = ("P31", "P569", "P570", "http://wikiba.se/ontology#sitelinks")  # read otherwise
 _UNFIT = re.compile(r"^Q\d+$|\([^)]*\)$")  # a bare identifier, or a disambiguator in the name
 _YEAR = re.compile(r"[+-]?\d+")
 
@@ -69,13 +69,14 @@ def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
 
 
 def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
-    known = {name: tuple(sorted({v for v in rows.get(name, ()) if not v.startswith("_:")})) for name in _LISTED}
-    race, region = groups.tags(known["P172"])
+    listed = {name: values for name, values in rows.items() if name not in _NOT_VALUES}
+    known = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
+    race, region = groups.tags(known.get("P172", ()))
     sitelinks = rows.get("http://wikiba.se/ontology#sitelinks")
     return Person(
         entity,
         {name: found for name, found in known.items() if found},
-        groups.gender_tags(known["P21"]),
+        groups.gender_tags(known.get("P21", ())),
         race,
         region,
         _living(rows),

@@ -12,7 +12,7 @@ from seesaw_cf import groups
 from seesaw_cf.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
 
-__all__ = ["Statistics", "attributes", "markdown", "people_by_group"]
+__all__ = ["Statistics", "attributes", "examples", "markdown", "people_by_group"]
 
 
 # count -> heading
@@ -121,6 +121,15 @@ def people_by_group(demographics: pa.Table, axis: str) -> str:
     genders = _ordered("gender", {gender for _, gender in counted})
     rows = [[tag, *(counted[tag, gender] for gender in genders)] for tag in _ordered(axis, {tag for tag, _ in counted})]
     return markdown([axis.capitalize(), *genders], rows)
+
+
+def examples(candidates: pa.Table) -> str:
+    """Table 1: how many values each relation has, and the first ones by name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in candidates.select(["relation_id", "label"]).to_pylist():
+        found[row["relation_id"]].append(row["label"])
+    rows = [[RELATIONS[id].name, len(labels), ", ".join(labels[:4])] for id, labels in found.items()]
+    return markdown(["Relation", "Values", "For example"], rows)
 
 
 def attributes(candidates: pa.Table) -> Mapping[str, str]:

@@ -141,3 +141,15 @@ def test_demographics_count_each_reported_group() -> None:
         for group in groups.members(axis):
             assert sum(group in row[axis] for row in rows) >= 16, (axis, group)
     assert all(row["provenance"] for row in rows)
+
+
+def test_every_column_is_described_on_the_card() -> None:
+    from seesaw_cf.builder_scripts.columns import COLUMNS
+    from seesaw_cf.builder_scripts.coupled_rows import COUPLED
+
+    text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
+    schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in CONFIGS}
+    for name, schema in (schemas | {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED}).items():
+        assert set(schema.names) == set(COLUMNS[name]), name
+    for name in CONFIGS:
+        assert all(f"| `{column}` |" in text for column in schemas[name].names)
