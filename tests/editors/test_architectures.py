@@ -1,0 +1,127 @@
+"""The table fits every model type, and resumed, packed forward passes equal the model's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from seesaw_cf.editors.arch import ARCHITECTURES, Architecture, model_parts
+from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.positions import Row, prepare
+from seesaw_cf.editors.resume import lay_out
+from seesaw_cf.editors.rome import ROME, ROMEConfig
+from seesaw_cf.errors import UnsupportedModelError
+from seesaw_cf.weights import applied
+from tests.contract.checks import new_log_probability
+from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer
+
+
+def rows_of(model: PreTrainedModel) -> list[Row]:
+    edits = [prepare(model, tiny_tokenizer(), request, TEMPLATES) for request in REQUESTS]
+    return [row for edit in edits for row in (*edit.rows, edit.anchor)]
+
+
+@pytest.mark.parametrize("kind", TINY)
+def test_row_describes_the_model(kind: str) -> None:
+    model = tiny_model(kind)
+    parts = model_parts(model)
+    assert parts.n_layers == 4
+    assert parts.key_size(1) == 48
+    assert parts.weight_name(1) in dict(model.named_parameters())
+    hidden = torch.randn(2, 32, generator=torch.Generator().manual_seed(0))
+    assert parts.logits(hidden).shape == (2, len(tiny_tokenizer()))
+    for path in parts.row.fused:
+        assert parts.block(0).get_submodule(path) is not None
+
+
+@pytest.mark.parametrize("kind", TINY)
+@pytest.mark.parametrize("keep_prefix", [False, True])
+def test_resumed_blocks_give_the_models_own_logits(kind: str, keep_prefix: bool) -> None:
+    model = tiny_model(kind, dtype=torch.float64)
+    parts, rows = model_parts(model), rows_of(tiny_model(kind))
+    layout = lay_out(parts, rows, 2, 3, keep_prefix)
+    with torch.no_grad():
+        top = layout.run(layout.hidden)
+        for number, row in enumerate(rows):
+            own = model(torch.tensor([row.ids])).logits[0, -1]
+            place = layout.at(number, len(row.ids) - 1)
+            assert torch.allclose(parts.logits(top[place]), own, atol=2e-5, rtol=0)
+    packed = layout.hidden.shape[0] == 1
+    assert packed == parts.row.packed
+
+
+@pytest.mark.parametrize("kind", TINY)
+def test_packed_and_padded_edits_agree(kind: str) -> None:
+    """The fast path changes nothing, on every type that has it."""
+    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+    row = ARCHITECTURES[kind]
+    config = MEMITConfig(layers=(1,), steps=4, learning_rate=0.1, context_templates=TEMPLATES, moment_weight=1.0)
+    deltas = []
+    for packed in {row.packed, False}:
+        chosen = replace(config, architecture=replace(row, packed=packed))
+        editor = MEMIT(chosen, tiny_texts()).fit(model, tokenizer)
+        deltas.append(editor.edit(model, tokenizer, REQUESTS))
+    name = model_parts(model).weight_name(1)
+    for delta in deltas:
+        assert (delta.dense(name) - deltas[0].dense(name)).norm() <= 1e-3 * deltas[0].dense(name).norm()
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "gemma3_text"])
+def test_rome_reaches_its_value_through_a_norm_behind_the_mlp(kind: str) -> None:
+    """The shift is added to the MLP's own output, before the post-norm: v* is what the edited layer then gives."""
+    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+    config = ROMEConfig(layers=(1,), steps=6, learning_rate=0.1, context_templates=("{}",), weight_decay=0.0)
+    delta = ROME(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS[:1])
+    before = new_log_probability(model, tokenizer, REQUESTS[0])
+    with applied(model, delta):
+        reached = new_log_probability(model, tokenizer, REQUESTS[0])
+    assert reached > before
+
+
+def test_unknown_type_shows_the_row_to_add_and_accepts_one() -> None:
+    model = tiny_model("llama")
+    model.config.model_type = "newcomer"
+    with pytest.raises(UnsupportedModelError, match=r"(?s)'newcomer'.*model\.layers\.0\.mlp\.down_proj.*architecture="):
+        model_parts(model)
+    assert model_parts(model, ARCHITECTURES["llama"]).n_layers == 4
+
+
+def test_wrong_rows_are_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match="does not fit LlamaForCausalLM"):
+        model_parts(tiny_model("llama"), ARCHITECTURES["gpt2"])
+    with pytest.raises(UnsupportedModelError, match="orientation='linear'"):
+        model_parts(tiny_model("gpt2"), replace(ARCHITECTURES["gpt2"], orientation="linear"))
+
+
+@pytest.mark.slow  # torch takes its time to import its compiler
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")
+def test_compiled_models_are_refused() -> None:
+    with pytest.raises(UnsupportedModelError, match=r"torch\.compile"):
+        model_parts(torch.compile(tiny_model("llama")))  # type: ignore[arg-type]
+
+
+def test_models_that_cannot_be_edited_are_refused() -> None:
+    quantised = tiny_model("llama")
+    quantised.is_quantized = True
+    with pytest.raises(UnsupportedModelError, match="without quantization_config"):
+        model_parts(quantised)
+    offloaded = tiny_model("llama").to("meta")
+    with pytest.raises(UnsupportedModelError, match="not in memory"):
+        model_parts(offloaded)
+
+
+def test_layers_the_model_lacks_are_refused() -> None:
+    model, tokenizer = tiny_model("gpt2"), tiny_tokenizer()
+    editor = MEMIT(MEMITConfig(layers=(3, 17), context_templates=TEMPLATES), tiny_texts())
+    with pytest.raises(UnsupportedModelError, match=r"layers \[3, 17\].*0 to 3.*4 blocks.*for_model"):
+        editor.fit(model, tokenizer)
+
+
+def test_a_row_survives_json() -> None:
+    row = {"blocks": "m", "mlp_in": ["a"], "mlp_out": "b", "norm": "n"}
+    config = MEMITConfig(layers=[1, 2], architecture=row)  # type: ignore[arg-type]
+    assert config.layers == (1, 2)
+    assert config.architecture == Architecture("m", ("a",), "b", "n")

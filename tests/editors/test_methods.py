@@ -1,0 +1,254 @@
+"""Laws of the methods, equality of the fast and the plain path, and input that is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.editors.activations import at_subject
+from seesaw_cf.editors.arch import model_parts
+from seesaw_cf.editors.config import build
+from seesaw_cf.editors.ft import FT, FTConfig
+from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.optimise import optimise
+from seesaw_cf.editors.positions import prepare
+from seesaw_cf.editors.presets import DEFAULTS, MODELS, PRESETS
+from seesaw_cf.editors.rome import ROME, ROMEConfig
+from seesaw_cf.editors.solve import factorise
+from seesaw_cf.editors.spread import keys_of
+from seesaw_cf.editors.templates import MEMIT_STARTS, sample_templates
+from seesaw_cf.errors import EditError, UnknownNameError
+from seesaw_cf.weights import applied, fingerprint
+from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
+
+SETTINGS: dict[str, Any] = {"steps": 8, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
+
+
+def memit(**changes: Any) -> MEMIT:
+    return MEMIT(MEMITConfig(**{"layers": (1, 2), "moment_weight": 1.0, **SETTINGS, **changes}), tiny_texts())
+
+
+@pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit"])
+def test_many_at_once_equal_one_at_a_time(name: str) -> None:
+    """In float64, where Adam does not magnify rounding; the shared batch only changes the order of sums."""
+    model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
+    cls = load_editor(name)
+    special = {"alphaedit": {"null_threshold": 1e9}}.get(name, {})
+    editor = cls(cls.config_class(layers=(1,), **SETTINGS, **special), tiny_texts()).fit(model, tokenizer)
+    together = editor.edit_each(model, tokenizer, REQUESTS)
+    for asked, delta in zip(REQUESTS, together):
+        alone = editor.edit(model, tokenizer, [asked])
+        weight = next(iter(delta.updates))
+        assert (delta.dense(weight) - alone.dense(weight)).norm() < 1e-9 * alone.dense(weight).norm()
+        assert delta.meta["requests"] == alone.meta["requests"]
+        assert delta.meta["diagnostics"][0]["steps"] == alone.meta["diagnostics"][0]["steps"]
+
+
+def test_finished_edits_leave_the_batch() -> None:
+    """Edits that stop at different steps end where they end alone."""
+    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
+    parts = model_parts(model)
+    edits = [prepare(model, tokenizer, asked, TEMPLATES) for asked in REQUESTS]
+    base = MEMITConfig(layers=(1,), **{**SETTINGS, "steps": 12})
+    with untouched(model):
+        free = optimise(parts, edits, 1, base)
+        limits = sorted(loss[6][0] for loss in free.losses)
+        config = replace(base, stop_below=limits[1])
+        together = optimise(parts, edits, 1, config)
+        alone = [optimise(parts, [edit], 1, config) for edit in edits]
+    steps = [len(loss) for loss in together.losses]
+    assert len(set(steps)) > 1
+    for index, single in enumerate(alone):
+        assert steps[index] == len(single.losses[0])
+        assert torch.allclose(together.shift[index], single.shift[0], rtol=1e-9, atol=1e-10)
+
+
+def test_small_batches_change_nothing() -> None:
+    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
+    parts = model_parts(model)
+    edits = [prepare(model, tokenizer, asked, TEMPLATES) for asked in REQUESTS]
+    config = MEMITConfig(layers=(1,), **SETTINGS)
+    with untouched(model):
+        whole, single = (optimise(parts, edits, 1, replace(config, batch_tokens=n)) for n in (4096, 1))
+    assert torch.allclose(whole.shift, single.shift, rtol=1e-9, atol=1e-12)
+
+
+def test_rome_puts_its_value_where_it_says() -> None:
+    """W' k = v* for the bare prompt (ROME) and for the mean key (R-ROME): the equality constraint itself."""
+    model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
+    parts = model_parts(model)
+    edit = prepare(model, tokenizer, REQUESTS[0], TEMPLATES)
+    for consistent in (False, True):
+        config = ROMEConfig(layers=(1,), consistent_keys=consistent, **SETTINGS)
+        editor = ROME(config, tiny_texts()).fit(model, tokenizer)
+        delta = editor.edit(model, tokenizer, REQUESTS[:1])
+        with untouched(model):
+            target = optimise(parts, [edit], 1, config, at="mlp").target[0]
+            with applied(model, delta):
+                values = at_subject(parts, edit.rows, 1).values
+        reached = values.mean(0) if consistent else values[0]
+        assert torch.allclose(reached, target, rtol=1e-8, atol=1e-10)
+
+
+def test_emmet_without_slack_meets_every_constraint() -> None:
+    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
+    parts, cls = model_parts(model), load_editor("emmet")
+    config = cls.config_class(layers=(1,), slack=0.0, **{**SETTINGS, "context_templates": ("{}",)})
+    delta = cls(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS)
+    edits = [prepare(model, tokenizer, asked, ("{}",)) for asked in REQUESTS]
+    with untouched(model):
+        target = optimise(parts, edits, 1, config).target
+        with applied(model, delta):
+            reached = at_subject(parts, [edit.rows[0] for edit in edits], 1).stream
+    assert torch.allclose(reached, target, rtol=1e-5, atol=1e-6)
+
+
+def test_alphaedit_leaves_the_rest_alone_and_keeps_its_cache() -> None:
+    """The update is orthogonal to known directions, and `edit` never grows the cache."""
+    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
+    cls = load_editor("alphaedit")
+    everything = cls.config_class(layers=(1,), null_threshold=1e9, norm_weight=1.0, **SETTINGS)
+    moment = cls(everything, tiny_texts()).fit(model, tokenizer).fitted.moments[1].matrix
+    middle = float(torch.linalg.eigvalsh(moment)[20:22].mean())
+    editor = cls(replace(everything, null_threshold=middle), tiny_texts()).fit(model, tokenizer)
+    basis = editor.bases[1]
+    assert basis.shape[1] == 21
+    delta = editor.edit(model, tokenizer, REQUESTS[:1])
+    change = next(iter(delta.updates.values())).dense()
+    assert (change - change @ basis @ basis.T).norm() < 1e-10 * change.norm()
+    assert not editor.past
+    with applied(model, delta):
+        grown = editor.remember(model, tokenizer, REQUESTS[:1])
+        keys = keys_of(model_parts(model), [prepare(model, tokenizer, REQUESTS[0], TEMPLATES)], 1, 4096)
+    assert torch.allclose(grown.past[1], keys)
+    assert not editor.past
+    with pytest.raises(EditError, match=r"below null_threshold=1e-30 .*Raise null_threshold"):
+        cls(cls.config_class(layers=(1,), null_threshold=1e-30, **SETTINGS), tiny_texts()).fit(model, tokenizer)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 6), st.integers(2, 12), st.floats(0.1, 100), st.integers(0, 10**6))
+def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    root = torch.randn(size, 2 * size, generator=generator, dtype=torch.float64)
+    moment, keys = root @ root.T / size, torch.randn(size, n, generator=generator, dtype=torch.float64)
+    dense = torch.linalg.solve(weight * moment + keys @ keys.T, keys)
+    fast = factorise(moment, "test").regularised(keys, weight)
+    assert (fast - dense).norm() <= 1e-8 * dense.norm()
+
+
+def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture) -> None:
+    moment = torch.diag(torch.tensor([1.0, 1.0, 0.0]))
+    factor = factorise(moment, "layer 3")
+    assert factor.ridge == pytest.approx(1e-6 * 2 / 3)
+    assert "layer 3 is singular" in caplog.text
+    with pytest.raises(EditError, match="not positive semi-definite"):
+        factorise(-moment, "layer 3")
+    with pytest.raises(EditError, match="not finite"):
+        factorise(moment * float("nan"), "layer 3")
+
+
+def test_ft_stays_in_its_box_and_objectives_differ() -> None:
+    model, tokenizer = trained_model("gpt2"), tiny_tokenizer()
+    config = FTConfig(layers=(1,), steps=5, learning_rate=1e-2, norm_constraint=1e-2)
+    many = [request(new="the United States of America")]
+    plain = FT(config).edit(model, tokenizer, many)
+    forced = FT(replace(config, objective="teacher_forced")).edit(model, tokenizer, many)
+    for name, change in plain.updates.items():
+        assert float(change.abs().max()) <= 1e-2 * (1 + 1e-5)
+        assert not torch.equal(change, forced.dense(name))
+    assert set(plain.updates) == {"transformer.h.1.mlp.c_proj.weight", "transformer.h.1.mlp.c_proj.bias"}
+    with pytest.raises(UnknownNameError, match=r"unknown objective 'last'.*Did you mean 'last_token'"):
+        FTConfig(layers=(1,), objective="last")  # type: ignore[arg-type]
+
+
+def test_templates_are_seeded_and_leave_no_trace() -> None:
+    model, tokenizer = trained_model("llama"), tiny_tokenizer()
+    parts, before = model_parts(model), torch.get_rng_state()
+    first, again, other = (sample_templates(parts, tokenizer, MEMIT_STARTS, seed) for seed in (0, 0, 1))
+    assert first == again != other
+    assert first[0] == "{}"
+    assert len(first) == 6
+    assert all(template.count("{}") == 1 for template in first)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_bare_prompt_is_always_first() -> None:
+    assert MEMITConfig(layers=(1,), context_templates=("So. {}", "{}")).context_templates == ("{}", "So. {}")
+    with pytest.raises(EditError, match="expected exactly one"):
+        MEMITConfig(layers=(1,), context_templates=("{}", "no place"))
+
+
+def test_presets_make_valid_configs() -> None:
+    for editor, name in PRESETS:
+        assert name in MODELS.values()
+        build(load_editor(editor).config_class, PRESETS[editor, name])
+    for editor in DEFAULTS:
+        for kind in ("gpt2", "llama"):
+            config = load_editor(editor).config_class.for_model(tiny_model(kind))
+            assert all(0 <= layer < 4 for layer in config.layers)
+            assert config.layers
+
+
+def test_unknown_names_are_errors_with_suggestions() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'memit'"):
+        load_editor("memitt")
+    with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'moment_wait'.*'moment_weight'"):
+        build(MEMITConfig, {"layers": (1,), "moment_wait": 3})
+    with pytest.raises(EditError, match="steps is 0, expected a number above 0"):
+        MEMITConfig(layers=(1,), steps=0)
+    assert {"ft", "rome", "memit", "emmet", "alphaedit"} <= set(EDITORS)
+
+
+@pytest.mark.parametrize("name", ["ft", "rome", "memit", "emmet", "alphaedit"])
+def test_requests_that_cannot_be_meant_are_refused(name: str) -> None:
+    model, tokenizer = trained_model("gpt2"), tiny_tokenizer()
+    cls = load_editor(name)
+    settings_ = SETTINGS if name != "ft" else {}
+    special = {"alphaedit": {"null_threshold": 1e9}}.get(name, {})
+    editor = cls(cls.config_class(layers=(1,), **settings_, **special), tiny_texts()).fit(model, tokenizer)
+    before = fingerprint(model)
+    with pytest.raises(EditError, match=r"target_new equal to target_true \('Kraków'\).*allow_identity"):
+        editor.edit(model, tokenizer, [request(new="Kraków")])
+    with pytest.raises(EditError, match=r"contradict each other.*'London'.*'Paris'"):
+        editor.edit(model, tokenizer, [request(), request(new="Paris")])
+    with pytest.raises(EditError, match=r"contradict each other"):
+        editor.edit(model, tokenizer, [request(), request("{} comes from", new="Paris")])
+    with pytest.raises(EditError, match="no requests"):
+        editor.edit(model, tokenizer, [])
+    allowed = cls(replace(editor.config, allow_identity=True), tiny_texts()).fit(model, tokenizer)
+    assert allowed.edit(model, tokenizer, [request(new="Kraków")]).is_finite()
+    assert fingerprint(model) == before
+
+
+@pytest.mark.parametrize("name", ["ft", "memit", "rome"])
+def test_a_loss_that_is_not_a_number_is_an_error(name: str) -> None:
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    cls = load_editor(name)
+    editor = cls(cls.config_class(layers=(1,), **(SETTINGS if name != "ft" else {})), tiny_texts())
+    editor = editor.fit(model, tokenizer)
+    with torch.no_grad():
+        model.lm_head.weight[5] = float("nan")
+    before = fingerprint(model)
+    with pytest.raises(EditError, match=r"the loss is nan at step 1.*The model is unchanged"):
+        editor.edit(model, tokenizer, [request()])
+    assert fingerprint(model) == before
+
+
+def test_fit_must_come_first_and_needs_texts() -> None:
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    with pytest.raises(EditError, match=r"edit was called before fit.*editor\.fit\(model, tokenizer\)"):
+        memit().edit(model, tokenizer, [request()])
+    with pytest.raises(EditError, match=r"MEMIT needs texts.*corpus=\[\.\.\.\].*dataset="):
+        MEMIT(MEMITConfig(layers=(1,), context_templates=TEMPLATES)).fit(model, tokenizer)
+    without = ROME(ROMEConfig(layers=(1,), use_moments=False, **SETTINGS)).fit(model, tokenizer)
+    assert without.edit(model, tokenizer, [request()]).is_finite()
+    with pytest.raises(EditError, match="expected exactly one"):
+        ROMEConfig(layers=(1, 2))
