@@ -155,7 +155,8 @@ class _Control:
             "diagnostics": inner.meta.get("diagnostics") or [{} for _ in requests],
             "control_of": {key: inner.meta.get(key) for key in ("editor", "config", "requests")},
         }
-        return WeightDelta(updates, meta, inner.context if name != "random" else "")
+        base = {"base": inner.meta["base"]} if inner.meta.get("base") else {}
+        return WeightDelta(updates, meta | base, inner.context if name != "random" else "")
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class MENDConfig:
         width = int(parts.text_config.hidden_size)
         training = MENDTraining() if width >= 1600 else MENDTraining.small()
         layers = tuple(range(max(0, parts.n_layers - 3), parts.n_layers))
-        return cls(layers=layers, rank=1920 if width >= 1600 else 256, training=training)
+        return cls(layers=layers, rank=1920 if width >= 1600 else 64, training=training)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
     """Made-up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
 
     "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". The outer prompt is the same
-    after another sentence; that sentence's own text is what must not change.
+    after another sentence. What must not change is, every other time, a sentence that ends like the edited one (the
+    same question about someone else, which an edit spoils most easily), else any sentence.
 
     Args:
         texts: Documents of one or more sentences.
@@ -80,14 +81,17 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
     for cloze in ends:
         by_word.setdefault(cloze.context.split()[-1], []).append(cloze.target)
     found = []
+    alike: dict[str, list[str]] = {}
     for cloze in ends:
+        alike.setdefault(" ".join(cloze.context.split()[-2:]), []).append(f"{cloze.context} {cloze.target}.")
+    for number, cloze in enumerate(ends):
+        near = [text for text in alike[" ".join(cloze.context.split()[-2:])] if not text.startswith(cloze.context)]
         others = sorted({end for end in by_word[cloze.context.split()[-1]] if end != cloze.target})
-        for index in rng.permutation(len(others))[:per_sentence].tolist():
+        for turn, index in enumerate(rng.permutation(len(others))[:per_sentence].tolist()):
+            kept = near if near and (number + turn) % 2 else sentences
             before = sentences[int(rng.integers(len(sentences)))]
             outer = Cloze(f"{before} {cloze.context}", others[index])
-            found.append(
-                Example(replace(cloze, target=others[index]), outer, sentences[int(rng.integers(len(sentences)))])
-            )
+            found.append(Example(replace(cloze, target=others[index]), outer, kept[int(rng.integers(len(kept)))]))
     if not found:
         raise EditError(
             f"{len(texts)} texts with {len(sentences)} sentences give no made-up edit: no two share the word before "

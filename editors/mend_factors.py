@@ -13,10 +13,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.activations import pad
 from seesaw_cf.editors.hooks import hooked
+from seesaw_cf.editors.positions import encode_text
 from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.scoring.hf import context_length
 from seesaw_cf.types import Cloze
 
-__all__ = ["Batch", "added", "batch_of", "capture", "target_nll"]
+__all__ = ["Batch", "added", "batch_of", "capture", "outer_losses", "target_nll", "text_batch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,13 @@ def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device
     for row, item in enumerate(encoded):
         labels[row, item.start : len(item.ids)] = ids[row, item.start : len(item.ids)]
     return Batch(ids, mask, labels)
+
+
+def text_batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: PreTrainedModel) -> Batch:
+    """Texts as a batch without targets, cut at the model's context."""
+    limit = context_length(model)
+    ids, mask = pad([encode_text(tokenizer, text)[:limit] for text in texts], model.device)
+    return Batch(ids, mask, torch.full_like(ids, -100))
 
 
 def target_nll(logits: Tensor, labels: Tensor, *, each_row: bool = False) -> Tensor:
@@ -120,6 +129,43 @@ def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Ite
 
     with hooked([_projection(model, name).register_forward_hook(hook_for(u, v)) for name, (u, v) in changes.items()]):
         yield
+
+
+def outer_losses(
+    changes: dict[str, tuple[Tensor, Tensor]],
+    model: PreTrainedModel,
+    outer: Batch,
+    unrelated: Batch,
+    *,
+    each_row: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """What training minimises, before weighting.
+
+    Args:
+        changes: A network's answer; see `added`.
+        model: Not written.
+        outer: What the edited model must say.
+        unrelated: What must not change.
+        each_row: Rows are separate edits (means over rows of means over tokens), or one edit (means over all tokens).
+
+    Returns:
+        NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.
+    """
+    with torch.no_grad():
+        before = _log_p(model, unrelated)
+    with added(model, changes):
+        logits = model(input_ids=outer.ids, attention_mask=outer.mask, use_cache=False).logits
+        after = _log_p(model, unrelated)
+    nll = target_nll(logits, outer.labels, each_row=each_row)
+    divergence = (before.exp() * (before - after)).sum(-1) * unrelated.mask
+    if each_row:
+        return nll / len(outer.ids), (divergence.sum(1) / unrelated.mask.sum(1)).mean()
+    return nll, divergence.sum() / unrelated.mask.sum()
+
+
+def _log_p(model: PreTrainedModel, batch: Batch) -> Tensor:
+    logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
 
 def _projection(model: nn.Module, name: str) -> nn.Module:

@@ -18,20 +18,17 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.activations import pad
 from seesaw_cf.editors.hooks import untouched
 from seesaw_cf.editors.mend_examples import Example, examples_from_cases, examples_from_texts
-from seesaw_cf.editors.mend_factors import Batch, added, batch_of, capture, target_nll
+from seesaw_cf.editors.mend_factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend_files import load_network, save_network
 from seesaw_cf.editors.mend_network import MENDNetwork
 from seesaw_cf.editors.moments import cache_folder
-from seesaw_cf.editors.positions import encode_text
 from seesaw_cf.errors import EditError
 from seesaw_cf.files import atomic_path
-from seesaw_cf.scoring.hf import context_length
 from seesaw_cf.weights import fingerprint
 
-__all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "outer_losses", "train"]
+__all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]
 
 logger = logging.getLogger(__name__)
 
@@ -73,44 +70,15 @@ class MENDTraining:
     @classmethod
     def small(cls) -> Self:
         """For models of a few million parameters: minutes on two cores."""
-        return cls(steps=1500, batch=16, learning_rate=1e-4, step_size_rate=1e-3, validate_every=100, patience=600)
-
-
-def outer_losses(
-    network_changes: dict[str, tuple[Tensor, Tensor]],
-    model: PreTrainedModel,
-    outer: Batch,
-    unrelated: Batch,
-    *,
-    each_row: bool = True,
-) -> tuple[Tensor, Tensor]:
-    """What training minimises, before weighting.
-
-    Args:
-        network_changes: A network's answer; see `added`.
-        model: Not written.
-        outer: What the edited model must say.
-        unrelated: What must not change.
-        each_row: Rows are separate edits (means over rows of means over tokens), or one edit (means over all tokens).
-
-    Returns:
-        NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.
-    """
-    with torch.no_grad():
-        before = _log_p(model, unrelated)
-    with added(model, network_changes):
-        logits = model(input_ids=outer.ids, attention_mask=outer.mask, use_cache=False).logits
-        after = _log_p(model, unrelated)
-    nll = target_nll(logits, outer.labels, each_row=each_row)
-    divergence = (before.exp() * (before - after)).sum(-1) * unrelated.mask
-    if each_row:
-        return nll / len(outer.ids), (divergence.sum(1) / unrelated.mask.sum(1)).mean()
-    return nll, divergence.sum() / unrelated.mask.sum()
-
-
-def _log_p(model: PreTrainedModel, batch: Batch) -> Tensor:
-    logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+        return cls(
+            steps=600,
+            batch=16,
+            learning_rate=3e-4,
+            step_size_rate=1e-3,
+            validate_every=50,
+            patience=200,
+            held_out=64,
+        )
 
 
 def train(
@@ -220,7 +188,7 @@ class _Trainer:
         factors = capture(self.model, names, edits, each_row=True)
         changes = self.network(factors, observe=observe)
         outer = batch_of(self.tokenizer, [example.outer for example in examples], device)
-        unrelated = _texts(self.tokenizer, [example.unrelated for example in examples], self.model)
+        unrelated = text_batch(self.tokenizer, [example.unrelated for example in examples], self.model)
         edit, locality = outer_losses(changes, self.model, outer, unrelated)
         return self.settings.edit_weight * edit + self.settings.locality_weight * locality
 
@@ -291,10 +259,3 @@ def _moments(optimiser: torch.optim.Adam) -> dict[str, Tensor]:
 def _save(file: Path, tensors: dict[str, Tensor]) -> None:
     with atomic_path(file) as temporary:
         save_file(tensors, temporary)
-
-
-def _texts(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: PreTrainedModel) -> Batch:
-    """Texts as a batch without targets, cut at the model's context."""
-    limit = context_length(model)
-    ids, mask = pad([encode_text(tokenizer, text)[:limit] for text in texts], model.device)
-    return Batch(ids, mask, torch.full_like(ids, -100))

@@ -13,9 +13,8 @@ import torch
 
 from seesaw_cf.editors.hooks import untouched
 from seesaw_cf.editors.mend import MEND, MENDConfig
-from seesaw_cf.editors.mend_factors import Batch, batch_of, capture, target_nll
+from seesaw_cf.editors.mend_factors import Batch, batch_of, capture, outer_losses, target_nll
 from seesaw_cf.editors.mend_network import MENDNetwork, NetworkShape, matrices_of
-from seesaw_cf.editors.mend_training import outer_losses
 from seesaw_cf.types import Cloze
 from tests.golden.reference import error, load, log_probabilities, read, requests
 
