@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import json
@@ -20,12 +21,13 @@ from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import load_model
 from seesaw_cf.reading import load_cases
-from seesaw_cf.runner import PROTOCOLS, run_cases
+from seesaw_cf.runner import PROTOCOLS, Run
 from seesaw_cf.scoring import SCORERS, make_scorer
 from seesaw_cf.types import Case
 from seesaw_cf.weights import Editor, fingerprint
+from seesaw_cf.workers import check_engine, local_device, rank_and_world, run_on_ray, run_share
 
-__all__ = ["Job", "make_editor", "run_job"]
+__all__ = ["Job", "make_editor", "make_run", "run_job"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Job:
         seed: Seed of the sampling.
         scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
         max_tokens: Tokens in one forward pass; None = what suits the device.
+        block: Edits that are made and scored together; also what is redone after a kill.
     """
 
     model: str
@@ -62,19 +65,52 @@ class Job:
     seed: int = 0
     scorer: str = "auto"
     max_tokens: int | None = None
+    block: int = 8
 
 
-def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = True) -> None:
+def run_job(
+    job: Job,
+    out: Path,
+    *,
+    keep_deltas: bool = False,
+    progress: bool = True,
+    engine: str = "local",
+    actors: int | None = None,
+    gpus: float | None = None,
+    address: str | None = None,
+) -> bool:
     """Runs a job into a run folder, continuing it when it was interrupted.
+
+    Under `torchrun` every process does its share, and the first one merges.
 
     Args:
         job: What to do.
         out: The run folder.
         keep_deltas: Also save each edit, for `seesaw-cf share`.
         progress: Show progress bars.
+        engine: "local", or "ray" for Ray actors.
+        actors, gpus, address: See `seesaw_cf.workers.run_on_ray`.
+
+    Returns:
+        True in the process that wrote the merged tables.
 
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
+    """
+    check_engine(engine)
+    if engine == "ray":
+        make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
+        return run_on_ray(make, actors=actors, gpus=gpus, address=address, progress=progress)
+    rank, world = rank_and_world()
+    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0)
+    return run_share(run, rank, world)
+
+
+def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False) -> Run:
+    """Loads everything a job names; nothing is computed or written yet.
+
+    Raises:
+        SeesawError: A name, file or record that cannot be used.
     """
     if job.protocol not in PROTOCOLS:
         raise unknown_name("protocol", job.protocol, PROTOCOLS)
@@ -86,7 +122,7 @@ def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = 
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     model, tokenizer = load_model(
         job.model,
-        device=job.device,
+        device=local_device(job.device),
         dtype=job.dtype,
         revision=job.revision,
         trust_remote_code=job.trust_remote_code,
@@ -94,8 +130,8 @@ def run_job(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = 
     corpus = _corpus(job)
     editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
-    manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
-    run_cases(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas=keep_deltas, progress=progress)
+    manifest = _manifest(job, model, tokenizer, editors, cases, {**scoring, "block": job.block})
+    return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress)
 
 
 def make_editor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import platform
@@ -46,6 +47,12 @@ class RunManifest:
     job: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 (hex) over everything that must agree before a run is continued; every shard carries it."""
+        parts = {key: value for key, value in asdict(self).items() if key in _IDENTITY}
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def versions() -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, PromptError
 from seesaw_cf.questions import Question
-from seesaw_cf.scoring import Scorer
+from seesaw_cf.scoring import Scorer, score_each
 from seesaw_cf.types import Case, Cloze, ClozeScore
-from seesaw_cf.weights import Editor, WeightDelta, applied, parameter_hashes
+from seesaw_cf.weights import Editor, WeightDelta, parameter_hashes
 
-__all__ = ["Edited", "Outcome", "edit_units", "score_edit"]
+__all__ = ["Edited", "Outcome", "edit_units", "score_edits"]
 
 Asked = Sequence[tuple[Case, Sequence[Question]]]
 
@@ -125,32 +125,48 @@ def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Edited:
     return Edited(None if verdict == "non-finite delta" else delta, status)
 
 
-def score_edit(
-    model: PreTrainedModel, scorer: Scorer, edited: Edited, asked: Asked, hashes: Mapping[str, str]
-) -> Outcome:
-    """Applies an edit, scores every question, restores the weights and checks that they are the same bytes.
+def score_edits(
+    model: PreTrainedModel,
+    scorer: Scorer,
+    edits: Sequence[Edited],
+    asked: Sequence[Asked],
+    hashes: Mapping[str, str],
+) -> list[Outcome]:
+    """Scores every question of each edit with its own edited model, then checks that the weights are the same bytes.
+
+    Low-rank edits are scored in one batch where that is cheaper, see `seesaw_cf.scoring.score_each`.
 
     Args:
         model: The model; unchanged afterwards.
         scorer: Scores with `model`.
-        edited: The edit.
-        asked: The cases' questions.
+        edits: One edit for each unit.
+        asked: The cases of each unit with their questions.
         hashes: `parameter_hashes(model)` before any edit.
 
     Raises:
-        EditError: The weights after the edit are not those from before.
+        EditError: The weights after the edits are not those from before.
     """
-    wanted = [q.cloze for _, qs in asked for q in qs]
-    delta = edited.delta
-    if delta is None:
-        reason = next(iter(edited.status.values()))
-        return Outcome(dict.fromkeys(wanted, ClozeScore(math.nan, 0, False, reason)), edited.status, math.nan)
-    moved = {cloze: Cloze(delta.context + cloze.context, cloze.target) for cloze in dict.fromkeys(wanted)}
-    with applied(model, delta):
-        scores = scorer.score(list(moved.values()))
-    _check_restored(model, delta, hashes)
-    norm = math.sqrt(sum(value**2 for value in delta.norms().values()))
-    return Outcome(dict(zip(moved, scores, strict=True)), edited.status, norm, delta)
+    moved = [_moved(edited.delta, unit) for edited, unit in zip(edits, asked, strict=True)]
+    jobs = [(e.delta, list(clozes.values())) for e, clozes in zip(edits, moved) if e.delta is not None]
+    scores = iter(score_each(scorer, model, jobs))
+    _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
+    return [_outcome(edited, clozes, scores) for edited, clozes in zip(edits, moved)]
+
+
+def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:
+    """Every distinct question, and what is asked in its place: the same after the delta's text."""
+    context = delta.context if delta else ""
+    wanted = dict.fromkeys(q.cloze for _, qs in asked for q in qs)
+    return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in wanted}
+
+
+def _outcome(edited: Edited, moved: Mapping[Cloze, Cloze], scores: Iterator[list[ClozeScore]]) -> Outcome:
+    """Takes the next list of scores, unless there is nothing to score because there is no delta."""
+    if edited.delta is None:
+        refused = ClozeScore(math.nan, 0, False, next(iter(edited.status.values())))
+        return Outcome(dict.fromkeys(moved, refused), edited.status, math.nan)
+    norm = math.sqrt(sum(value**2 for value in edited.delta.norms().values()))
+    return Outcome(dict(zip(moved, next(scores), strict=True)), edited.status, norm, edited.delta)
 
 
 def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
@@ -167,8 +183,8 @@ def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
     return kept, status
 
 
-def _check_restored(model: PreTrainedModel, delta: WeightDelta, hashes: Mapping[str, str]) -> None:
-    now = parameter_hashes(model, delta.updates)
+def _check_restored(model: PreTrainedModel, names: Collection[str], hashes: Mapping[str, str]) -> None:
+    now = parameter_hashes(model, names)
     changed = [name for name, value in now.items() if hashes[name] != value]
     if changed:
         raise EditError(

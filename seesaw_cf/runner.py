@@ -10,6 +10,7 @@ import logging
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from tqdm import tqdm
@@ -18,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.errors import EditError, RecordError, unknown_name
 from seesaw_cf.files import safe_name
 from seesaw_cf.manifest import RunManifest, claim_folder
-from seesaw_cf.outcome import Edited, Outcome, edit_units, score_edit
+from seesaw_cf.outcome import Outcome, edit_units, score_edits
 from seesaw_cf.prescores import blocks, pre_scores
 from seesaw_cf.questions import Question, questions, rows_to_table, score_row
 from seesaw_cf.scoring import Scorer
@@ -26,7 +27,7 @@ from seesaw_cf.shards import merge_shards, shard_path, write_shard
 from seesaw_cf.types import Case, Cloze, ClozeScore
 from seesaw_cf.weights import Editor, WeightDelta, base_facts, parameter_hashes
 
-__all__ = ["PROTOCOLS", "Unit", "run_cases", "units"]
+__all__ = ["PROTOCOLS", "Run", "Task", "Unit", "run_cases", "units"]
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,134 @@ def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
     return [Unit(key, tuple(group)) for key, group in groups.items()]
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A block of units whose edits by one editor are made and scored together; what a worker takes on at a time."""
+
+    editor: str
+    units: tuple[Unit, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run cut into tasks, which any number of processes can do in any order.
+
+    Attributes:
+        model: In eval mode; its weights are the same bytes afterwards.
+        tokenizer: The model's tokenizer.
+        scorer: Scores with `model`.
+        editors: Name -> editor, not yet fitted.
+        cases: What to edit and ask.
+        manifest: What the run is made of; decides whether `out` may be continued. `scoring["block"]` says how many
+            units stand in a task.
+        out: The run folder.
+        keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
+        progress: Show progress bars with ETA on stderr.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    scorer: Scorer
+    editors: Mapping[str, Editor]
+    cases: Sequence[Case]
+    manifest: RunManifest
+    out: Path
+    keep_deltas: bool = False
+    progress: bool = True
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        """The cases, cut by the manifest's protocol."""
+        return units(self.cases, self.manifest.protocol)
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """Every task, in the order of the merged tables. Blocks depend on the whole plan, not on what is open, so that
+        a resumed run and any number of workers make the same ones."""
+        found = []
+        for name, editor in self.editors.items():
+            size = self.manifest.scoring.get("block") or (_EDITS_TOGETHER if hasattr(editor, "edit_each") else 1)
+            starts = range(0, len(self.units), size)
+            found += [Task(name, tuple(self.units[start : start + size])) for start in starts]
+        return found
+
+    @cached_property
+    def asked(self) -> dict[str, list[tuple[Case, list[Question]]]]:
+        """Unit key -> its cases with their questions."""
+        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in self.units}
+
+    @cached_property
+    def before(self) -> dict[Cloze, ClozeScore]:
+        """The score of every question before any edit."""
+        return _before(self.scorer, self.asked, self.manifest, self.progress)
+
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """Hashes of the model's tensors, taken before the first edit."""
+        return parameter_hashes(self.model)
+
+    @cached_property
+    def fitted(self) -> dict[str, Editor]:
+        """Editors fitted so far."""
+        return {}
+
+    def is_open(self, task: Task) -> bool:
+        """Some shard of the task is missing."""
+        return not all(shard_path(self.out, task.editor, unit.key).exists() for unit in task.units)
+
+    def do(self, task: Task) -> None:
+        """Edits the task's units, scores them and writes their shards; done twice, it writes the same bytes.
+
+        Raises:
+            EditError: An editor changed the model's weights or they could not be restored.
+            StorageError: The disk is full.
+        """
+        before, hashes = self.before, self.hashes
+        if task.editor not in self.fitted:
+            self.fitted[task.editor] = self.editors[task.editor].fit(self.model, self.tokenizer)
+        editor = self.fitted[task.editor]
+        edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
+        asked = [self.asked[unit.key] for unit in task.units]
+        outcomes = score_edits(self.model, self.scorer, edits, asked, hashes)
+        for unit, outcome in zip(task.units, outcomes, strict=True):
+            if self.keep_deltas and outcome.delta is not None:
+                folder = self.out / "deltas" / safe_name(task.editor) / safe_name(unit.key)
+                _keep_delta(folder, outcome.delta, self.model, self.manifest)
+            _save(self.out, task.editor, unit, self.asked[unit.key], before, outcome, self.manifest.identity)
+
+    def do_open(self, rank: int = 0, world: int = 1) -> None:
+        """Does this worker's share of the open tasks, then what the others have not done, from the far end.
+
+        When it returns, every task is done; two workers at most do one task twice.
+
+        Args:
+            rank: This worker's number.
+            world: Number of workers.
+
+        Raises:
+            EditError: An editor changed the model's weights or they could not be restored.
+        """
+        still_open = [number for number, task in enumerate(self.tasks) if self.is_open(task)]
+        if not still_open:
+            return
+        _ = self.before, self.hashes
+        mine = [number for number in still_open if number % world == rank]
+        rest = [number for number in reversed(still_open) if number % world != rank]
+        for number in tqdm([*mine, *rest], "edit, score, restore", unit="block", disable=not self.progress):
+            if self.is_open(self.tasks[number]):
+                self.do(self.tasks[number])
+        _check_untouched(self.model, self.hashes)
+
+    def merge(self) -> None:
+        """Writes the merged tables.
+
+        Raises:
+            RunFolderError: A shard is missing, or belongs to another run.
+        """
+        keys = [(task.editor, unit.key) for task in self.tasks for unit in task.units]
+        merge_shards(self.out, keys, self.manifest.identity)
+
+
 def run_cases(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -82,62 +211,21 @@ def run_cases(
     keep_deltas: bool = False,
     progress: bool = True,
 ) -> None:
-    """Runs every editor over every case and writes the merged tables.
+    """Runs every editor over every case in this process and writes the merged tables.
 
     Args:
-        model: In eval mode; its weights are the same bytes afterwards.
-        tokenizer: The model's tokenizer.
-        scorer: Scores with `model`.
-        editors: Name -> editor, not yet fitted.
-        cases: What to edit and ask.
-        manifest: What the run is made of; decides whether `out` may be continued.
-        out: The run folder.
-        keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
-        progress: Show progress bars with ETA on stderr.
+        model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress: See `Run`.
 
     Raises:
         RunFolderError: `out` belongs to another run.
         EditError: An editor changed the model's weights or they could not be restored.
         StorageError: The disk is full; finished units are kept.
     """
-    plan = units(cases, manifest.protocol)
+    run = Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress)
+    _ = run.tasks
     claim_folder(out, manifest)
-    asked = {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in plan}
-    open_units = {name: [unit for unit in plan if not shard_path(out, name, unit.key).exists()] for name in editors}
-    if any(open_units.values()):
-        before = _before(scorer, asked, manifest, progress)
-        hashes = parameter_hashes(model)
-        for name, editor in editors.items():
-            if not open_units[name]:
-                continue
-            fitted = editor.fit(model, tokenizer)
-            edits = _edits(model, tokenizer, fitted, plan, open_units[name])
-            bar = tqdm(edits, f"{name}: edit, score, restore", len(open_units[name]), unit="edit", disable=not progress)
-            for unit, edited in bar:
-                outcome = score_edit(model, scorer, edited, asked[unit.key], hashes)
-                if keep_deltas and outcome.delta is not None:
-                    _keep_delta(out / "deltas" / safe_name(name) / safe_name(unit.key), outcome.delta, model, manifest)
-                _save(out, name, unit, asked[unit.key], before, outcome)
-        _check_untouched(model, hashes)
-    merge_shards(out, [(name, unit.key) for name in editors for unit in plan])
-
-
-def _edits(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    editor: Editor,
-    plan: Sequence[Unit],
-    wanted: Sequence[Unit],
-) -> Iterator[tuple[Unit, Edited]]:
-    """The edits of the wanted units, made in blocks of the whole plan so that a resumed run makes the same ones."""
-    keys = {unit.key for unit in wanted}
-    size = _EDITS_TOGETHER if hasattr(editor, "edit_each") else 1
-    for start in range(0, len(plan), size):
-        block = plan[start : start + size]
-        if keys.isdisjoint(unit.key for unit in block):
-            continue
-        edits = edit_units(model, tokenizer, editor, [unit.cases for unit in block])
-        yield from ((unit, edited) for unit, edited in zip(block, edits, strict=True) if unit.key in keys)
+    run.do_open()
+    run.merge()
 
 
 def _before(
@@ -165,6 +253,7 @@ def _save(
     asked: list[tuple[Case, list[Question]]],
     before: Mapping[Cloze, ClozeScore],
     outcome: Outcome,
+    run: str,
 ) -> None:
     def rows() -> Iterator[tuple[object, ...]]:
         for case, qs in asked:
@@ -172,7 +261,7 @@ def _save(
                 yield score_row(name, case, q, "pre", before[q.cloze])
                 yield score_row(name, case, q, "post", outcome.scores[q.cloze])
 
-    write_shard(out, name, unit.key, rows_to_table(list(rows())), outcome.edit_rows(name, asked, before))
+    write_shard(out, name, unit.key, rows_to_table(list(rows())), outcome.edit_rows(name, asked, before), run)
 
 
 def _keep_delta(folder: Path, delta: WeightDelta, model: PreTrainedModel, manifest: RunManifest) -> None:

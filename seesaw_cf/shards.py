@@ -21,6 +21,7 @@ from seesaw_cf.tables import SCORES, read_table, write_table
 __all__ = ["EDITS", "merge_shards", "shard_path", "write_shard"]
 
 _KEY = b"seesaw_cf.edits"
+_RUN = b"seesaw_cf.run"
 _ROWS_PER_GROUP = 250_000
 
 # logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after.
@@ -50,24 +51,35 @@ def shard_path(out: Path, editor: str, key: str) -> Path:
     return out / "shards" / safe_name(editor) / f"{safe_name(key)}.parquet"
 
 
-def write_shard(out: Path, editor: str, key: str, scores: pa.Table, edits: Sequence[dict[str, Any]]) -> None:
+def write_shard(
+    out: Path, editor: str, key: str, scores: pa.Table, edits: Sequence[dict[str, Any]], run: str = ""
+) -> None:
     """Writes one finished unit.
+
+    Args:
+        out: The run folder.
+        editor, key: Which unit.
+        scores: Rows of the score table.
+        edits: Rows of `EDITS`.
+        run: `RunManifest.identity` of the run that the unit belongs to.
 
     Raises:
         StorageError: The disk is full; no file is left under the shard's name.
     """
-    write_table(shard_path(out, editor, key), scores.replace_schema_metadata({_KEY: json.dumps(list(edits))}))
+    facts = {_KEY: json.dumps(list(edits)), _RUN: run}
+    write_table(shard_path(out, editor, key), scores.replace_schema_metadata(facts))
 
 
-def merge_shards(out: Path, keys: Sequence[tuple[str, str]]) -> None:
+def merge_shards(out: Path, keys: Sequence[tuple[str, str]], run: str = "") -> None:
     """Writes `scores.parquet` and `edits.parquet` from all shards, in the order of `keys`.
 
     Args:
         out: The run folder.
         keys: (editor, unit key) of every unit of the run.
+        run: `RunManifest.identity` that every shard must carry; "" asks for none.
 
     Raises:
-        RunFolderError: A shard is missing.
+        RunFolderError: A shard is missing, or belongs to another run.
         RecordError: A shard is damaged (the message names the file to delete).
     """
     missing = [key for key in keys if not shard_path(out, *key).exists()]
@@ -78,16 +90,25 @@ def merge_shards(out: Path, keys: Sequence[tuple[str, str]]) -> None:
         )
     edits: list[dict[str, Any]] = []
     with atomic_path(out / "scores.parquet") as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
-        for table in _groups(_read_shards(out, keys, edits)):
+        for table in _groups(_read_shards(out, keys, edits, run)):
             writer.write_table(table)
     write_table(out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
 
 
-def _read_shards(out: Path, keys: Iterable[tuple[str, str]], edits: list[dict[str, Any]]) -> Iterator[pa.Table]:
+def _read_shards(
+    out: Path, keys: Iterable[tuple[str, str]], edits: list[dict[str, Any]], run: str
+) -> Iterator[pa.Table]:
     for key in keys:
         file = shard_path(out, *key)
         table = read_table(file, SCORES)
-        edits.extend(json.loads((pq.read_schema(file).metadata or {}).get(_KEY, b"[]")))
+        facts = pq.read_schema(file).metadata or {}
+        found = facts.get(_RUN, b"").decode()
+        if run and found != run:
+            raise RunFolderError(
+                f"{file} was written by another run (it carries the identity {found[:12] or 'of none'}, this run is "
+                f"{run[:12]}). Delete that file and run the same command again; use one folder for each run."
+            )
+        edits.extend(json.loads(facts.get(_KEY, b"[]")))
         yield table.replace_schema_metadata(None)
 
 

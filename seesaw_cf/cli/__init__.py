@@ -18,11 +18,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
     "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run"),
     "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
+    "noise": (
+        "seesaw_cf.cli.noise",
+        "how far scores move when only the batch changes: the floor of what can be claimed",
+    ),
     "list": ("seesaw_cf.cli.listing", "what there is: editors, models, configs, relations, groups, metrics"),
     "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, and which layers to edit"),
     "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card that says what it did"),
     "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
     "build": ("seesaw_cf.builder_scripts.command", "facts from Wikidata, another source or the sample into a dataset"),
+    "publish": ("seesaw_cf.builder_scripts.publish_command", "a built dataset onto the Hugging Face Hub"),
     "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work from any folder, offline"),
     "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work from any folder, offline"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from pathlib import Path
 
 from seesaw_cf.cli.output import say
@@ -28,6 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0)
     add("--scorer", default="auto", help="auto, trie (each prefix fed once) or plain (one sequence per cloze)")
     add("--max-tokens", type=int, help="tokens in one forward pass (default: what suits the device)")
+    add("--block", type=int, default=8, help="edits that are made and scored together (default: 8)")
+    add("--engine", default="local", help="local (also under torchrun) or ray")
+    add("--actors", type=int, help="ray: number of actors (default: one per GPU, else per CPU)")
+    add("--gpus", type=float, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
+    add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
+    add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     add("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
     add("--report", type=Path, help="folder for tables and pictures (default: OUT/report)")
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
@@ -54,8 +61,22 @@ def run(args: argparse.Namespace) -> None:
         seed=args.seed,
         scorer=args.scorer,
         max_tokens=args.max_tokens,
+        block=args.block,
     )
-    run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet)
+    if args.explain:
+        logging.getLogger("seesaw_cf.scoring.edited").setLevel(logging.INFO)
+    merged = run_job(
+        job,
+        args.out,
+        keep_deltas=args.keep_deltas,
+        progress=not args.quiet,
+        engine=args.engine,
+        actors=args.actors,
+        gpus=args.gpus,
+        address=args.ray_address,
+    )
+    if not merged:
+        return
     from seesaw_cf.report import write_report
 
     say(write_report(args.out, args.report))

@@ -1,8 +1,18 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
 from seesaw_cf.scoring.choose import SCORERS, make_scorer
+from seesaw_cf.scoring.edited import EditedScorer, score_each
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf import HFScorer, Scorer
 from seesaw_cf.scoring.tree import TrieScorer
 
-__all__ = ["SCORERS", "HFScorer", "Scorer", "TrieScorer", "encode_cloze", "make_scorer"]
+__all__ = [
+    "SCORERS",
+    "EditedScorer",
+    "HFScorer",
+    "Scorer",
+    "TrieScorer",
+    "encode_cloze",
+    "make_scorer",
+    "score_each",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
 from seesaw_cf.scoring.forward import Answers, ask
-from seesaw_cf.scoring.hf import context_length
+from seesaw_cf.scoring.hf import Scorer, context_length
 from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.lower import enter_at, hidden_below
+from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.plan import Plan, make_plan
 from seesaw_cf.scoring.row_deltas import first_block, obstacle, per_token_deltas
 from seesaw_cf.scoring.support import window
@@ -25,7 +28,9 @@ from seesaw_cf.scoring.trie import Row, subset
 from seesaw_cf.types import Cloze, ClozeScore
 from seesaw_cf.weights import WeightDelta, applied
 
-__all__ = ["EditedScorer"]
+__all__ = ["EditedScorer", "score_each"]
+
+log = logging.getLogger(__name__)
 
 Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]
 
@@ -89,11 +94,18 @@ class EditedScorer:
         if refused and self.scorer.strict:
             raise refused[0]
         plan = self._plan(jobs, [part.asked for part in encoded])
+        log.info("%s", plan)
         how = plan.how if self.how == "auto" or plan.reason else self.how
         if how == "restore":
             return [self._restored(delta, clozes) for delta, clozes in jobs]
         items = [sorted(part.asked) for part in encoded]
-        scores = self._together([delta for delta, _ in jobs], items)
+        try:
+            scores = self._together([delta for delta, _ in jobs], items)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            log.warning("out of memory with %d edits at once; going on one after the other", len(jobs))
+            return [self._restored(delta, clozes) for delta, clozes in jobs]
         return [
             _in_order(clozes, part, own, found)
             for (_, clozes), part, own, found in zip(jobs, encoded, items, scores, strict=True)
@@ -162,6 +174,27 @@ class EditedScorer:
                     answers = ask(scorer.model, rows, layout, packed)
         scorer.counts.add(rows, packed, answers.logit_rows, 1 - first / len(blocks))
         return answers
+
+
+def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[ClozeScore]]:
+    """Scores a block of edits in the cheapest way that this scorer knows.
+
+    Low-precision models keep every delta that allows it as a separate term: adding a small change into bfloat16
+    weights would round much of it away. The plan, and why a delta does not allow it, go to the log (`--explain`).
+
+    Args:
+        scorer: Any scorer of `model`; only a `TrieScorer` can score edits together.
+        model: The unedited model.
+        jobs: As for `EditedScorer.score`.
+    """
+    if not isinstance(scorer, TrieScorer):
+        found = []
+        for delta, clozes in jobs:
+            with applied(model, delta):
+                found.append(scorer.score(clozes))
+        return found
+    engine = EditedScorer(scorer, "together" if model.dtype in (torch.bfloat16, torch.float16) else "auto")
+    return engine.score(jobs)
 
 
 def _edited_rows(

@@ -16,6 +16,7 @@ from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.forward import Answers, forward_rows
 from seesaw_cf.scoring.hf import HFScorer, context_length
+from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
 from seesaw_cf.scoring.support import Support, find_support, window
 from seesaw_cf.scoring.trie import AnyRow, Row, chunks, make_rows
 from seesaw_cf.types import Cloze, ClozeScore
@@ -25,7 +26,8 @@ __all__ = ["Counts", "TrieScorer", "to_scores"]
 log = logging.getLogger(__name__)
 
 _ROW = 64
-_LOGITS = 32 * 1024 * 1024
+_LOGITS = 512 * 2**20
+_SLAB = 32_768
 _CHUNK = {"cpu": 1024}
 
 
@@ -69,7 +71,10 @@ class TrieScorer:
             models) and summed over the target's tokens in float64.
         tokenizer: The model's own tokenizer, fast or slow.
         max_tokens: Tokens in one forward pass; None = 1,024 on a CPU, 8,192 elsewhere.
-        strict: Raise on the first cloze that cannot be scored instead of reporting it in `ClozeScore.status`.
+        strict: Raise on the first cloze, in sorted order, that cannot be scored instead of reporting it in
+            `ClozeScore.status`.
+        memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs. Passes are made small
+            enough by an estimate, and halved when memory runs out all the same.
         counts: Tokens fed and forward passes so far.
     """
 
@@ -77,6 +82,7 @@ class TrieScorer:
     tokenizer: PreTrainedTokenizerBase
     max_tokens: int | None = None
     strict: bool = False
+    memory: int | None = None
     counts: Counts = field(default_factory=Counts, compare=False)
 
     @cached_property
@@ -86,8 +92,9 @@ class TrieScorer:
 
     @property
     def tokens_per_pass(self) -> int:
-        """`max_tokens`, or the device's default."""
-        return self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
+        """`max_tokens`, or the device's default, or less to stay within `memory`."""
+        wanted = self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
+        return wanted if self.memory is None else max(1, min(wanted, self.memory // 2 // token_bytes(self.model)))
 
     @property
     def device(self) -> torch.device:
@@ -110,8 +117,16 @@ class TrieScorer:
         Raises:
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
+        answers: dict[Cloze, ClozeScore] = {}
+        distinct = sorted(set(clozes))
+        for start in range(0, len(distinct), _SLAB):
+            answers |= self._slab(distinct[start : start + _SLAB])
+        return [answers[cloze] for cloze in clozes]
+
+    def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
+        """Scores sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
         if self.support.layout == "plain":
-            return self._plain(list(clozes))
+            return dict(zip(clozes, self._plain(clozes), strict=True))
         asked, refused = encode_many(self.tokenizer, clozes, context_length(self.model))
         if refused and self.strict:
             raise next(iter(refused.values()))
@@ -119,15 +134,22 @@ class TrieScorer:
         narrow = window(self.model)
         beyond = {item for item in asked if narrow is not None and len(item.ids) > narrow}
         items = sorted(asked.keys() - beyond)
-        scores = to_scores(items, map(self._forward, self.chunks(self.rows(items))))
-        for item, score in zip(items, scores, strict=True):
+        parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
+        for item, score in zip(items, to_scores(items, parts), strict=True):
             answers.update(dict.fromkeys(asked[item], score))
         long = sorted(cloze for item in beyond for cloze in asked[item])
-        answers.update(zip(long, self._plain(long), strict=True))
-        return [answers[cloze] for cloze in clozes]
+        return answers | dict(zip(long, self._plain(long), strict=True))
 
     def _plain(self, clozes: list[Cloze]) -> list[ClozeScore]:
-        return HFScorer(self.model, self.tokenizer, 2 * self.tokens_per_pass, self.strict).score(clozes)
+        tokens = 2 * self.tokens_per_pass
+        while True:
+            try:
+                return HFScorer(self.model, self.tokenizer, tokens, self.strict).score(clozes)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or tokens < 2:
+                    raise
+                tokens //= 2
+                log.warning("out of memory; going on with %d tokens in a pass", tokens)
 
     def rows(self, items: Sequence[EncodedCloze]) -> list[Row]:
         """Trie rows of sorted, distinct items, none longer than a sliding window."""
@@ -136,14 +158,26 @@ class TrieScorer:
 
     def chunks(self, rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
         """Rows grouped into forward passes."""
-        asks = max(1, _LOGITS // self.model.get_output_embeddings().weight.shape[0])
+        room = _LOGITS if self.memory is None else min(_LOGITS, self.memory // 2)
+        asks = max(1, room // logit_bytes(self.model))
         return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
 
-    def _forward(self, rows: list[Row]) -> Answers:
+    def _forward(self, rows: Sequence[Row]) -> Iterator[Answers]:
+        """Answers of one pass; of two half as large when memory runs out."""
         packed = self.support.layout == "packed"
-        answers = forward_rows(self.model, rows, packed)
-        self.counts.add(rows, packed, answers.logit_rows)
-        return answers
+        try:
+            answers = forward_rows(self.model, rows, packed)
+        except (RuntimeError, MemoryError) as error:
+            halves = split(rows)
+            if not is_out_of_memory(error) or not halves:
+                raise
+        else:
+            self.counts.add(rows, packed, answers.logit_rows)
+            yield answers
+            return
+        log.warning("out of memory with %d tokens in a pass; going on with half of them", sum(map(len, rows)))
+        for half in halves:
+            yield from self._forward(half)
 
 
 def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:

@@ -156,7 +156,7 @@ def test_what_cannot_be_scored_says_why_as_the_plain_scorer_does(tokenizer: PreT
     assert [s.status for s in tree] == [s.status for s in plain]
     assert tree[3].status == "ok"
     assert all(math.isnan(s.logprob) for s in tree[:3])
-    with pytest.raises(PromptError, match="the target is ' '"):
+    with pytest.raises(PromptError, match="the context is '', expected text"):
         TrieScorer(model, tokenizer, strict=True).score(bad)
 
 

@@ -1,0 +1,212 @@
+"""One run on several processes: `torchrun` on one node, Ray actors on many.
+
+Workers share nothing but the run folder. Each writes the shards of whole tasks, which are the same bytes whoever makes
+them, so a task that is done twice or begun by a worker that died does no harm. Whoever merges reads all shards in the
+order of the plan: the tables are those of a single process with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from seesaw_cf.errors import RunFolderError, UnknownNameError, unknown_name
+from seesaw_cf.manifest import RunManifest, claim_folder
+
+if TYPE_CHECKING:
+    from seesaw_cf.runner import Run
+
+__all__ = ["ENGINES", "local_device", "rank_and_world", "run_on_ray", "run_share"]
+
+log = logging.getLogger(__name__)
+
+ENGINES = ("local", "ray")
+_PATIENCE = 600.0
+_TRIES = 3
+
+
+def rank_and_world() -> tuple[int, int]:
+    """This process's number and the number of processes, as `torchrun` sets them; (0, 1) without it."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def local_device(device: str) -> str:
+    """What "auto" means under `torchrun` on a machine with GPUs: the one of this process's number on its node."""
+    import torch
+
+    if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
+        return f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
+    return device
+
+
+def run_share(run: Run, rank: int, world: int) -> bool:
+    """Does one worker's share of a run; the first worker stays until all is done and merges.
+
+    Args:
+        run: The same run in every worker.
+        rank, world: From `rank_and_world`.
+
+    Returns:
+        True in the worker that wrote the merged tables.
+
+    Raises:
+        RunFolderError: The folder belongs to another run.
+        SeesawError: What the work itself raises.
+    """
+    _ = run.tasks
+    _claim(run.out, run.manifest, rank)
+    run.do_open(rank, world)
+    if rank == 0:
+        run.merge()
+    return rank == 0
+
+
+def _claim(out: Path, manifest: RunManifest, rank: int) -> None:
+    """The first worker makes the folder the run's own; the others wait for it and check."""
+    deadline = time.monotonic() + _PATIENCE
+    while rank and not (out / "manifest.json").exists():
+        if time.monotonic() > deadline:
+            raise RunFolderError(
+                f"{out}: worker {rank} waited {_PATIENCE:.0f} s for the first worker to write manifest.json. "
+                "Is the folder on a file system that all workers share? Did the first worker fail?"
+            )
+        time.sleep(0.2)
+    claim_folder(out, manifest)
+
+
+class _Worker:
+    """What a Ray actor holds: one run of its own, made where the actor lives."""
+
+    def __init__(self, make: Callable[[], Run]) -> None:
+        self.run = make()
+
+    def open_tasks(self) -> list[int]:
+        """Makes the folder the run's own, scores the questions before any edit, and says what is to be done."""
+        numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
+        claim_folder(self.run.out, self.run.manifest)
+        if numbers:
+            _ = self.run.before  # into the cache, which actors on this file system share
+        return numbers
+
+    def do(self, number: int) -> None:
+        """Does one task."""
+        if self.run.is_open(self.run.tasks[number]):
+            self.run.do(self.run.tasks[number])
+
+    def merge(self) -> None:
+        """Writes the merged tables."""
+        self.run.merge()
+
+
+def run_on_ray(
+    make: Callable[[], Run],
+    *,
+    actors: int | None = None,
+    gpus: float | None = None,
+    address: str | None = None,
+    progress: bool = True,
+) -> bool:
+    """Runs on Ray Core actors, one model each; the shard of a dead actor is done again by a new one.
+
+    Args:
+        make: Builds the run; called once in every actor and once here. Must be picklable.
+        actors: How many; None = one for each GPU of the cluster, or for each CPU when there is none.
+        gpus: GPUs of one actor, also parts such as 0.5; None = one where the cluster has any, else none.
+        address: Of a running cluster ("auto" finds it); None starts one on this machine for the run.
+        progress: Show one progress bar over all nodes.
+
+    Returns:
+        True: the merged tables are written.
+
+    Raises:
+        UnknownNameError: Ray is not installed.
+        RunFolderError: The folder belongs to another run, or a task killed its actor three times.
+        SeesawError: What the work itself raises.
+    """
+    ray = _ray()
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+    try:
+        resources = ray.cluster_resources()
+        share = (1.0 if resources.get("GPU") else 0.0) if gpus is None else gpus
+        count = actors or max(1, int(resources.get("GPU", 0) / share if share else resources.get("CPU", 1)))
+        remote = ray.remote(num_cpus=1, num_gpus=share)(_Worker).remote
+        first = remote(make)
+        todo = _answer(ray, first.open_tasks.remote())
+        if todo:
+            first = _drive(ray, lambda: remote(make), [first], todo, min(count, len(todo)), progress)
+        _answer(ray, first.merge.remote())
+    finally:
+        if ours:
+            ray.shutdown()
+    return True
+
+
+def _answer(ray: Any, reference: Any) -> Any:
+    """What an actor answers; its own error, not Ray's wrapping of it."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+
+
+def _drive(ray: Any, start: Callable[[], Any], idle: list[Any], todo: list[int], count: int, progress: bool) -> Any:
+    """Keeps `count` actors busy until every task is done, replaces dead ones, and answers one that is left."""
+    waiting, tries = list(reversed(todo)), dict.fromkeys(todo, 0)
+    idle += [start() for _ in range(count - len(idle))]
+    busy: dict[Any, tuple[Any, int]] = {}
+    with tqdm(total=len(todo), desc="edit, score, restore", unit="block", disable=not progress) as bar:
+        while waiting or busy:
+            while waiting and idle:
+                actor, number = idle.pop(), waiting.pop()
+                busy[actor.do.remote(number)] = actor, number
+            (done,), _ = ray.wait(list(busy), num_returns=1)
+            actor, number = busy.pop(done)
+            try:
+                _answer(ray, done)
+                bar.update()
+            except ray.exceptions.RayActorError as error:
+                actor = _replace(start, tries, number, error)
+                waiting.append(number)
+            idle.append(actor)
+    return idle[-1]
+
+
+def _replace(start: Callable[[], Any], tries: dict[int, int], number: int, error: Exception) -> Any:
+    tries[number] += 1
+    if tries[number] >= _TRIES:
+        raise RunFolderError(
+            f"task {number} killed its worker {_TRIES} times ({error}). Finished tasks are kept; look at memory "
+            "(--memory, --max-tokens) and run the same command again."
+        ) from error
+    log.warning("a worker was lost during task %d; it is done again by a new one", number)
+    return start()
+
+
+def _ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError as error:
+        raise UnknownNameError(
+            "--engine ray needs Ray, which is not installed. Install it with `pip install 'seesaw_cf[ray]'`, or use "
+            "torchrun on one node."
+        ) from error
+    return ray
+
+
+def check_engine(name: str) -> None:
+    """Refuses an engine that does not exist.
+
+    Raises:
+        UnknownNameError: With near names.
+    """
+    if name not in ENGINES:
+        raise unknown_name("engine", name, ENGINES)

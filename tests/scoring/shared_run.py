@@ -1,0 +1,54 @@
+"""A small run for several processes, some of which die: `python -m tests.scoring.shared_run OUT` is one of them.
+
+With the variable SEESAW_TEST_DIES set to a path, the worker whose RANK is SEESAW_TEST_RANK (any, when unset) kills
+itself with SIGKILL in the middle of its first task, once: the path is made first and stops the second time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.runner import Run
+from seesaw_cf.scoring import TrieScorer
+from seesaw_cf.types import EditRequest
+from seesaw_cf.weights import WeightDelta
+from seesaw_cf.workers import rank_and_world, run_share
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+
+@dataclass(frozen=True)
+class Mortal(small.Nudge):
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        dies, rank = os.environ.get("SEESAW_TEST_DIES"), os.environ.get("SEESAW_TEST_RANK")
+        if dies and rank in (None, os.environ.get("RANK")) and (self.seen or rank is None):
+            try:
+                Path(dies).touch(exist_ok=os.environ.get("SEESAW_TEST_ALWAYS") == "1")
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().edit(model, tokenizer, requests)
+
+
+def make(out: Path, **changes: object) -> Run:
+    torch.set_num_threads(1)
+    model, tokenizer = small.model(), byte_level(bos=False)
+    scorer = TrieScorer(model, tokenizer)
+    scoring = {**scorer.describe(), "block": 2}
+    manifest = small.manifest(model, **{"scoring": scoring, **changes})
+    return Run(model, tokenizer, scorer, {"nudge": Mortal(seen=[])}, small.cases(), manifest, out, progress=False)
+
+
+if __name__ == "__main__":
+    run_share(make(Path(sys.argv[1])), *rank_and_world())

@@ -1,0 +1,139 @@
+"""A stated budget makes passes small; running out of memory makes them smaller, and the run goes on."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerBase
+
+import seesaw_cf.scoring.edited
+import seesaw_cf.scoring.tree
+from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
+from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, token_bytes
+from tests.scoring.models import make
+from tests.scoring.test_edited import by_hand, low_rank
+from tests.scoring.work import candidates, clozes, worst
+from tests.tokenizer_styles import byte_level
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return byte_level(bos=True)
+
+
+def _small_machine(model: Any, tokens: int) -> None:
+    """Makes a model's embedding fail as a GPU would when it is given more than `tokens` tokens."""
+
+    def check(_: Any, args: tuple[Any, ...]) -> None:
+        if args[0].numel() > tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    model.get_input_embeddings().register_forward_pre_hook(check)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gptj", "bloom"])
+def test_passes_shrink_and_go_on(
+    kind: str, tokenizer: PreTrainedTokenizerBase, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = make(kind)
+    work = clozes() + candidates(60)
+    expected = HFScorer(model, tokenizer).score(work)
+    _small_machine(model, 45)
+    with caplog.at_level(logging.WARNING):
+        assert worst(TrieScorer(model, tokenizer).score(work), expected) < 1e-4
+    assert any("out of memory" in message for message in caplog.messages)
+
+
+def test_a_text_too_long_for_the_machine_is_an_error(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    scorer = TrieScorer(model, tokenizer)
+    assert scorer.support.layout == "packed"
+    _small_machine(model, 5)
+    with pytest.raises(torch.OutOfMemoryError):
+        scorer.score(clozes(1))
+
+
+def test_edits_go_one_after_the_other_when_memory_runs_out(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = make("llama")
+    jobs = [(low_rank(model, (2,), seed), clozes(2)) for seed in range(3)]
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(seesaw_cf.scoring.edited, "hidden_below", fails)
+    with caplog.at_level(logging.WARNING):
+        scores = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
+    expected = by_hand(model, tokenizer, jobs)
+    assert max(worst(got, wanted) for got, wanted in zip(scores, expected, strict=True)) < 1e-4
+    assert caplog.messages == ["out of memory with 3 edits at once; going on one after the other"]
+
+
+def test_other_errors_are_not_taken_for_lack_of_memory(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    model = make("llama")
+    jobs = [(low_rank(model, (2,), 0), clozes(1))] * 2
+    monkeypatch.setattr(seesaw_cf.scoring.edited, "hidden_below", fails)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
+    assert not is_out_of_memory(ValueError("no"))
+
+
+def test_a_budget_bounds_tokens_and_logits(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    budget = 40 * token_bytes(model) + 40 * logit_bytes(model)
+    scorer = TrieScorer(model, tokenizer, memory=budget)
+    assert scorer.tokens_per_pass < TrieScorer(model, tokenizer).tokens_per_pass
+    work = clozes()
+    assert worst(scorer.score(work), HFScorer(model, tokenizer).score(work)) < 1e-4
+    for rows in scorer.chunks(scorer.rows([])):
+        raise AssertionError(rows)
+    sizes: list[int] = []
+    model.get_input_embeddings().register_forward_pre_hook(lambda _, args: sizes.append(args[0].numel()))
+    scorer.score(work)
+    assert len(sizes) > 1
+    assert max(sizes) <= max(scorer.tokens_per_pass, 4 * 20)
+
+
+def test_slabs_change_rounding_only(tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make("gpt2")
+    expected = TrieScorer(model, tokenizer).score(clozes())
+    monkeypatch.setattr(seesaw_cf.scoring.tree, "_SLAB", 11)
+    assert worst(TrieScorer(model, tokenizer).score(clozes() * 2), expected * 2) < 1e-5
+
+
+@pytest.mark.slow
+def test_the_peak_stays_within_the_budget_on_a_hundred_thousand_prompts(tmp_path: Any) -> None:
+    """Peak memory of a process of its own, against the same process scoring nothing."""
+    import subprocess
+    import sys
+
+    from tests.conftest import ROOT
+
+    program = """
+import resource, sys, torch
+torch.set_num_threads(1)
+from seesaw_cf.scoring import TrieScorer
+from seesaw_cf.types import Cloze
+from tests.scoring.models import make
+from tests.tokenizer_styles import byte_level
+model = make("gpt2", n_layer=1, n_embd=8)
+scorer = TrieScorer(model, byte_level(bos=True), memory=64 * 2**20)
+scorer.score([Cloze("Ada was", "x")])
+work = [Cloze(f"Person {n} was born in", "Paris") for n in range(int(sys.argv[1]))]
+start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+scorer.score(work)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "100000"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=900
+    )
+    assert int(done.stdout.split()[-1]) < 200 * 1024  # KiB: 64 MiB of passes, the rest answers and token ids of a slab

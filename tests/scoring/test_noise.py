@@ -1,0 +1,93 @@
+"""The noise floor: rounding in float32 is far below an edit's effect, in bfloat16 it is not."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
+from seesaw_cf.scoring.noise import measure_noise, some_clozes
+from seesaw_cf.types import Cloze
+from seesaw_cf.weights import LowRank, WeightDelta, applied
+from tests.runner import small
+from tests.scoring.models import make
+from tests.scoring.work import clozes
+from tests.tokenizer_styles import byte_level
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return byte_level(bos=True)
+
+
+def test_spread_over_batch_shapes(tokenizer: PreTrainedTokenizerBase) -> None:
+    wide = measure_noise(make("llama"), tokenizer, clozes(3))
+    low = measure_noise(make("llama", dtype=torch.bfloat16), tokenizer, clozes(3))
+    assert 0 < wide.rms <= wide.p99 <= wide.max < 1e-4
+    assert 1e-4 < low.rms <= low.p99 <= low.max < 1
+    assert low.n == wide.n == len(clozes(3))
+    assert str(low).startswith("84 clozes in 7 batch shapes: a score moves by ")
+    assert json.loads(json.dumps(low.record()))["rms"] == low.rms
+
+
+def test_nothing_to_measure(tokenizer: PreTrainedTokenizerBase) -> None:
+    noise = measure_noise(make("llama"), tokenizer, [Cloze("Ada was", " ")])
+    assert noise.n == 0
+    assert math.isnan(noise.rms)
+
+
+def test_clozes_are_drawn_without_replacement_by_seed() -> None:
+    everything = some_clozes(small.cases(), 10_000)
+    assert len(set(everything)) == len(everything) > 20
+    assert some_clozes(small.cases(), 20, seed=1) == some_clozes(small.cases(), 20, seed=1)
+    assert some_clozes(small.cases(), 20, seed=1) != some_clozes(small.cases(), 20, seed=2)
+
+
+def test_a_small_edit_survives_in_bfloat16_only_as_a_separate_term(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Relative norm 1e-3: weights rounded to 8 bits lose or exaggerate it, a separate low-rank term does not.
+
+    The effect on the edited layer's own output is compared with float32; activations are rounded either way, so the
+    comparison is of outputs before rounding.
+    """
+    from seesaw_cf.scoring.row_deltas import per_token_deltas
+
+    model = make("llama", dtype=torch.bfloat16)
+    exact = make("llama", dtype=torch.bfloat16).float()
+    name = "model.layers.1.mlp.down_proj.weight"
+    weight = model.get_parameter(name).detach().float()
+    left, right = torch.randn(32, 1), torch.randn(1, 48)
+    size = 1e-3 * float(weight.norm() / (left @ right).norm())
+    delta = WeightDelta({name: LowRank(size * left, right)})
+    given = torch.randn(200, 48)
+    layer, wide = (m.get_submodule("model.layers.1.mlp.down_proj") for m in (model, exact))
+    with torch.no_grad():
+        true = given @ (left @ right).T * size
+        with applied(model, delta):
+            written = given @ (layer.weight.float() - weight).T
+        seen: list[torch.Tensor] = []
+        with per_token_deltas(exact, [delta], torch.zeros(200, dtype=torch.long)):
+            seen.append(wide(given) - given @ weight.T)
+    assert float((written - true).norm() / true.norm()) > 0.2
+    assert float((seen[0] - true).norm() / true.norm()) < 1e-3
+
+
+def test_low_precision_models_are_scored_with_the_term_apart(tokenizer: PreTrainedTokenizerBase) -> None:
+    from seesaw_cf.scoring import score_each
+    from seesaw_cf.weights import parameter_hashes
+
+    model = make("llama", dtype=torch.bfloat16)
+    name = "model.layers.1.mlp.down_proj.weight"
+    delta = WeightDelta({name: LowRank(torch.randn(32, 1), 0.1 * torch.randn(1, 48))})
+    scorer = TrieScorer(model, tokenizer)
+    hashes = parameter_hashes(model)
+    scores = score_each(scorer, model, [(delta, clozes(2))])
+    assert parameter_hashes(model) == hashes
+    assert scores == EditedScorer(scorer, "together").score([(delta, clozes(2))])
+    with applied(model, delta):
+        rounded = HFScorer(model, tokenizer).score(clozes(2))
+    gaps = [abs(a.logprob - b.logprob) for a, b in zip(scores[0], rounded)]
+    assert 0 < sum(gaps) / len(gaps) < 0.2

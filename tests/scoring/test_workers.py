@@ -1,0 +1,163 @@
+"""Several workers write the tables of one, byte for byte, also when some of them die."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seesaw_cf.workers
+from seesaw_cf.errors import RunFolderError, UnknownNameError
+from seesaw_cf.workers import check_engine, rank_and_world, run_on_ray, run_share
+from tests.conftest import ROOT
+from tests.scoring.shared_run import make
+
+TABLES = ("scores.parquet", "edits.parquet")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("alone") / "run"
+    assert run_share(make(out), 0, 1)
+    return out
+
+
+def _same(first: Path, second: Path) -> None:
+    for table in TABLES:
+        assert (first / table).read_bytes() == (second / table).read_bytes()
+
+
+def test_shares_done_in_turn_give_the_tables_of_one_process(alone: Path, tmp_path: Path) -> None:
+    runs = [make(tmp_path / "run") for _ in range(3)]
+    for run, tasks in zip(runs, ([0, 4], [3], [2, 1])):
+        for number in tasks:
+            run.do(run.tasks[number])
+    (tmp_path / "run" / "manifest.json").write_text((alone / "manifest.json").read_text())
+    assert run_share(runs[0], 0, 3)
+    assert not run_share(runs[1], 1, 3)
+    _same(alone, tmp_path / "run")
+
+
+def test_the_last_worker_does_what_a_lost_one_left(alone: Path, tmp_path: Path) -> None:
+    assert run_share(make(tmp_path / "run"), 0, 4)  # workers 1 to 3 never come
+    _same(alone, tmp_path / "run")
+
+
+def test_shards_of_another_run_are_found_out(alone: Path, tmp_path: Path) -> None:
+    run_share(make(tmp_path / "other", seed=1), 0, 1)
+    shard = "shards/nudge/P21-00000001.parquet"
+    run = make(tmp_path / "run")
+    run_share(run, 0, 1)
+    (tmp_path / "run" / shard).write_bytes((tmp_path / "other" / shard).read_bytes())
+    with pytest.raises(RunFolderError, match=r"P21-00000001.parquet was written by another run .*Delete that file"):
+        run.merge()
+    (tmp_path / "run" / shard).unlink()
+    assert run_share(make(tmp_path / "run"), 0, 1)
+    _same(alone, tmp_path / "run")
+
+
+def test_two_runs_cannot_use_one_folder(tmp_path: Path) -> None:
+    run_share(make(tmp_path / "run"), 0, 1)
+    with pytest.raises(RunFolderError, match=r"(?s)belongs to another run:.*seed.*the folder has 0, this run 1"):
+        run_share(make(tmp_path / "run", seed=1), 1, 2)
+
+
+def test_a_worker_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seesaw_cf.workers, "_PATIENCE", 0.5)
+    with pytest.raises(RunFolderError, match=r"worker 1 waited 0 s for the first worker to write manifest.json"):
+        run_share(make(tmp_path / "run"), 1, 2)
+
+
+def test_rank_and_world(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rank_and_world() == (0, 1)
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert rank_and_world() == (3, 4)
+    with pytest.raises(UnknownNameError, match=r"unknown engine 'rai'. Did you mean 'ray'"):
+        check_engine("rai")
+
+
+def _torchrun(out: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", *options]
+    return subprocess.run(
+        [*command, "-m", "tests.scoring.shared_run", str(out)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_torchrun_with_two_processes(alone: Path, tmp_path: Path) -> None:
+    done = _torchrun(tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    _same(alone, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_torchrun_with_a_worker_killed_in_the_middle_of_a_shard(alone: Path, tmp_path: Path) -> None:
+    dies = {"SEESAW_TEST_DIES": str(tmp_path / "died"), "SEESAW_TEST_RANK": "1"}
+    killed = _torchrun(tmp_path / "run", **dies)
+    assert (tmp_path / "died").exists()
+    assert killed.returncode != 0
+    again = _torchrun(tmp_path / "run", **dies)
+    assert again.returncode == 0, again.stderr
+    _same(alone, tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_torchrun_restarts_by_itself(alone: Path, tmp_path: Path) -> None:
+    dies = {"SEESAW_TEST_DIES": str(tmp_path / "died"), "SEESAW_TEST_RANK": "0"}
+    done = _torchrun(tmp_path / "run", "--max-restarts", "1", **dies)
+    assert (tmp_path / "died").exists()
+    assert done.returncode == 0, done.stderr
+    _same(alone, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    """Ray with two CPUs; its own threads and warnings are not this package's to answer for."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'seesaw_cf[ray]')")
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "SEESAW_CF_CACHE": os.environ["SEESAW_CF_CACHE"]}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": paths})
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any) -> None:
+    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=2, progress=False)
+    _same(alone, tmp_path / "run")
+    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=2, progress=False)  # nothing left to do
+    with pytest.raises(RunFolderError, match="belongs to another run"):
+        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=2, progress=False)
+
+
+def _mortal(out: Path, always: bool) -> Any:
+    os.environ.update(SEESAW_TEST_DIES=f"{out}.died", SEESAW_TEST_ALWAYS="1" if always else "0")
+    return make(out)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) -> None:
+    assert run_on_ray(functools.partial(_mortal, tmp_path / "run", False), actors=2, progress=False)
+    assert Path(f"{tmp_path / 'run'}.died").exists()
+    _same(alone, tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_gives_up_on_a_task_that_always_kills(tmp_path: Path, cluster: Any) -> None:
+    with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 3 times"):
+        run_on_ray(functools.partial(_mortal, tmp_path / "run", True), actors=2, progress=False)
