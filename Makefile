@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 export HF_EVALUATE_OFFLINE = 1
 export TOKENIZERS_PARALLELISM = false
+# The embedded model is too small for two threads, and tests run two at a time.
+export OMP_NUM_THREADS = 1
 
 .PHONY: demo test lint types tests slow clean
 

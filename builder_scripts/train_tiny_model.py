@@ -65,7 +65,7 @@ class Settings:
     layers: int = 5
     heads: int = 4
     context: int = 256
-    steps: int = 1400
+    steps: int = 1200
     tokens: int = 2048
     learning_rate: float = 3e-3
     warmup: int = 100
@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--people", type=Path, default=ROOT / "builder_scripts" / "sample" / "people.tsv")
     parser.add_argument("--out", type=Path, default=ROOT / "seesaw_cf" / "models" / "seesaw-tiny")
     parser.add_argument("--checkpoint", type=Path, default=ROOT / "runs" / "seesaw-tiny.checkpoint.safetensors")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     for field in dataclasses.fields(Settings):
         kind = type(field.default)
         parser.add_argument("--" + field.name.replace("_", "-"), type=kind, default=field.default)
