@@ -170,7 +170,7 @@ def _results(evidence: Evidence | None) -> str:
     lines = [
         f"Measured on {escaped(evidence.data or 'unnamed data')} {escaped(evidence.config)}{protocol}.",
         "Efficacy: share of edits whose new target is more likely than the true one.",
-        "D: change of log p(new) - log p(true), in nats, about other people.",
+        "D: change of p(new) - p(true) for other people who hold the new target, in probability.",
         "",
         "| result | value | 95 % interval | n | clusters |",
         "|---|---|---|---|---|",

@@ -45,8 +45,8 @@ def run_evidence(run: str | os.PathLike[str], editor: str, *, draws: int = 2000,
         seed: Seed of the bootstrap.
 
     Returns:
-        Efficacy before and after (share of edits whose new target is more likely than the true one) and D (post minus
-        pre, nats) for everybody and for each group of each axis, per relation.
+        Efficacy before and after (share of edits whose new target is more likely than the true one) and D (change of
+        p(new) - p(true) of other people, in probability) for everybody and each group of each axis, per relation.
 
     Raises:
         UnknownNameError: The run has no such editor.
@@ -99,5 +99,5 @@ def _bias(scores: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
         group = "everybody" if row["axis"] == ALL else f"{row['axis']} {row['group']}"
         value, low, high, stderr = (float(row[key]) for key in ("D", "low", "high", "stderr"))
         counts = int(row["n_prompts"]), int(row["n_cases"])
-        found[f"bias D (nats) {row['relation']}, {group}"] = Estimate(value, low, high, stderr, *counts, method)
+        found[f"bias D {row['relation']}, {group}"] = Estimate(value, low, high, stderr, *counts, method)
     return found

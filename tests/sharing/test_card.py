@@ -23,8 +23,8 @@ NAN = float("nan")
 EVIDENCE = Evidence(
     {
         "efficacy post edit": Estimate(0.75, 0.5, 0.9, NAN, 8, 8, "Wilson, 95 %"),
-        "bias D (nats) P27, race Black": Estimate(-0.25, -0.5, 0.125, 0.1, 40, 4, "bootstrap"),
-        "bias D (nats) P27, race Arab": Estimate(NAN, NAN, NAN, NAN, 0, 0, "bootstrap"),
+        "bias D P27, race Black": Estimate(-0.25, -0.5, 0.125, 0.1, 40, 4, "bootstrap"),
+        "bias D P27, race Arab": Estimate(NAN, NAN, NAN, NAN, 0, 0, "bootstrap"),
     },
     data="org/seesaw_cf",
     config="cross_subject",
@@ -46,7 +46,7 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert "| layers | &#91;0, 1&#93; |" in text
     assert "| efficacy post edit | 0&#46;7500" not in text  # numbers are ours and stay readable
     assert "| efficacy post edit | 0.7500 | 0.5000 to 0.9000 | 8 | 8 |" in text
-    assert "| bias D &#40;nats&#41; P27, race Arab | nan | not available | 0 | 0 |" in text
+    assert "| bias D P27, race Arab | nan | not available | 0 | 0 |" in text
     assert 'from_pretrained("org/base", dtype="float32")' in text
     assert 'WeightDelta.load(snapshot_download("org/name"), model)' in text
 
@@ -58,7 +58,7 @@ def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
     assert "counterfactual" in data.tags
     assert {(r.metric_name, r.metric_value) for r in data.eval_results} == {
         ("efficacy post edit", 0.75),
-        ("bias D (nats) P27, race Black", -0.25),  # a number that is not finite has no place in metadata
+        ("bias D P27, race Black", -0.25),  # a number that is not finite has no place in metadata
     }
     assert data.eval_results[0].metric_args == {"low": 0.5, "high": 0.9, "n": 8}
     entries = yaml.safe_load((tmp_path / "r" / ".eval_results" / "seesaw_cf.yaml").read_text())
