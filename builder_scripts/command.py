@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -76,11 +77,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--offline", action="store_true", help="use kept replies only, never ask")
     add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
     add("--timeout", type=float, default=90.0, metavar="S", help="seconds for one reply (90)")
+    add("--version", default="1.0.0", help="of the dataset, major.minor.patch (1.0.0)")
     add("--dry-run", action="store_true", help="count the queries and stop")
 
 
 def run(args: argparse.Namespace) -> None:
     """Builds, or counts what a build would ask."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", args.version):
+        raise RecordError(f"--version {args.version!r}: expected major.minor.patch such as 1.2.0.")
     options = _options(args)
     seeds = read_seeds(args.edits)
     if args.dry_run:
@@ -104,7 +108,7 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
     sample = args.source == ["sample"]
     with atomic_folder(args.out) as folder:
         edits = choose_edits(facts, seeds)
-        statistics = build(folder, facts, edits, SAMPLE_ABOUT if sample else About(_WORDS))
+        statistics = build(folder, facts, edits, SAMPLE_ABOUT if sample else About(_WORDS, args.version))
         write_text(folder / "build.json", _manifest(args, facts.options, source, edits))
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property())

@@ -1,0 +1,159 @@
+"""Publishing over real HTTP: two versions, loaded by name, revision, stream and path; refusals in clear words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf import sample
+from seesaw_cf.builder_scripts.croissant import croissant
+from seesaw_cf.records import write_card, write_config
+
+from ..hub_server import Hub
+
+TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
+LIST_TAGS = """
+from huggingface_hub import HfApi
+print(sorted(tag.name for tag in HfApi().list_repo_refs("org/seesaw_cf", repo_type="dataset").tags))
+"""
+FOREIGN = """
+from huggingface_hub import HfApi
+place = {"repo_id": "org/seesaw_cf", "repo_type": "dataset"}
+HfApi().create_repo(**place)
+HfApi().upload_file(path_or_fileobj=b"x", path_in_repo="mine.txt", **place)
+"""
+COMMAND = "import sys; from seesaw_cf.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    with Hub(tmp_path / "hub", writers=(TOKEN,), readers=(READER,)) as server:
+        yield server
+
+
+def folder(path: Path, version: str, people: list[str], **more: pa.Array) -> Path:
+    table = pa.table({"id": [f"Q{number}" for number, _ in enumerate(people)], "label": people, **more})
+    write_config(path, "demographics", {"test": table})
+    write_config(path, "other", {"test": table.select(["id"])})
+    write_card(path, {"demographics": "people", "other": "ids"}, body="# Test", version=version)
+    return path
+
+
+def call(hub: Hub, code: str, *words: str, token: str | None = TOKEN) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], env=hub.environment(token), capture_output=True, text=True, check=False
+    )
+    text = done.stdout + done.stderr
+    assert TOKEN not in text
+    return done.returncode, text
+
+
+def publish(hub: Hub, path: Path, *words: str, token: str | None = TOKEN) -> tuple[int, str]:
+    return call(hub, COMMAND, "publish", str(path), "--repo", "org/seesaw_cf", *words, token=token)
+
+
+@pytest.mark.slow
+def test_two_versions_load_by_name_revision_stream_and_path(hub: Hub, tmp_path: Path) -> None:
+    one = folder(tmp_path / "one", "1.0.0", ["Ada", "Bea"])
+    two = folder(tmp_path / "two", "1.1.0", ["Ada", "Bea", "Cyd"])
+    code, text = publish(hub, one)
+    assert code == 0, text
+    assert "demographics: 2 rows, loaded back and the same" in text
+    code, text = publish(hub, two, "--note", "One more person.")
+    assert code == 0, text
+    commits = len(hub.repo("dataset", "org/seesaw_cf").commits)
+    assert publish(hub, two)[0] == 0
+    assert len(hub.repo("dataset", "org/seesaw_cf").commits) == commits, "the same again changes nothing"
+    code, text = call(
+        hub,
+        """
+from datasets import load_dataset
+import pandas
+for revision in ("v1.0.0", "v1.1.0", None):
+    plain = load_dataset("org/seesaw_cf", "demographics", split="test", revision=revision)
+    stream = load_dataset("org/seesaw_cf", "demographics", split="test", revision=revision, streaming=True)
+    assert list(stream) == list(plain)
+    print(len(plain), plain[-1]["label"])
+print(len(load_dataset("hf://datasets/org/seesaw_cf", "demographics", split="test")))
+print(len(pandas.read_parquet("hf://datasets/org/seesaw_cf@v1.0.0/data/demographics/test-00000-of-00001.parquet")))
+""",
+    )
+    assert code == 0, text
+    assert text.split("\n")[:5] == ["2 Bea", "3 Cyd", "3 Cyd", "3", "2"]
+    files = hub.files("org/seesaw_cf", "dataset")
+    changelog = files["CHANGELOG.md"].decode()
+    assert changelog.index("## 1.1.0") < changelog.index("One more person.") < changelog.index("## 1.0.0")
+    assert "- `demographics`: 3 rows, was 2 rows (sha256 " in changelog
+    assert {"README.md", "croissant.json", "seesaw_cf.json"} < set(files)
+
+
+@pytest.mark.slow
+def test_published_versions_never_change(hub: Hub, tmp_path: Path) -> None:
+    assert publish(hub, folder(tmp_path / "one", "1.0.0", ["Ada"]))[0] == 0
+    code, text = publish(hub, folder(tmp_path / "two", "1.0.0", ["Bea"]))
+    assert code == 1
+    assert "has version 1.0.0 already, with other content" in text
+    other = folder(tmp_path / "three", "1.1.0", ["Bea"], age=pa.array([3]))
+    code, text = publish(hub, other)
+    assert code == 1
+    assert "has other columns in demographics (version 1.0.0)" in text
+    assert "--version 2.0.0" in text
+    code, text = publish(hub, folder(tmp_path / "four", "2.0.0", ["Bea"], age=pa.array([3])))
+    assert code == 0, text
+    tags = call(hub, LIST_TAGS)[1]
+    assert "['v1.0.0', 'v2.0.0']" in tags
+
+
+@pytest.mark.slow
+def test_refusals_say_what_to_do(hub: Hub, tmp_path: Path) -> None:
+    path = folder(tmp_path / "one", "1.0.0", ["Ada"])
+    for token, message in ((READER, "lacks the right to write"), (None, "token")):
+        code, text = publish(hub, path, token=token)
+        assert code == 1
+        assert message in text
+        assert "Traceback" not in text
+    assert ("dataset", "org/seesaw_cf") not in hub.repos
+    code, text = call(hub, COMMAND, "publish", str(path), "--repo", "no slash")
+    assert code == 1
+    assert "expected ORG/NAME" in text
+    call(hub, FOREIGN)
+    code, text = publish(hub, path)
+    assert code == 1
+    assert "exists and holds something else (mine.txt)" in text
+
+
+def test_a_folder_that_is_not_what_its_card_says_is_refused(hub: Hub, tmp_path: Path) -> None:
+    stale = folder(tmp_path / "stale", "1.0.0", ["Ada"])
+    write_config(stale, "demographics", {"test": pa.table({"id": ["Q9"], "label": ["Zoe"]})})
+    code, text = publish(hub, stale)
+    assert code == 1
+    assert "the files of config 'demographics' are not those that README.md describes" in text
+    code, text = publish(hub, tmp_path)
+    assert code == 1
+    assert "no README.md" in text
+
+
+def test_croissant_describes_every_file_and_column() -> None:
+    text = croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "tags": ["bias"]})
+    assert text == croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "tags": ["bias"]})
+    described = json.loads(text)
+    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    records = {record["name"]: record for record in described["recordSet"]}
+    assert set(records) == set(sample.configs())
+    for name in sample.configs():
+        schema = pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet")))
+        assert [field["name"].split("/")[1] for field in records[name]["field"]] == schema.names
+    files = [entry for entry in described["distribution"] if entry["@type"] == "cr:FileObject"]
+    assert all(len(entry["sha256"]) == 64 for entry in files)
+    names = {entry["@id"] for entry in described["distribution"]}
+    sources = [field["source"]["fileSet"]["@id"] for record in records.values() for field in record["field"]
+               if "source" in field]  # fmt: skip
+    assert sources
+    assert set(sources) <= names
