@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.questions import questions
 from seesaw_cf.scoring.hf import HFScorer, Scorer
 from seesaw_cf.scoring.tree import TrieScorer
-from seesaw_cf.types import Case, Cloze
+from seesaw_cf.types import Cloze
 
-__all__ = ["Noise", "measure_noise", "some_clozes"]
+__all__ = ["Noise", "measure_noise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +88,3 @@ def measure_noise(
         float(spread.max()),
         int((greedy[:, good].min(0) != greedy[:, good].max(0)).sum()),
     )
-
-
-def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
-    """Distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
-
-    Args:
-        cases: Where they come from.
-        count: How many.
-        seed: Of the draw.
-    """
-    found = sorted({q.cloze for case in cases for q in questions(case)})
-    chosen = np.random.default_rng(seed).permutation(len(found))[:count]
-    return [found[index] for index in sorted(chosen)]

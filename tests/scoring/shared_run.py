@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -47,7 +48,8 @@ def make(out: Path, **changes: object) -> Run:
     scorer = TrieScorer(model, tokenizer)
     scoring = {**scorer.describe(), "block": 2}
     manifest = small.manifest(model, **{"scoring": scoring, **changes})
-    return Run(model, tokenizer, scorer, {"nudge": Mortal(seen=[])}, small.cases(), manifest, out, progress=False)
+    editors: dict[str, Any] = {"nudge": Mortal(seen=[])}
+    return Run(model, tokenizer, scorer, editors, small.cases(), manifest, out, progress=False)
 
 
 if __name__ == "__main__":

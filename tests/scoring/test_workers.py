@@ -127,6 +127,7 @@ def cluster() -> Any:
     """Ray with two CPUs; its own threads and warnings are not this package's to answer for."""
     ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'seesaw_cf[ray]')")
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    os.environ["RAY_raylet_start_wait_time_s"] = "300"  # noqa: SIM112 - Ray's own spelling; a loaded machine is slow
     paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "SEESAW_CF_CACHE": os.environ["SEESAW_CF_CACHE"]}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": paths})
     yield ray

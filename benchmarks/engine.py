@@ -1,0 +1,119 @@
+"""Many edited models: one batch with shared lower blocks against apply, score, restore for one edit after the other.
+
+    python benchmarks/engine.py --cases ../shared/reference/seesaw
+
+writes benchmarks/results/engine.json. Both ways score before and after each edit with the same trie scorer; one after
+the other means before and after for each edit, as the published programs do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.scoring_work import cpu_or_wall, small_model, tokenizer, workloads
+from seesaw_cf.files import atomic_path
+from seesaw_cf.scoring import EditedScorer, TrieScorer
+from seesaw_cf.types import Cloze
+from seesaw_cf.weights import LowRank, WeightDelta, applied
+
+RESULTS = Path(__file__).parent / "results"
+# Name -> (edits, prompts of each, the same prompts for all, edited layers of 14).
+SETTINGS = {
+    "8 mid-layer edits x 100 prompts": (8, 100, True, (2, 3, 4)),
+    "8 late-layer edits x 100 prompts": (8, 100, True, (12, 13)),
+    "48 mid-layer edits x 2 prompts": (48, 2, False, (2, 3, 4)),
+    "48 late-layer edits x 2 prompts": (48, 2, False, (12, 13)),
+    "8 mid-layer edits x 40 different prompts": (8, 40, False, (2, 3, 4)),
+}
+
+
+def delta(model: Any, layers: tuple[int, ...], seed: int) -> WeightDelta:
+    """A rank-1 edit of the MLP's output projections, of relative norm 0.03."""
+    generator = torch.Generator().manual_seed(seed)
+    updates = {}
+    for layer in layers:
+        name = next(
+            n
+            for n, _ in model.named_parameters()
+            if n.endswith((f"h.{layer}.mlp.c_proj.weight", f"layers.{layer}.mlp.down_proj.weight"))
+        )
+        weight = model.get_parameter(name).detach()
+        left, right = (torch.randn(size, generator=generator) for size in ((weight.shape[0], 1), (1, weight.shape[1])))
+        scale = 0.03 * weight.norm() / (left.norm() * right.norm())
+        updates[name] = LowRank((scale * left).to(weight), right.to(weight))
+    return WeightDelta(updates)
+
+
+def one_after_the_other(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]]) -> list[Any]:
+    """Before and after for each edit, weights written and restored."""
+    found = []
+    for change, clozes in jobs:
+        scorer.score(clozes)
+        with applied(scorer.model, change):
+            found.append(scorer.score(clozes))
+    return found
+
+
+def together(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]]) -> list[Any]:
+    """Everything that is asked before any edit once, every edit in the same batch."""
+    before = sorted({cloze for _, clozes in jobs for cloze in clozes})
+    return EditedScorer(scorer, "together").score([(WeightDelta(), before), *jobs])[1:]
+
+
+def main() -> None:
+    """Runs and writes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--model", nargs="+", default=["gpt2", "llama"])
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    source, work = workloads(args.cases, 20)
+    clozes = list(dict.fromkeys(work["cross-subject"]))
+    tokens = tokenizer(clozes)
+    rows = []
+    for kind in args.model:
+        model = small_model(kind, 14, 384)
+        scorer = TrieScorer(model, tokens)
+        _ = scorer.support
+        for name, (edits, prompts, shared, layers) in SETTINGS.items():
+            size = 2 * prompts
+            asked = [clozes[:size] if shared else clozes[size * n : size * (n + 1)] for n in range(edits)]
+            jobs = [(delta(model, layers, n), own) for n, own in enumerate(asked)]
+            times = []
+            for _ in range(args.rounds):
+                first = cpu_or_wall(partial(together, scorer, jobs), model)
+                second = cpu_or_wall(partial(one_after_the_other, scorer, jobs), model)
+                times.append((first, second))
+            gap = max(
+                abs(a.logprob - b.logprob)
+                for own, other in zip(together(scorer, jobs), one_after_the_other(scorer, jobs))
+                for a, b in zip(own, other)
+            )
+            rows.append(
+                {
+                    "model": kind,
+                    "setting": name,
+                    "seconds_together": statistics.median(first for first, _ in times),
+                    "seconds_one_after_the_other": statistics.median(second for _, second in times),
+                    "times_faster": statistics.median(second / first for first, second in times),
+                    "max_difference_nats": gap,
+                    "plan": str(EditedScorer(scorer).plan(jobs)),
+                }
+            )
+            print(json.dumps(rows[-1]), flush=True)
+    record = {"source": source, "threads": args.threads, "torch": torch.__version__, "edits": rows}
+    with atomic_path(RESULTS / "engine.json") as file:
+        file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
