@@ -106,7 +106,7 @@ def trace_facts(
     requests: Iterable[EditRequest],
     **options: Any,
 ) -> Iterator[FactTrace]:
-    """Traces many facts, one after the other, with one noise scale, the standard deviation over all their subjects' embeddings.
+    """Traces facts one after the other with one noise scale, the standard deviation over all subjects' embeddings.
 
     Args:
         model: In any mode; unchanged afterwards.

@@ -95,7 +95,8 @@ def test_sequential_edits_nest(name: str, tokenizer: PreTrainedTokenizerBase) ->
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_models(name: str, dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase) -> None:
-    model = copy.deepcopy(trained_model("llama")).to(dtype)
+    whole: Any = copy.deepcopy(trained_model("llama"))
+    model = whole.to(dtype)
     editor = make(name, model, tokenizer)
     delta = editor.edit(model, tokenizer, REQUESTS[:1])
     assert all(part.dtype == torch.float32 for part in delta._parts())
@@ -114,7 +115,8 @@ def test_a_failed_edit_leaves_no_trace(name: str, tokenizer: PreTrainedTokenizer
         if calls["n"] == 5:
             raise KeyboardInterrupt
 
-    handle = model.transformer.h[3].register_forward_hook(interrupt)
+    blocks: Any = model.get_submodule("transformer.h")
+    handle = blocks[3].register_forward_hook(interrupt)
 
     class Interrupted:
         def edit(self, *arguments: Any) -> WeightDelta:

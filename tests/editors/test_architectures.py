@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -82,7 +83,7 @@ def test_rome_reaches_its_value_through_a_norm_behind_the_mlp(kind: str) -> None
 
 
 def test_unknown_type_shows_the_row_to_add_and_accepts_one() -> None:
-    model = tiny_model("llama")
+    model: Any = tiny_model("llama")
     model.config.model_type = "newcomer"
     with pytest.raises(UnsupportedModelError, match=r"(?s)'newcomer'.*model\.layers\.0\.mlp\.down_proj.*architecture="):
         model_parts(model)
@@ -104,11 +105,12 @@ def test_compiled_models_are_refused() -> None:
 
 
 def test_models_that_cannot_be_edited_are_refused() -> None:
-    quantised = tiny_model("llama")
+    quantised: Any = tiny_model("llama")
     quantised.is_quantized = True
     with pytest.raises(UnsupportedModelError, match="without quantization_config"):
         model_parts(quantised)
-    offloaded = tiny_model("llama").to("meta")
+    whole: Any = tiny_model("llama")
+    offloaded = whole.to("meta")
     with pytest.raises(UnsupportedModelError, match="not in memory"):
         model_parts(offloaded)
 

@@ -133,7 +133,7 @@ def test_an_untrained_network_is_the_identity_on_normalised_factors() -> None:
     for matrix in network.shape.matrices:
         (x, delta), (new_x, new_delta) = factors[matrix.name], found[matrix.name]
         kept = (x != 0).any(-1) & (delta != 0).any(-1)
-        transform = network.mend[matrix.shape_key]
+        transform: Any = network.mend[matrix.shape_key]
         torch.testing.assert_close(new_x[kept], (x[kept] - transform.u_mean) / (transform.u_std + 1e-7))
         torch.testing.assert_close(new_delta[kept], 2 * (delta[kept] - transform.v_mean) / (transform.v_std + 1e-7))
         assert not new_x[~kept].any()
@@ -154,7 +154,8 @@ def test_every_chunk_counts_and_the_switch_keeps_only_the_last() -> None:
 def test_the_statistics_switch_normalises_by_the_edit_itself() -> None:
     editor, model = editor_for("llama")
     other = network_for(model, NAMES["llama"])
-    for transform in other.mend.values():
+    transforms: list[Any] = list(other.mend.values())
+    for transform in transforms:
         transform.u_mean += 3  # other learned statistics, which must not matter
         transform.v_std *= 7
     batch = replace(editor, config=replace(editor.config, statistics="batch"))

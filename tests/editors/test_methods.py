@@ -161,7 +161,8 @@ def test_ft_stays_in_its_box_and_objectives_differ() -> None:
     many = [request(new="the United States of America")]
     plain = FT(config).edit(model, tokenizer, many)
     forced = FT(replace(config, objective="teacher_forced")).edit(model, tokenizer, many)
-    for name, change in plain.updates.items():
+    for name in plain.updates:
+        change = plain.dense(name)
         assert float(change.abs().max()) <= 1e-2 * (1 + 1e-5)
         assert not torch.equal(change, forced.dense(name))
     assert set(plain.updates) == {"transformer.h.1.mlp.c_proj.weight", "transformer.h.1.mlp.c_proj.bias"}

@@ -26,8 +26,8 @@ def test_the_token_found_ends_the_subject(style: str, side: str, prompt: str) ->
         text = prompt.format(subject)
         index = subject_last_index(tokenizer, text, subject)
         ids = encode_text(tokenizer, text)
-        upto = tokenizer.decode(ids[: index + 1], skip_special_tokens=True)
-        before = tokenizer.decode(ids[:index], skip_special_tokens=True)
+        upto = str(tokenizer.decode(list(ids[: index + 1]), skip_special_tokens=True))
+        before = tokenizer.decode(list(ids[:index]), skip_special_tokens=True)
         assert upto.rstrip().endswith(subject[-1])
         assert subject in upto
         assert subject not in before
@@ -39,7 +39,7 @@ def test_bytes_of_one_character_count_for_the_last(subject: str) -> None:
     tokenizer = tiny_tokenizer()
     text = f"{subject} was born in"
     index = last_token_before(tokenizer, text, len(subject))
-    assert tokenizer.decode(encode_text(tokenizer, text)[: index + 1]).startswith(subject)
+    assert str(tokenizer.decode(list(encode_text(tokenizer, text)[: index + 1]))).startswith(subject)
 
 
 def test_a_name_that_occurs_twice_must_be_chosen() -> None:
@@ -65,7 +65,7 @@ def test_a_request_knows_its_own_subject() -> None:
     edit = prepare(tiny_model("llama"), tiny_tokenizer(), asked, ("{}", "So. {}"))
     ids = encode_text(tiny_tokenizer(), asked.text)
     assert edit.rows[0].ids[: len(ids)] == ids
-    assert tiny_tokenizer().decode(ids[: edit.rows[0].lookup + 1]) == "Marie Curie met Marie Curie"
+    assert tiny_tokenizer().decode(list(ids[: edit.rows[0].lookup + 1])) == "Marie Curie met Marie Curie"
 
 
 @pytest.mark.parametrize("bos", [False, True])
@@ -74,7 +74,7 @@ def test_targets_of_many_tokens(bos: bool) -> None:
     asked = request(new="the United States of America")
     row = prepare(tiny_model("llama"), tokenizer, asked, ("{}",)).rows[0]
     assert len(row.targets) > 2
-    assert tokenizer.decode(row.targets) == " the United States of America"
+    assert tokenizer.decode(list(row.targets)) == " the United States of America"
     assert tokenizer.bos_token_id not in row.targets
     assert row.ids[-(len(row.targets) - 1) :] == row.targets[:-1]
     assert (row.ids[0] == tokenizer.bos_token_id) == bos

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from seesaw_cf import pretrained
 from seesaw_cf.errors import StorageError, UnknownNameError
 from seesaw_cf.pretrained import EMBEDDED, load_model, model_path, model_texts, sample_corpus
 from seesaw_cf.scoring import HFScorer
@@ -76,7 +75,7 @@ def test_unknown_dtype_suggests_near_ones() -> None:
 
 
 def test_incomplete_package_says_how_to_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained.importlib.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
     with pytest.raises(StorageError, match=r"model\.safetensors.*Reinstall seesaw_cf"):
         model_path("seesaw-tiny")
     with pytest.raises(UnknownNameError, match="unknown embedded model 'gpt2'"):

@@ -40,7 +40,7 @@ def cases(relations: Sequence[str], n_cases: int, n_people: int, seed: int = 0) 
     """Cross-subject cases, each about `n_people` others."""
     rng = np.random.default_rng(seed)
     people = [person(number, rng) for number in range(4 * n_people)]
-    made = []
+    made: list[Case] = []
     for relation in relations:
         template = templates(relation, "cloze")[0]
         for _ in range(n_cases):
@@ -60,7 +60,7 @@ def cases(relations: Sequence[str], n_cases: int, n_people: int, seed: int = 0) 
 
 def property_cases(n_cases: int, first_id: int = 10_000) -> list[Case]:
     """Cross-property cases for the eight pairs."""
-    made = []
+    made: list[Case] = []
     for edited, asked in PAIRS:
         template = templates(asked, "property")[0]
         for number in range(n_cases):

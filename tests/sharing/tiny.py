@@ -20,7 +20,7 @@ from transformers import (
 from seesaw_cf.weights import LowRank, WeightDelta
 
 VOCABULARY = 61
-_DECODER = {
+_DECODER: dict[str, Any] = {
     "hidden_size": 16,
     "intermediate_size": 24,
     "num_hidden_layers": 2,
@@ -30,8 +30,8 @@ _DECODER = {
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
-_GPT = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "vocab_size": VOCABULARY}
-_END = {"bos_token_id": 0, "eos_token_id": 0}
+_GPT: dict[str, Any] = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "vocab_size": VOCABULARY}
+_END: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 0}
 
 # architecture -> (model class, config, names of the MLP matrices that deltas below touch)
 ARCHITECTURES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
