@@ -20,14 +20,18 @@ from seesaw_cf.errors import RecordError, StorageError, unknown_name
 from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import load_model
+from seesaw_cf.questions import some_clozes
 from seesaw_cf.reading import load_cases
 from seesaw_cf.runner import PROTOCOLS, Run
 from seesaw_cf.scoring import SCORERS, make_scorer
+from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Case
 from seesaw_cf.weights import Editor, fingerprint
 from seesaw_cf.workers import check_engine, local_device, rank_and_world, run_on_ray, run_share
 
 __all__ = ["Job", "make_editor", "make_run", "run_job"]
+
+_NOISE_CLOZES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Job:
         seed: Seed of the sampling.
         scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
         max_tokens: Tokens in one forward pass; None = what suits the device.
+        memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs.
         block: Edits that are made and scored together; also what is redone after a kill.
     """
 
@@ -66,6 +71,7 @@ class Job:
     scorer: str = "auto"
     max_tokens: int | None = None
     block: int = 8
+    memory: int | None = None
 
 
 def run_job(
@@ -129,8 +135,11 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     )
     corpus = _corpus(job)
     editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
-    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
+    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     manifest = _manifest(job, model, tokenizer, editors, cases, {**scoring, "block": job.block})
+    if model.dtype in (torch.bfloat16, torch.float16):
+        noise = measure_noise(model, tokenizer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed)
+        manifest.machine["noise"] = noise.record()
     return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress)
 
 

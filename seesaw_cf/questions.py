@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Phase
 
-__all__ = ["Question", "questions", "rows_to_table", "score_row"]
+__all__ = ["Question", "questions", "rows_to_table", "score_row", "some_clozes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +98,16 @@ def rows_to_table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows made by `score_row` as an Arrow table with the schema `SCORES`."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(SCORES)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCORES, strict=True)], SCORES)
+
+
+def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
+    """Distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
+
+    Args:
+        cases: Where they come from.
+        count: How many.
+        seed: Of the draw.
+    """
+    found = sorted({q.cloze for case in cases for q in questions(case)})
+    chosen = np.random.default_rng(seed).permutation(len(found))[:count]
+    return [found[index] for index in sorted(chosen)]

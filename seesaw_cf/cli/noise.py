@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-
-import numpy as np
 
 from seesaw_cf.cli.output import say
-from seesaw_cf.questions import questions
-from seesaw_cf.types import Case, Cloze
 
-__all__ = ["configure", "run", "some_clozes"]
+__all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Measures and prints."""
     from seesaw_cf.pretrained import load_model
+    from seesaw_cf.questions import some_clozes
     from seesaw_cf.reading import load_cases
     from seesaw_cf.scoring.noise import measure_noise
 
@@ -46,16 +42,3 @@ def run(args: argparse.Namespace) -> None:
     )
     noise = measure_noise(model, tokenizer, clozes, args.seed)
     say(json.dumps(noise.record()) if args.json else str(noise))
-
-
-def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
-    """Distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
-
-    Args:
-        cases: Where they come from.
-        count: How many.
-        seed: Of the draw.
-    """
-    found = sorted({q.cloze for case in cases for q in questions(case)})
-    chosen = np.random.default_rng(seed).permutation(len(found))[:count]
-    return [found[index] for index in sorted(chosen)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 from pathlib import Path
 
 from seesaw_cf.cli.output import say
@@ -30,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scorer", default="auto", help="auto, trie (each prefix fed once) or plain (one sequence per cloze)")
     add("--max-tokens", type=int, help="tokens in one forward pass (default: what suits the device)")
     add("--block", type=int, default=8, help="edits that are made and scored together (default: 8)")
+    add("--memory", type=_bytes, help="memory for scoring beside the model, such as 4GiB")
     add("--engine", default="local", help="local (also under torchrun) or ray")
     add("--actors", type=int, help="ray: number of actors (default: one per GPU, else per CPU)")
     add("--gpus", type=float, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
@@ -39,6 +41,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--report", type=Path, help="folder for tables and pictures (default: OUT/report)")
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
     add("--quiet", action="store_true", help="no progress bars")
+
+
+def _bytes(text: str) -> int:
+    """The number of bytes that "4GiB" means."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory; expected something like 4GiB or 500MB")
+    power = "KMGT".find(match[2].upper()) + 1 if match[2] else 0
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -62,6 +73,7 @@ def run(args: argparse.Namespace) -> None:
         scorer=args.scorer,
         max_tokens=args.max_tokens,
         block=args.block,
+        memory=args.memory,
     )
     if args.explain:
         logging.getLogger("seesaw_cf.scoring.edited").setLevel(logging.INFO)

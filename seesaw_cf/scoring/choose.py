@@ -16,7 +16,11 @@ SCORERS = ("auto", "trie", "plain")
 
 
 def make_scorer(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, how: str = "auto", max_tokens: int | None = None
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    how: str = "auto",
+    max_tokens: int | None = None,
+    memory: int | None = None,
 ) -> tuple[Scorer, dict[str, Any]]:
     """Makes a scorer and describes it for the run's manifest.
 
@@ -26,6 +30,7 @@ def make_scorer(
         how: "auto": tries where the model takes them, else one sequence per cloze. "trie": tries or an error.
             "plain": one sequence per cloze.
         max_tokens: Tokens in one forward pass; None = what suits the device.
+        memory: Bytes that scoring with tries may take beside the model.
 
     Raises:
         UnknownNameError: Another `how`.
@@ -37,7 +42,7 @@ def make_scorer(
     if how == "plain":
         tokens = max_tokens or 2048
         return HFScorer(model, tokenizer, tokens), {"scorer": "HFScorer", "max_tokens": tokens, "device": device}
-    scorer = TrieScorer(model, tokenizer, max_tokens)
+    scorer = TrieScorer(model, tokenizer, max_tokens, memory=memory)
     if how == "trie" and scorer.support.layout == "plain":
         raise UnsupportedModelError(
             f"{type(model).__name__} cannot be scored with tries: {scorer.support.reason}. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 from typing import Any
 
@@ -11,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 import seesaw_cf.scoring.edited
 import seesaw_cf.scoring.tree
+from seesaw_cf.cli.run import _bytes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, token_bytes
 from tests.scoring.models import make
@@ -137,3 +139,13 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
         [sys.executable, "-c", program, "100000"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=900
     )
     assert int(done.stdout.split()[-1]) < 200 * 1024  # KiB: 64 MiB of passes, the rest answers and token ids of a slab
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4GiB", 4 * 2**30), ("500MB", 500_000_000), ("1.5gib", 3 * 2**29), ("77", 77), ("2 KiB", 2048), ("1TB", 10**12)],
+)
+def test_amounts_of_memory(text: str, expected: int) -> None:
+    assert _bytes(text) == expected
+    with pytest.raises(argparse.ArgumentTypeError, match="'much' is no amount of memory; expected something like 4GiB"):
+        _bytes("much")

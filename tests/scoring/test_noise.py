@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.cli.noise import some_clozes
+from seesaw_cf.questions import some_clozes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze
