@@ -1,4 +1,5 @@
-# Two commands: `make demo` shows the main job, `make test` proves it. Both make .venv on first use.
+# `make demo` shows the main job, `make test` proves it, `make slow` tests what takes minutes: whole subprocesses, killed
+# workers, real servers. Each makes .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,7 +14,7 @@ export OMP_NUM_THREADS = 1
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --config cross_subject --config cross_property --out runs/demo --report report
 
-test: lint types tests slow
+test: lint types tests
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

@@ -51,7 +51,6 @@ def test_rows_are_what_was_asked_and_post_scores_are_the_edited_models(tmp_path:
     assert max(abs(a - b) for a, b in zip(before, got, strict=True)) > 1e-3
 
 
-@pytest.mark.slow
 def test_killed_and_started_again_the_tables_are_the_same_bytes(tmp_path: Path) -> None:
     def start(name: str, *more: str) -> int:
         command = [sys.executable, "-m", "tests.runner.small", str(tmp_path / name), *more]
