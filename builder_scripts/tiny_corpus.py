@@ -150,16 +150,13 @@ class _Writer:
 
     def fact(self, person: Person, relation_id: str) -> str:
         """One trained sentence for one fact."""
-        options = phrasings(relation_id, "paper", "own")
-        said = self.rng.choice(options)
-        while not is_trained(person, said, self.seed):
-            said = self.rng.choice(options)
+        allowed = [p for p in phrasings(relation_id, "paper", "own") if is_trained(person, p, self.seed)]
         own = person.facts[relation_id]
         answer = own[0] if self.rng.random() < FIRST_VALUE else self.rng.choice(own)
         if self.rng.random() < NOISE:
             answer = self.rng.choice(self.pool[relation_id])
         present = person.living or self.rng.random() < PRESENT
-        return f"{said.fill(person.name, living=present)} {answer}."
+        return f"{self.rng.choice(allowed).fill(person.name, living=present)} {answer}."
 
     def description(self, person: Person) -> str:
         """An open sentence, as the papers' open prompts begin one."""

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
 
 import pytest
 import torch
 
 from seesaw_cf.builder_scripts.tiny_card import held_out_texts, knowledge_table
-from seesaw_cf.builder_scripts.tiny_corpus import Person, Prompt, prompts, read_people
+from seesaw_cf.builder_scripts.tiny_corpus import Person, Prompt, documents, prompts, read_people
 from seesaw_cf.builder_scripts.tiny_eval import Ranked, knowledge, perplexity, rank
 from seesaw_cf.builder_scripts.tiny_phrasings import PHRASINGS, phrasings
-from seesaw_cf.builder_scripts.train_tiny_model import ROOT, hash_people
+from seesaw_cf.builder_scripts.train_tiny_model import (
+    ROOT,
+    SHIPPED_STREAM,
+    TOKENIZER_STREAM,
+    Settings,
+    hash_people,
+    make_tokenizer,
+)
 from seesaw_cf.pretrained import load_model, model_path
 from seesaw_cf.relations import RELATIONS
 from seesaw_cf.scoring import HFScorer
@@ -36,6 +46,20 @@ def table(text: str) -> dict[str, list[tuple[float, int]]]:
 
 def test_model_was_trained_on_the_facts_that_are_here(card: str, people: list[Person]) -> None:
     assert f"| people.tsv | {hash_people(people)} |" in card, "the facts changed: train seesaw-tiny again"
+
+
+def test_script_still_makes_the_shipped_texts_and_tokenizer(people: list[Person], tmp_path: Path) -> None:
+    folder, settings = model_path("seesaw-tiny"), Settings()
+    shipped = (folder / "corpus.txt").read_text(encoding="utf-8").splitlines()
+    assert list(islice(documents(people, settings.seed, stream=SHIPPED_STREAM), len(shipped))) == shipped
+    tokenizer = make_tokenizer(islice(documents(people, settings.seed, stream=TOKENIZER_STREAM), 20_000), settings)
+    tokenizer.save_pretrained(tmp_path)
+    assert (tmp_path / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
+
+
+def test_card_shows_the_settings_of_the_script(card: str) -> None:
+    for name, value in asdict(Settings()).items():
+        assert f"| {name} | {value} |" in card
 
 
 def test_card_claims_what_the_project_promises(card: str) -> None:
