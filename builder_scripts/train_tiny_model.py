@@ -189,18 +189,18 @@ def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.98))
 
 
-def _save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, key: str) -> None:
+def _save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, key: str, loss: float) -> None:
     tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"adam.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
     with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"step": str(step), "settings": key})
+        save_file(tensors, temporary, metadata={"step": str(step), "loss": str(loss), "settings": key})
 
 
-def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key: str) -> int:
-    """Loads a checkpoint of the same settings into model and optimiser; the next step, 0 when there is none."""
+def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key: str) -> tuple[int, float]:
+    """Loads a checkpoint of the same settings; the next step and the last loss, or 0 and NaN when there is none."""
     if not path.exists():
-        return 0
+        return 0, math.nan
     with safe_open(path, framework="pt") as file:
         meta = file.metadata()
         if meta["settings"] != key:
@@ -218,7 +218,7 @@ def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key:
             _, number, field = name.split(".")
             state.setdefault(int(number), {})[field] = tensor
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return int(meta["step"])
+    return int(meta["step"]), float(meta["loss"])
 
 
 def train(
@@ -234,8 +234,8 @@ def train(
         every: Steps between checkpoints.
 
     Returns:
-        The model in eval mode, and the mean training loss of the last `every` steps in nats per token (NaN when there
-        was nothing left to train).
+        The model in eval mode, and the mean training loss of the last `every` steps (since a restart, if later) in
+        nats per token.
 
     Raises:
         RunFolderError: The checkpoint belongs to other settings or other people.
@@ -243,7 +243,7 @@ def train(
     model = make_model(settings, len(tokenizer)).train()
     optimizer = _optimizer(model, settings)
     key = json.dumps([dataclasses.asdict(settings), hash_people(people)])
-    start = _resume(checkpoint, model, optimizer, key)
+    start, mean = _resume(checkpoint, model, optimizer, key)
     losses: list[float] = []
     bar = tqdm(range(start, settings.steps), initial=start, total=settings.steps, unit="step")
     for step in bar:
@@ -258,9 +258,10 @@ def train(
         optimizer.step()
         losses = [*losses[-every + 1 :], loss.item()]
         if (step + 1) % every == 0 or step + 1 == settings.steps:
-            bar.set_postfix(loss=f"{sum(losses) / len(losses):.3f}")
-            _save(checkpoint, model, optimizer, step + 1, key)
-    return model.eval(), sum(losses) / len(losses) if losses else math.nan
+            mean = sum(losses) / len(losses)
+            bar.set_postfix(loss=f"{mean:.3f}")
+            _save(checkpoint, model, optimizer, step + 1, key, mean)
+    return model.eval(), mean
 
 
 def hash_people(people: Sequence[Person]) -> str:

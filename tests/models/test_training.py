@@ -48,7 +48,10 @@ def test_interrupted_training_ends_with_the_same_weights(
     with pytest.raises(KeyboardInterrupt):
         train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
     monkeypatch.undo()
-    resumed, _ = train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
+    resumed, last = train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
+    finished, same = train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
+    assert same == last > 0
+    assert all(torch.equal(a, b) for a, b in zip(weights(finished), weights(resumed), strict=True))
     assert not resumed.training
     assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(resumed), strict=True))
 
