@@ -26,11 +26,12 @@ from seesaw_cf.weights import LowRank, WeightDelta, applied
 RESULTS = Path(__file__).parent / "results"
 # Name -> (edits, prompts of each, the same prompts for all, edited layers of 14).
 SETTINGS = {
-    "8 mid-layer edits x 100 prompts": (8, 100, True, (2, 3, 4)),
+    "8 early-layer edits x 100 prompts": (8, 100, True, (2, 3, 4)),
+    "8 mid-layer edits x 100 prompts": (8, 100, True, (6, 7, 8)),
     "8 late-layer edits x 100 prompts": (8, 100, True, (12, 13)),
-    "48 mid-layer edits x 2 prompts": (48, 2, False, (2, 3, 4)),
+    "48 early-layer edits x 2 prompts": (48, 2, False, (2, 3, 4)),
     "48 late-layer edits x 2 prompts": (48, 2, False, (12, 13)),
-    "8 mid-layer edits x 40 different prompts": (8, 40, False, (2, 3, 4)),
+    "8 early-layer edits x 40 different prompts": (8, 40, False, (2, 3, 4)),
 }
 
 

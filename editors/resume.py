@@ -5,8 +5,8 @@ states that enter block l + 1 are computed once, keys and values of the tokens b
 constants, and each optimisation step only runs the remaining tokens through the upper blocks - the library's own
 modules, called with the arguments that the model itself calls them with (masks, rotary tables, caches).
 
-Rows are packed where the architecture allows it: the remaining tokens of all rows stand in one sequence without
-padding, under a mask that lets each token see its own row's earlier tokens only.
+Rows are packed where the architecture allows it: the remaining tokens of several rows stand in one sequence of a few
+dozen tokens, with hardly any padding, under a mask that lets each token see its own row's earlier tokens only.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from seesaw_cf.editors.hooks import first_tensor, hooked, stop_after
 from seesaw_cf.editors.positions import Row
 
 __all__ = ["Layout", "lay_out"]
+
+_SEQUENCE = 64
+"""Tokens of a packed sequence: long enough to waste little on padding, short enough for cheap attention."""
 
 
 @dataclass(frozen=True)
@@ -86,41 +89,62 @@ def _padded(parts: ModelParts, rows: Sequence[Row], first: int, last: int) -> La
 
 def _packed(parts: ModelParts, rows: Sequence[Row], skips: Sequence[int], first: int, last: int) -> Layout:
     device, dtype = parts.model.device, parts.stream_dtype
-    head = _places([(0, skip) for skip in skips], device)
-    tail = _places([(skip, len(row.ids)) for row, skip in zip(rows, skips)], device)
-    cache: Cache = DynamicCache()
-    if head.shape[1]:
-        flat = [token for row, skip in zip(rows, skips) for token in row.ids[:skip]]
-        arguments = _arguments(flat, head, _mask(head, head, dtype), cache)
-        with hooked([stop_after(parts.block(last))]):
-            parts.model(**arguments)
-        cache = Cache(layers=[_Constant(layer.keys, layer.values) for layer in cache.layers])  # type: ignore[union-attr, arg-type]
-    flat = [token for row, skip in zip(rows, skips) for token in row.ids[skip:]]
-    mask = _mask(tail, torch.cat([head, tail], 1), dtype)
-    arguments = _arguments(flat, tail, mask, cache if head.shape[1] else None)
-    hidden, calls = _record(parts, first, last, **arguments)
     lengths = [len(row.ids) - skip for row, skip in zip(rows, skips)]
-    ends = torch.tensor(lengths).cumsum(0).tolist()
-    return Layout(hidden, calls, tuple(end - length - skip for end, length, skip in zip(ends, lengths, skips)))
+    bins = _bins(lengths)
+    head_ids, head = _fill(rows, bins, [(0, skip) for skip in skips], device)
+    tail_ids, tail = _fill(rows, bins, [(skip, len(row.ids)) for row, skip in zip(rows, skips)], device)
+    cache: Cache | None = None
+    if head_ids.shape[1]:
+        cache = DynamicCache()
+        with hooked([stop_after(parts.block(last))]):
+            parts.model(**_arguments(head_ids, head, _mask(head, head, dtype), cache))
+        cache = Cache(layers=[_Constant(layer.keys, layer.values) for layer in cache.layers])  # type: ignore[union-attr, arg-type]
+    mask = _mask(tail, torch.cat([head, tail], 2), dtype)
+    hidden, calls = _record(parts, first, last, **_arguments(tail_ids, tail, mask, cache))
+    starts = [0] * len(rows)
+    for number, members in enumerate(bins):
+        place = number * tail_ids.shape[1]
+        for index in members:
+            starts[index] = place - skips[index]
+            place += lengths[index]
+    return Layout(hidden, calls, tuple(starts))
 
 
-def _places(spans: Sequence[tuple[int, int]], device: torch.device) -> Tensor:
-    """(2, tokens): row number and position of every token in the spans of the rows, one after another."""
-    pairs = [(row, position) for row, span in enumerate(spans) for position in range(*span)]
-    return torch.tensor(pairs, dtype=torch.long, device=device).reshape(-1, 2).T
+def _bins(lengths: Sequence[int]) -> list[list[int]]:
+    """Shares rows out over sequences of nearly equal length: the longest row next, to the emptiest sequence."""
+    count = -(-sum(lengths) // max(_SEQUENCE, *lengths))
+    bins: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        emptiest = loads.index(min(loads))
+        bins[emptiest].append(index)
+        loads[emptiest] += lengths[index]
+    return bins
+
+
+def _fill(
+    rows: Sequence[Row], bins: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]], device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Token ids (bins, tokens), and row number and position of each, (2, bins, tokens); padding is of row -1."""
+    filled = [[(i, at, rows[i].ids[at]) for i in members for at in range(*spans[i])] for members in bins]
+    longest = max(map(len, filled))
+    padded = [entries + [(-1, 0, 0)] * (longest - len(entries)) for entries in filled]
+    table = torch.tensor(padded, dtype=torch.long, device=device).reshape(len(bins), longest, 3)
+    return table[..., 2], table[..., :2].permute(2, 0, 1)
 
 
 def _mask(queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
-    """(1, 1, queries, keys), 0 where a token may look, the dtype's lowest number elsewhere."""
-    allowed = (queries[0][:, None] == keys[0][None]) & (queries[1][:, None] >= keys[1][None])
+    """(bins, 1, queries, keys), 0 where a token may look, the dtype's lowest number elsewhere."""
+    same, earlier = (compare(queries[k][..., None], keys[k][:, None]) for k, compare in enumerate((torch.eq, torch.ge)))
+    allowed = same & earlier
     blocked = torch.full(allowed.shape, torch.finfo(dtype).min, dtype=dtype, device=queries.device)
-    return blocked.masked_fill(allowed, 0.0)[None, None]
+    return blocked.masked_fill(allowed, 0.0)[:, None]
 
 
-def _arguments(tokens: Sequence[int], places: Tensor, mask: Tensor, cache: Cache | None) -> dict[str, Any]:
+def _arguments(ids: Tensor, places: Tensor, mask: Tensor, cache: Cache | None) -> dict[str, Any]:
     return {
-        "input_ids": torch.tensor([list(tokens)], device=places.device),
-        "position_ids": places[1][None],
+        "input_ids": ids,
+        "position_ids": places[1],
         "attention_mask": mask,
         "past_key_values": cache,
         "use_cache": cache is not None,

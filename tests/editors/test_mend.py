@@ -276,6 +276,7 @@ def _new(model: Any) -> MENDNetwork:
     return MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=1e-3)
 
 
+@pytest.mark.slow
 def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> None:
     model = tiny_model("llama")
     before, random_state = fingerprint(model), torch.get_rng_state()
