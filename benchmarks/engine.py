@@ -17,13 +17,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.scoring_work import cpu_or_wall, small_model, tokenizer, workloads
+from benchmarks.scoring_work import cpu_or_wall, gender, small_model, tokenizer, workloads
 from seesaw_cf.files import atomic_path
 from seesaw_cf.scoring import EditedScorer, TrieScorer
 from seesaw_cf.types import Cloze
 from seesaw_cf.weights import LowRank, WeightDelta, applied
 
 RESULTS = Path(__file__).parent / "results"
+# The same prompts are gender prompts with two answers, the different ones are about places.
 # Name -> (edits, prompts of each, the same prompts for all, edited layers of 14).
 SETTINGS = {
     "8 early-layer edits x 100 prompts": (8, 100, True, (2, 3, 4)),
@@ -79,7 +80,8 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     source, work = workloads(args.cases, 20)
     clozes = list(dict.fromkeys(work["cross-subject"]))
-    tokens = tokenizer(clozes)
+    same = gender(args.cases)
+    tokens = tokenizer([*clozes, *same])
     rows = []
     for kind in args.model:
         model = small_model(kind, 14, 384)
@@ -87,7 +89,7 @@ def main() -> None:
         _ = scorer.support
         for name, (edits, prompts, shared, layers) in SETTINGS.items():
             size = 2 * prompts
-            asked = [clozes[:size] if shared else clozes[size * n : size * (n + 1)] for n in range(edits)]
+            asked = [same[:size] if shared else clozes[size * n : size * (n + 1)] for n in range(edits)]
             jobs = [(delta(model, layers, n), own) for n, own in enumerate(asked)]
             times = []
             for _ in range(args.rounds):

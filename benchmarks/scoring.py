@@ -101,7 +101,7 @@ def figure(rows: list[dict[str, Any]], file: Path) -> None:
     axes.set_xticks([place + 0.3 for place in range(len(rows))], [f"{row['model']}\n{row['work']}" for row in rows])
     axes.set_ylabel("CPU time / engine")
     axes.legend(ncols=5, fontsize=8)
-    drawing.savefig(file, dpi=150)
+    drawing.savefig(file, dpi=150, format="png")
 
 
 def main() -> None:

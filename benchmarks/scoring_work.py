@@ -52,6 +52,17 @@ def released(folder: Path, count: int) -> dict[str, list[Cloze]]:
     }
 
 
+def gender(folder: Path | None) -> list[Cloze]:
+    """Gender prompts, the same people in every case, two answers each."""
+    if folder is None:
+        people = sorted({cloze.context.split(" was born")[0] for cloze in invented(2)["cross-subject"]})
+        prompts = [f"{name}'s gender is" for name in people]
+    else:
+        cases = json.loads((folder / "seesaw_cf_P21_P101.json").read_text(encoding="utf-8"))
+        prompts = list(dict.fromkeys(prompt for case in cases for prompt in case["attribute_prompts"]))
+    return [Cloze(prompt, answer) for prompt in prompts for answer in ("female", "male")]
+
+
 def sample(count: int) -> dict[str, list[Cloze]]:
     """The same from the embedded sample."""
     from seesaw_cf.questions import questions

@@ -57,8 +57,11 @@ def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: boo
     places, at = torch.tensor([place for place, _, _ in flat]).unique(return_inverse=True)
     logits = _logits(model, layout, places, packed)
     at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
-    chosen = logits[at, tokens] - logits.logsumexp(-1)[at]
-    greedy = logits.argmax(-1)[at] == tokens
+    with torch.inference_mode():
+        peaks, best = logits.max(-1)
+        chosen, greedy = logits[at, tokens] - peaks[at], best[at] == tokens
+        # Log-sum-exp in place: logits are often larger than everything else together.
+        chosen -= logits.sub_(peaks[:, None]).exp_().sum(-1).log()[at]
     return Answers([item for _, _, item in flat], chosen.double().cpu(), greedy.cpu(), len(places))
 
 
