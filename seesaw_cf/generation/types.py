@@ -1,0 +1,97 @@
+"""What is asked of a model that writes, and what comes back; no back end is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from seesaw_cf.errors import PromptError
+
+__all__ = ["Ask", "Completion", "Generator", "Message", "Sampling"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation.
+
+    Attributes:
+        role: "system", "user" or "assistant".
+        content: Its text.
+    """
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn.
+
+    The defaults are those of LEME's appendix: top-k 50, top-p 0.95, temperature 0.9.
+
+    Attributes:
+        max_new_tokens: Longest completion.
+        temperature: 0 = the most likely token every time, and the other two do not matter.
+        top_k: Only the k likeliest tokens; 0 = all.
+        top_p: Only the likeliest tokens that make up this probability; 1 = all.
+        stop: Texts that end a completion; they are not part of it.
+    """
+
+    max_new_tokens: int = 200
+    temperature: float = 0.9
+    top_k: int = 50
+    top_p: float = 0.95
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One completion to be written.
+
+    Attributes:
+        prompt: A text to continue, or the turns of a conversation to answer (chat template or chat endpoint).
+        seed: Of this completion alone; the same ask gives the same text whatever is asked beside it.
+    """
+
+    prompt: str | tuple[Message, ...]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses an empty prompt.
+
+        Raises:
+            PromptError: Nothing to continue.
+        """
+        empty = not self.prompt.strip() if isinstance(self.prompt, str) else not self.prompt
+        if empty:
+            raise PromptError(f"ask with seed {self.seed}: the prompt is {self.prompt!r}, expected text or messages.")
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote.
+
+    Attributes:
+        text: The new text only, without the prompt and without special tokens; "" unless `status` is "ok".
+        finish: "stop" (end of text or a stop text), "length", or "" when there is no text.
+        status: "ok", or why there is no text ("refused by the server: 400 ...", "time-out after 3 tries").
+        prompt_tokens, new_tokens: Token counts; None when the back end does not say.
+    """
+
+    text: str
+    finish: str = "stop"
+    status: str = "ok"
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+
+
+class Generator(Protocol):
+    """What writes text: a local model, an API, or one of them with a cache in front."""
+
+    @property
+    def name(self) -> str:
+        """Names the model and everything that changes what it writes; part of cache keys and manifests."""
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        """One completion per ask, in order. A failure of one ask is a status, not an exception."""

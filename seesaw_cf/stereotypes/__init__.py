@@ -1,0 +1,1 @@
+"""Stereotype knowledge graphs: triples about identities, drawn from a model by prompting alone."""

@@ -1,0 +1,1 @@
+"""Tests of seesaw_cf.stereotypes."""
