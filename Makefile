@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export HF_HUB_OFFLINE = 1
 export HF_EVALUATE_OFFLINE = 1
 export TOKENIZERS_PARALLELISM = false
-# The embedded model is too small for two threads, and tests run two at a time.
+# The embedded model is too small for two threads, and tests run side by side.
 export OMP_NUM_THREADS = 1
 
 .PHONY: demo test lint types tests slow clean
@@ -25,10 +25,10 @@ types: $(VENV)/dev
 	$(BIN)/mypy tests
 
 tests: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
 
 slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist worksteal
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,4 +1,4 @@
-"""Every command and every snippet of the README is run, in an empty folder, as a reader would run it."""
+"""Every command and every snippet of the README and of docs/ is run, in an empty folder, as a reader would run it."""
 
 from __future__ import annotations
 
@@ -7,90 +7,83 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from seesaw_cf.cli import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-# Commands that cannot be run inside the tests: why, and what is checked instead.
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# First words of commands that are not run inside the tests, and why.
 NOT_RUN = {
     "make": "runs this test itself; `make -n` shows that the target exists",
     "git": "clones this repository",
     "pip": "installs this package",
+    "python": "a benchmark: takes minutes and writes into the checkout; its file must exist",
+    "torchrun": "several processes; tests/runner runs it",
 }
 PLACEHOLDERS = ("ORG/", "YOUR_", "http")
 
 
-def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def _blocks(page: Path) -> list[tuple[str, str]]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-def _commands() -> Iterator[str]:
-    for block in _blocks("bash"):
-        for line in block.replace("\\\n", " ").splitlines():
-            command = line.split("  #")[0].strip()
-            if command and not command.startswith("#"):
-                yield command
+def _lines(text: str) -> list[str]:
+    lines = (line.split("  #")[0].strip() for line in text.replace("\\\n", " ").splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder for all snippets, in their order: a later one may use what an earlier one wrote."""
-    return tmp_path_factory.mktemp("reader")
+def _commands(page: Path) -> list[str]:
+    return [line for kind, text in _blocks(page) if kind == "bash" for line in _lines(text)]
 
 
-def _run(words: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+def _run(words: list[str], cwd: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(words, cwd=cwd, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        words, cwd=cwd, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 0, f"{shlex.join(words)}\n{answer.stdout}\n{answer.stderr}"
 
 
-def test_there_is_something_to_run() -> None:
-    assert len(_blocks("python")) >= 3
-    assert sum(command.startswith("seesaw-cf") for command in _commands()) >= 4
-    assert {"make demo", "make test"} <= set(_commands())
+def test_the_first_page_has_something_to_run() -> None:
+    assert sum(kind == "python" for kind, _ in _blocks(README)) >= 3
+    assert sum(command.startswith("seesaw-cf") for command in _commands(README)) >= 4
+    assert {"make demo", "make test"} <= set(_commands(README))
 
 
-@pytest.mark.parametrize("command", [c for c in _commands() if c.split()[0] in NOT_RUN])
-def test_make_targets_exist(command: str) -> None:
-    words = shlex.split(command)
-    if words[0] == "make":
-        answer = _run(["make", "-n", *words[1:]], ROOT)
-        assert answer.returncode == 0, answer.stderr
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_is_known(page: Path) -> None:
+    for command in _commands(page):
+        words = shlex.split(command)
+        assert words[0] == "seesaw-cf" or words[0] in NOT_RUN, f"no test runs: {command}"
+        if words[0] == "seesaw-cf":
+            assert words[1] in COMMANDS, command
+        if words[0] == "make":
+            _run(["make", "-n", *words[1:]], ROOT)
+        if words[0] == "python":
+            named = words[2].replace(".", "/") + ".py" if words[1] == "-m" else words[1]
+            assert (ROOT / named).exists(), command
 
 
 @pytest.mark.slow
-def test_every_command_and_snippet_runs_in_the_order_of_the_readme(folder: Path) -> None:
-    ran = 0
-    for kind, text in re.findall(r"^```(bash|python)\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_and_snippet_runs_in_order(page: Path, tmp_path: Path) -> None:
+    for kind, text in _blocks(page):
         if kind == "python":
-            answer = _run([sys.executable, "-W", "error::FutureWarning:seesaw_cf", "-c", text], folder)
-            assert answer.returncode == 0, f"{text}\n{answer.stdout}\n{answer.stderr}"
-            ran += 1
+            _run([sys.executable, "-W", "error::FutureWarning:seesaw_cf", "-c", text], tmp_path)
             continue
-        for line in text.replace("\\\n", " ").splitlines():
-            command = line.split("  #")[0].strip()
+        for command in _lines(text):
             words = shlex.split(command)
-            if not words or words[0] in NOT_RUN or any(mark in command for mark in PLACEHOLDERS):
-                continue
-            assert words[0] == "seesaw-cf", f"the README names a command that no test runs: {command}"
-            answer = _run([sys.executable, "-m", "seesaw_cf", *words[1:]], folder)
-            assert answer.returncode == 0, f"{command}\n{answer.stdout}\n{answer.stderr}"
-            ran += 1
-    assert ran >= 7
+            if words[0] not in NOT_RUN and not any(mark in command for mark in PLACEHOLDERS):
+                _run([sys.executable, "-m", "seesaw_cf", *words[1:]], tmp_path)
 
 
-def test_every_command_of_the_readme_is_known() -> None:
-    from seesaw_cf.cli import COMMANDS
-
-    for command in _commands():
-        words = shlex.split(command)
-        if words[0] == "seesaw-cf":
-            assert words[1] in COMMANDS
-
-
-def test_pictures_and_linked_files_are_there() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pictures_and_linked_files_are_there(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
-            assert (ROOT / target).exists(), target
+            assert (page.parent / target).exists(), target
