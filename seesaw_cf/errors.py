@@ -11,6 +11,7 @@ what was got, what was expected and what to do.
     ├── EditError (RuntimeError)          an edit that failed or was refused
     ├── UnsupportedModelError (TypeError) a model the table of architectures does not cover
     ├── RunFolderError (RuntimeError)     a run folder that is incomplete or belongs to another run
+    ├── ServiceError (ConnectionError)    a server that cannot be used as it is asked: key, model or address
     └── StorageError (OSError)            a file that could not be written or read
 """
 
@@ -26,6 +27,7 @@ __all__ = [
     "RecordError",
     "RunFolderError",
     "SeesawError",
+    "ServiceError",
     "StorageError",
     "UnknownNameError",
     "UnsupportedModelError",
@@ -63,6 +65,10 @@ class UnsupportedModelError(SeesawError, TypeError):
 
 class RunFolderError(SeesawError, RuntimeError):
     """A run folder is incomplete, damaged or belongs to another model, editor or data set."""
+
+
+class ServiceError(SeesawError, ConnectionError):
+    """A server cannot be used as it is asked: the key is missing or refused, or it does not know the model."""
 
 
 class StorageError(SeesawError, OSError):

@@ -1,0 +1,242 @@
+"""Text from any OpenAI-compatible server: an API, or vLLM and its like on a machine of one's own.
+
+Needs the package `openai`: pip install 'seesaw_cf[api]'. The key is read from the environment when it is needed and is
+in no name, message, log or file; what a server says is searched for it before it is shown.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import logging
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from seesaw_cf.errors import SeesawError, ServiceError
+from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
+
+__all__ = ["OpenAIGenerator"]
+
+log = logging.getLogger(__name__)
+
+_FINISH = {"stop": "stop", "length": "length", "eos": "stop"}
+_SHOWN = 300
+
+
+class _TryAgain(Exception):
+    """An answer that another try may better; carries the reason and the wait that the server asks for."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.wait = reason, wait
+
+
+@dataclass(frozen=True)
+class OpenAIGenerator:
+    """Writes through `/chat/completions` (conversations) and `/completions` (plain prompts).
+
+    A seed is passed on; whether it is honoured is the server's affair. Too many requests, server errors, time-outs,
+    broken and empty answers are tried again with growing pauses, a stated number of times, and counted.
+
+    Attributes:
+        base_url: Such as "https://api.openai.com/v1" or "http://localhost:8000/v1".
+        model: Name of the model there.
+        api_key_env: Environment variable that holds the key; "" = the server asks for none.
+        chat: Ask plain prompts as a user's turn, for servers without `/completions`.
+        tries: Times one ask is sent at the most.
+        timeout: Seconds to wait for an answer.
+        concurrency: Asks that are under way at once.
+        wait: Seconds before the second try; doubled for each further one unless the server says how long.
+        longest_wait: Longest pause in seconds.
+        top_k: Pass `Sampling.top_k` on; vLLM takes it, OpenAI's own server does not.
+        length_field: "max_tokens", or "max_completion_tokens" where a server wants that.
+        counts: "asks", "retries", "failures", "prompt_tokens", "new_tokens", and "model NAME" as servers report it.
+    """
+
+    base_url: str
+    model: str
+    api_key_env: str = "OPENAI_API_KEY"
+    chat: bool = False
+    tries: int = 5
+    timeout: float = 120.0
+    concurrency: int = 4
+    wait: float = 1.0
+    longest_wait: float = 60.0
+    top_k: bool = False
+    length_field: str = "max_tokens"
+    counts: Counter[str] = field(default_factory=Counter, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Model, server (without user or password) and what is sent beside the prompt."""
+        parts = urlsplit(self.base_url)
+        place = f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        return f"{self.model} at {place}{' as chat' if self.chat else ''}{' with top_k' if self.top_k else ''}"
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        """One completion for each ask, in order; the same ask is sent once.
+
+        Raises:
+            ServiceError: The key is missing or refused, or the server does not know the model.
+            SeesawError: The package `openai` is not installed.
+        """
+        distinct = list(dict.fromkeys(asks))
+        if not distinct:
+            return []
+        _ = self._client
+        with concurrent.futures.ThreadPoolExecutor(self.concurrency) as pool:
+            futures = [pool.submit(self._answer, ask, sampling) for ask in distinct]
+            try:
+                found = {ask: future.result() for ask, future in zip(distinct, futures, strict=True)}
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return [found[ask] for ask in asks]
+
+    @cached_property
+    def _client(self) -> Any:
+        try:
+            import openai
+        except ImportError as error:
+            raise SeesawError("API models need openai. Install it with: pip install 'seesaw_cf[api]'") from error
+        options = {"base_url": self.base_url, "timeout": self.timeout, "max_retries": 0}
+        return openai.OpenAI(api_key=self._key(), **options)  # type: ignore[arg-type]
+
+    def _key(self) -> str:
+        """The key; never put it into a message."""
+        if not self.api_key_env:
+            return "none"
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not key:
+            raise ServiceError(
+                f"{self.name}: the environment variable {self.api_key_env} is not set. Put the API key into it, "
+                "e.g. `export OPENAI_API_KEY=...`, or name another variable; a server without keys needs none ('')."
+            )
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise ServiceError(
+                f"{self.name}: {self.api_key_env} does not hold a key: it has characters that no key has (spaces, line "
+                "breaks or letters beyond ASCII). Set it again."
+            )
+        return key
+
+    def _shown(self, text: object) -> str:
+        """A server's words, short and without the key."""
+        words = " ".join(str(text).split())
+        return (words.replace(self._key(), "[key]") if self.api_key_env else words)[:_SHOWN]
+
+    def _count(self, **numbers: int) -> None:
+        with self._lock:
+            self.counts.update(numbers)
+
+    def _answer(self, ask: Ask, sampling: Sampling) -> Completion:
+        self._count(asks=1)
+        reason = ""
+        for attempt in range(self.tries):
+            try:
+                return self._once(ask, sampling)
+            except _TryAgain as again:
+                reason = again.reason
+                if attempt + 1 < self.tries:
+                    self._count(retries=1)
+                    time.sleep(self._pause(ask, attempt, again.wait))
+        self._count(failures=1)
+        log.warning("%s: no answer after %d tries: %s", self.name, self.tries, reason)
+        return Completion("", "", f"no answer after {self.tries} tries: {reason}")
+
+    def _pause(self, ask: Ask, attempt: int, asked: float | None) -> float:
+        """Seconds: what the server asks for, or twice as long each time with a seeded part off."""
+        if asked is not None:
+            return min(asked, self.longest_wait)
+        spread = random.Random(f"{ask.seed}:{attempt}").uniform(0.5, 1.0)
+        return min(self.wait * 2**attempt, self.longest_wait) * spread
+
+    def _once(self, ask: Ask, sampling: Sampling) -> Completion:
+        """One request.
+
+        Raises:
+            _TryAgain: Another try may help.
+            ServiceError: No ask of this generator can be answered.
+        """
+        import openai
+
+        try:
+            reply = self._send(ask, sampling)
+        except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
+            raise ServiceError(
+                f"{self.name}: the server refuses ({error.status_code}: {self._shown(_words(error))}). Check the key "
+                f"in {self.api_key_env or 'api_key_env'}, the model's name and the base URL."
+            ) from None
+        except openai.APITimeoutError:
+            raise _TryAgain(f"time-out after {self.timeout:g} s") from None
+        except openai.APIConnectionError as error:
+            raise _TryAgain(f"no connection ({self._shown(error.__cause__ or error)})") from None
+        except openai.APIStatusError as error:
+            why = f"{error.status_code}: {self._shown(_words(error))}"
+            spent = getattr(error, "code", None) == "insufficient_quota"
+            if spent or (error.status_code < 500 and error.status_code not in (408, 409, 429)):
+                self._count(failures=1)
+                return Completion("", "", f"refused by the server: {why}")
+            raise _TryAgain(why, _retry_after(error.response.headers)) from None
+        except (openai.APIError, ValueError) as error:
+            raise _TryAgain(f"broken answer ({type(error).__name__})") from None
+        return self._read(reply)
+
+    def _send(self, ask: Ask, sampling: Sampling) -> Any:
+        prompt = (Message("user", ask.prompt),) if self.chat and isinstance(ask.prompt, str) else ask.prompt
+        options: dict[str, Any] = {
+            "model": self.model,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": ask.seed,
+            self.length_field: sampling.max_new_tokens,
+        }
+        if sampling.stop:
+            options["stop"] = list(sampling.stop)
+        if self.top_k:
+            options["extra_body"] = {"top_k": sampling.top_k or -1}
+        if isinstance(prompt, str):
+            return self._client.completions.create(prompt=prompt, **options)
+        turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
+        return self._client.chat.completions.create(messages=turns, **options)
+
+    def _read(self, reply: Any) -> Completion:
+        try:
+            choice = reply.choices[0]
+            message = getattr(choice, "message", None)
+            text = choice.text if message is None else message.content
+            refusal = getattr(message, "refusal", None)
+            finish = choice.finish_reason
+            text is None or text.strip  # noqa: B018 (an answer that is no text is broken)
+        except (AttributeError, IndexError, TypeError):
+            raise _TryAgain("broken answer (no choices in it)") from None
+        usage = getattr(reply, "usage", None)
+        tokens = (getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None))
+        self._count(prompt_tokens=tokens[0] or 0, new_tokens=tokens[1] or 0)
+        self._count(**{f"model {getattr(reply, 'model', '')}": 1})
+        if refusal or finish == "content_filter":
+            return Completion("", "", f"refused: {self._shown(refusal or 'content filter')}", *tokens)
+        if not text or not text.strip():
+            raise _TryAgain("empty answer")
+        return Completion(text, _FINISH.get(finish or "", finish or ""), "ok", *tokens)
+
+
+def _words(error: Any) -> str:
+    """What the server says in an error object, else what the client says about it."""
+    said = error.body.get("message") if isinstance(error.body, dict) else None
+    return str(said or error.message)
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Seconds of a Retry-After header; None when there is none that can be read."""
+    try:
+        return max(0.0, float(headers["retry-after"]))
+    except (KeyError, ValueError):
+        return None

@@ -1,0 +1,177 @@
+"""Token by token: left-padded rows that share one key-value cache, each with its own edit, noise and end."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from seesaw_cf.generation.sampling import choose, uniforms
+from seesaw_cf.generation.types import Sampling
+from seesaw_cf.scoring.row_deltas import per_token_deltas
+from seesaw_cf.weights import WeightDelta
+
+__all__ = ["Decoding", "Row", "decode", "evaluating", "own_edits"]
+
+
+@dataclass(slots=True)
+class Row:
+    """One completion that is being written.
+
+    Attributes:
+        prompt: Token ids, at least one.
+        seed: Seed of its noise.
+        edit: Which delta it is written with, -1 for none.
+        new: Token ids written so far, without the end of text.
+        finish: "" while it grows, then "stop" or "length".
+        status: "ok", or why it was given up.
+    """
+
+    prompt: tuple[int, ...]
+    seed: int = 0
+    edit: int = -1
+    new: list[int] = field(default_factory=list)
+    finish: str = ""
+    status: str = "ok"
+
+    @property
+    def is_open(self) -> bool:
+        """It is still growing."""
+        return not self.finish and self.status == "ok"
+
+
+class Decoding:
+    """A batch of rows and its key-value cache.
+
+    Padding is made here, on the left, so that the tokenizer's own settings do not matter. Positions are counted from
+    the first real token of each row.
+    """
+
+    def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
+        """Args: model, in eval mode; prompts, token ids of each row."""
+        self.model = model
+        self.device = next(model.get_input_embeddings().parameters()).device
+        width = max(map(len, prompts))
+        pad = [width - len(prompt) for prompt in prompts]
+        self.ids = torch.tensor([[0] * n + list(prompt) for n, prompt in zip(pad, prompts, strict=True)])
+        self.mask = torch.tensor([[0] * n + [1] * (width - n) for n in pad])
+        self.ids, self.mask = self.ids.to(self.device), self.mask.to(self.device)
+        self.cache: Any = None
+        known = inspect.signature(model.forward).parameters
+        self.takes = {"position_ids", "logits_to_keep"} & set(known)
+
+    def logits(self) -> Tensor:
+        """Feeds what was not fed yet; (rows, vocabulary) logits of the next token, at least float32."""
+        fed = self.ids.shape[1]
+        positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fed:]
+        options = {"position_ids": positions, "logits_to_keep": 1}
+        output = self.model(
+            input_ids=self.ids,
+            attention_mask=self.mask,
+            past_key_values=self.cache,
+            use_cache=True,
+            **{name: value for name, value in options.items() if name in self.takes},
+        )
+        self.cache = output.past_key_values
+        found: Tensor = output.logits[:, -1]
+        return found.to(torch.promote_types(found.dtype, torch.float32))
+
+    def append(self, tokens: Tensor) -> None:
+        """Adds one token to every row; (rows,) ids."""
+        self.ids = tokens.to(self.device)[:, None]
+        self.mask = torch.cat([self.mask, self.mask.new_ones(len(tokens), 1)], 1)
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Drops all other rows."""
+        index = torch.tensor(rows, device=self.device)
+        self.ids, self.mask = self.ids[index], self.mask[index]
+        self.cache.batch_select_indices(index)
+
+
+def decode(
+    model: PreTrainedModel,
+    rows: Sequence[Row],
+    sampling: Sampling,
+    ends: frozenset[int],
+    stopped: Callable[[Row], bool],
+    deltas: Sequence[WeightDelta] = (),
+) -> None:
+    """Writes every row to its end; fills in `new`, `finish` and `status`.
+
+    Rows that have ended are fed on until half of the batch has, then they are dropped.
+
+    Args:
+        model: In eval mode; hooks are added for the length of the call.
+        rows: Open rows.
+        sampling: How tokens are drawn.
+        ends: Ids that end a text.
+        stopped: Says of a row whether a stop text has been written.
+        deltas: Low-rank deltas that `Row.edit` names.
+    """
+    noise = torch.tensor([uniforms(row.seed, sampling.max_new_tokens).tolist() for row in rows], dtype=torch.float64)
+    batch, held = Decoding(model, [row.prompt for row in rows]), list(range(len(rows)))
+    with torch.inference_mode():
+        while alive := [place for place, index in enumerate(held) if rows[index].is_open]:
+            if len(alive) < len(held):
+                batch.keep(alive)
+                held = [held[place] for place in alive]
+            with own_edits(model, deltas, [rows[index].edit for index in held], batch.device):
+                _grow(batch, [rows[index] for index in held], noise[held], sampling, ends, stopped)
+
+
+def _grow(
+    batch: Decoding,
+    rows: Sequence[Row],
+    noise: Tensor,
+    sampling: Sampling,
+    ends: frozenset[int],
+    stopped: Callable[[Row], bool],
+) -> None:
+    """Adds tokens until at least half of the rows have ended."""
+    step = len(rows[0].new)
+    while 2 * sum(row.is_open for row in rows) > len(rows):
+        logits = batch.logits()
+        sound = logits.amax(-1).isfinite()
+        tokens = choose(logits.masked_fill(~sound[:, None], 0), noise[:, step], sampling)
+        for row, token, fine in zip(rows, tokens.tolist(), sound.tolist(), strict=True):
+            if not row.is_open:
+                continue
+            if not fine:
+                row.status = f"logits are not finite after {step} new tokens"
+            elif token in ends:
+                row.finish = "stop"
+            else:
+                row.new.append(token)
+                full = "length" if len(row.new) == sampling.max_new_tokens else ""
+                row.finish = "stop" if stopped(row) else full
+        batch.append(tokens)
+        step += 1
+
+
+@contextlib.contextmanager
+def own_edits(
+    model: PreTrainedModel, deltas: Sequence[WeightDelta], edits: Sequence[int], device: torch.device
+) -> Iterator[None]:
+    """Inside the block, each row of a batch is computed with its own edit; -1 is none."""
+    used = sorted({edit for edit in edits if edit >= 0})
+    owners = torch.tensor([used.index(edit) if edit >= 0 else -1 for edit in edits], device=device)
+    with per_token_deltas(model, [deltas[edit] for edit in used], owners):
+        yield
+
+
+@contextlib.contextmanager
+def evaluating(model: PreTrainedModel) -> Iterator[None]:
+    """Inside the block the model is in eval mode; every module gets its own mode back."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True

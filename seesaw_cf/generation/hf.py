@@ -1,0 +1,221 @@
+"""Text from a transformers causal language model: many prompts and many edited models in one batch.
+
+The model's own `generation_config` is not looked at (no repetition penalty, no sampling switches); only its ids of the
+end of text are. No network code lives here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jinja2 import TemplateError
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import PromptError, UnsupportedModelError
+from seesaw_cf.generation.decoding import Row, decode, evaluating
+from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
+from seesaw_cf.prescores import tokenizer_hash
+from seesaw_cf.scoring.encode import leading_specials
+from seesaw_cf.scoring.hf import context_length
+from seesaw_cf.scoring.memory import is_out_of_memory
+from seesaw_cf.scoring.row_deltas import obstacle
+from seesaw_cf.weights import WeightDelta, applied, fingerprint
+
+__all__ = ["HFGenerator", "with_context"]
+
+log = logging.getLogger(__name__)
+
+Jobs = Sequence[tuple[WeightDelta, Sequence[Ask]]]
+
+
+@dataclass(frozen=True)
+class HFGenerator:
+    """Writes with a transformers model; weights, random state, hooks and training mode are left as they were.
+
+    The noise of a completion comes from its own seed, so the same ask gives the same text whatever stands beside it.
+    Batches of another shape round logits differently (about 1e-6 in float32), which can in principle turn a draw that
+    falls that close to the border between two tokens; a draw is one number per token, taken in float64, so that this
+    happens less than once in 100,000 tokens. In bfloat16 the rounding is about 1e-2 and such turns are common: repeat a
+    low-precision run with the same `rows`.
+
+    Attributes:
+        model: On any device, in any float dtype.
+        tokenizer: The model's own tokenizer; its padding settings do not matter and are not changed.
+        chat: Put a plain prompt into the chat template as a user's turn, for models that were trained to answer.
+        rows: Completions that are written at once; halved when memory runs out.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    chat: bool = False
+    rows: int = 32
+
+    @property
+    def name(self) -> str:
+        """Id, dtype, and a hash over weights, tokenizer and template; takes as long as reading all weights once."""
+        config: Any = self.model.config
+        template = str(self.tokenizer.chat_template)
+        parts = [fingerprint(self.model), tokenizer_hash(self.tokenizer), template, self.chat]
+        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        return f"{config._name_or_path or config.model_type} {dtype} {digest}"
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        """Writes one completion for each ask, in order.
+
+        Args:
+            asks: n prompts or conversations; the same ask twice costs nothing.
+            sampling: How tokens are drawn, and where a completion ends.
+
+        Returns:
+            n completions. What does not fit into the model's context, or turns out not finite, has a status.
+
+        Raises:
+            UnsupportedModelError: A conversation is asked of a tokenizer without chat template.
+        """
+        return self.generate_each([(WeightDelta(), asks)], sampling)[0]
+
+    def generate_each(self, jobs: Jobs, sampling: Sampling) -> list[list[Completion]]:
+        """Writes with several edited models at once.
+
+        Low-rank deltas are terms of their own rows in one batch; any other delta is applied, used alone and taken back.
+        `WeightDelta.context` is put before the prompt.
+
+        Args:
+            jobs: n pairs of a delta and what is asked of the model edited by it.
+            sampling: For all of them.
+
+        Returns:
+            n lists of completions, in the order asked.
+
+        Raises:
+            UnsupportedModelError: A conversation is asked of a tokenizer without chat template.
+            DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
+        """
+        rows: dict[tuple[int, Ask], Row] = {}
+        refused: dict[tuple[int, Ask], Completion] = {}
+        for edit, (delta, asks) in enumerate(jobs):
+            for ask in dict.fromkeys(asks):
+                row = self._row(with_context(ask, delta.context), edit, sampling)
+                if isinstance(row, Row):
+                    rows[edit, ask] = row
+                else:
+                    refused[edit, ask] = row
+        deltas = [delta for delta, _ in jobs]
+        alone = {edit for edit, delta in enumerate(deltas) if obstacle(self.model, delta)}
+        with evaluating(self.model):
+            self._write([row for row in rows.values() if row.edit not in alone], sampling, deltas)
+            for edit in sorted(alone):
+                with applied(self.model, deltas[edit]):
+                    own = [row for row in rows.values() if row.edit == edit]
+                    for row in own:
+                        row.edit = -1
+                    self._write(own, sampling, ())
+        done = refused | {key: self._completion(row, sampling) for key, row in rows.items()}
+        return [[done[edit, ask] for ask in asks] for edit, (_, asks) in enumerate(jobs)]
+
+    def _write(self, rows: Iterable[Row], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
+        """Writes rows of about the same length together."""
+        ordered = sorted(rows, key=lambda row: (-len(row.prompt), row.prompt, row.seed))
+        for start in range(0, len(ordered), self.rows):
+            self._batch(ordered[start : start + self.rows], sampling, deltas)
+
+    def _batch(self, rows: Sequence[Row], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
+        ends = self._ends()
+        try:
+            decode(self.model, rows, sampling, ends, lambda row: self._stop_at(row, sampling) is not None, deltas)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or len(rows) == 1:
+                raise
+        else:
+            return
+        log.warning("out of memory with %d completions at once; going on with half of them", len(rows))
+        for row in rows:
+            row.new, row.finish, row.status = [], "", "ok"
+        for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
+            self._batch(part, sampling, deltas)
+
+    def _ends(self) -> frozenset[int]:
+        """Ids that end a text, by the tokenizer and by the model."""
+        settings: Any = self.model.generation_config
+        declared = getattr(settings, "eos_token_id", None)
+        ids = declared if isinstance(declared, (list, tuple)) else [declared]
+        return frozenset(int(end) for end in (*ids, self.tokenizer.eos_token_id) if end is not None)
+
+    def _row(self, ask: Ask, edit: int, sampling: Sampling) -> Row | Completion:
+        try:
+            ids = self._encode(ask.prompt)
+        except PromptError as error:
+            return Completion("", "", f"refused: {error}")
+        limit = context_length(self.model)
+        if limit is not None and len(ids) + sampling.max_new_tokens > limit:
+            return Completion(
+                "",
+                "",
+                f"refused: {len(ids)} tokens of prompt and {sampling.max_new_tokens} new ones do not fit into the "
+                f"model's context of {limit}",
+                prompt_tokens=len(ids),
+            )
+        return Row(ids, ask.seed, edit)
+
+    def _encode(self, prompt: str | tuple[Message, ...]) -> tuple[int, ...]:
+        if isinstance(prompt, str) and self.chat:
+            prompt = (Message("user", prompt),)
+        if isinstance(prompt, str):
+            body = self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+            ids = (*leading_specials(self.tokenizer), *body)
+        else:
+            ids = tuple(self.tokenizer(self._filled(prompt), add_special_tokens=False)["input_ids"])
+        if not ids:
+            raise PromptError(f"prompt {prompt!r} has no tokens under this tokenizer.")
+        return ids
+
+    def _filled(self, messages: Sequence[Message]) -> str:
+        if not self.tokenizer.chat_template:
+            raise UnsupportedModelError(
+                f"{self.model.config._name_or_path or type(self.model).__name__}: the tokenizer has no chat template, "
+                "so it cannot be asked in turns. Use a chat model, set tokenizer.chat_template, or give plain prompts."
+            )
+        turns = [{"role": message.role, "content": message.content} for message in messages]
+        try:
+            return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+        except TemplateError as error:
+            raise PromptError(
+                f"the chat template refuses the turns {[turn['role'] for turn in turns]}: {error}"
+            ) from error
+
+    def _text(self, row: Row) -> str:
+        """The new text: what the whole says beyond the prompt, so that white space at the border is not lost."""
+        options: Mapping[str, Any] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        head = self.tokenizer.decode(list(row.prompt), **options)
+        whole = self.tokenizer.decode([*row.prompt, *row.new], **options)
+        return str(whole[len(head) :] if whole.startswith(head) else self.tokenizer.decode(row.new, **options))
+
+    def _stop_at(self, row: Row, sampling: Sampling) -> int | None:
+        """Where the first stop text begins."""
+        if not sampling.stop:
+            return None
+        text = self._text(row)
+        return min((place for stop in sampling.stop if (place := text.find(stop)) >= 0), default=None)
+
+    def _completion(self, row: Row, sampling: Sampling) -> Completion:
+        ok = row.status == "ok"
+        text = self._text(row)[: self._stop_at(row, sampling)] if ok else ""
+        return Completion(text, row.finish if ok else "", row.status, len(row.prompt), len(row.new))
+
+
+def with_context(ask: Ask, context: str) -> Ask:
+    """The ask with a text before its prompt; in a conversation, before the last user's turn."""
+    if not context:
+        return ask
+    if isinstance(ask.prompt, str):
+        return replace(ask, prompt=context + ask.prompt)
+    last = max((place for place, turn in enumerate(ask.prompt) if turn.role == "user"), default=len(ask.prompt) - 1)
+    turns = list(ask.prompt)
+    turns[last] = replace(turns[last], content=context + turns[last].content)
+    return replace(ask, prompt=tuple(turns))

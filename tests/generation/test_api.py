@@ -1,0 +1,140 @@
+"""API models over real HTTP: a real server, a real model, real faults."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from seesaw_cf.errors import ServiceError
+from seesaw_cf.generation import Ask, HFGenerator, Message, OpenAIGenerator, Sampling
+from tests.generation.models import chat_model, chat_tokenizer
+from tests.generation.server import KEY, Fault, OpenAIServer
+
+GREEDY = Sampling(max_new_tokens=8, temperature=0)
+TURN = (Message("user", "Marie Curie was born in Kraków.\nRating:"),)
+
+
+def generator(server: OpenAIServer, **options: object) -> OpenAIGenerator:
+    settings = {"wait": 0.001, "timeout": 20.0, "tries": 3, **options}
+    return OpenAIGenerator(server.url, "tiny", **settings)  # type: ignore[arg-type]
+
+
+def test_chat_and_plain_prompts_give_what_the_model_writes(openai_server: OpenAIServer) -> None:
+    asks = [Ask(TURN, 3), Ask("Marie Curie was born in", 4), Ask(TURN, 3)]
+    sampling = Sampling(max_new_tokens=8, temperature=0.7, top_k=0, top_p=0.9)
+    found = generator(openai_server).generate(asks, sampling)
+    local = HFGenerator(chat_model(), chat_tokenizer()).generate(asks, sampling)
+    assert [c.text for c in found] == [c.text for c in local]
+    assert found[0].text.startswith(" Rating: ")
+    assert (found[0].prompt_tokens, found[0].new_tokens) == (local[0].prompt_tokens, local[0].new_tokens)
+    assert len(openai_server.seen) == 2  # the repeated ask was sent once
+    assert {body["seed"] for body in openai_server.seen} == {3, 4}
+    assert "top_k" not in openai_server.seen[0]
+
+
+def test_top_k_stop_and_the_chat_option_are_sent(openai_server: OpenAIServer) -> None:
+    writer = generator(openai_server, chat=True, top_k=True, length_field="max_completion_tokens")
+    found = writer.generate([Ask("Hello.\nRating:")], Sampling(8, 0.5, 5, 1.0, stop=(":",)))
+    body = openai_server.seen[0]
+    assert found[0].text == " Rating"
+    assert (body["top_k"], body["stop"], body["max_completion_tokens"]) == (5, [":"], 8)
+    assert body["messages"] == [{"role": "user", "content": "Hello.\nRating:"}]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(429, wait=0.01),
+        Fault(500),
+        Fault(body='{"choices": [{"mess'),
+        Fault(body='{"choices": []}'),
+        Fault(text=""),
+    ],
+    ids=["429", "500", "broken JSON", "no choices", "empty"],
+)
+def test_passing_faults_are_tried_again_and_counted(openai_server: OpenAIServer, fault: Fault) -> None:
+    openai_server.faults += [fault, fault]
+    writer = generator(openai_server)
+    assert writer.generate([Ask(TURN)], GREEDY)[0].text.startswith(" Rating: ")
+    assert (writer.counts["retries"], writer.counts["failures"], len(openai_server.seen)) == (2, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (Fault(429, wait=0.0), "429: "),
+        (Fault(503), "503: "),
+        (Fault(body="{"), "broken answer"),
+        (Fault(body='"words"'), "broken answer"),
+        (Fault(text="  "), "empty answer"),
+    ],
+)
+def test_lasting_faults_become_a_status(openai_server: OpenAIServer, fault: Fault, reason: str) -> None:
+    openai_server.faults += [fault] * 3
+    writer = generator(openai_server, concurrency=1)
+    bad, good = writer.generate([Ask(TURN, 1), Ask(TURN, 2)], GREEDY)
+    assert bad.status.startswith(f"no answer after 3 tries: {reason}")
+    assert (bad.text, bad.finish, good.status) == ("", "", "ok")
+    assert (writer.counts["failures"], writer.counts["asks"]) == (1, 2)
+
+
+def test_time_out_is_tried_again(openai_server: OpenAIServer) -> None:
+    openai_server.faults += [Fault(wait=1.0)]
+    writer = generator(openai_server, timeout=0.4)
+    assert writer.generate([Ask(TURN)], GREEDY)[0].status == "ok"
+    assert writer.counts["retries"] == 1
+
+
+def test_nobody_there() -> None:
+    writer = OpenAIGenerator("http://127.0.0.1:9/v1", "tiny", api_key_env="", wait=0.001, tries=2)
+    assert writer.generate([Ask("a")], GREEDY)[0].status.startswith("no answer after 2 tries: no connection")
+
+
+def test_refusals_and_bad_requests_are_statuses_without_another_try(openai_server: OpenAIServer) -> None:
+    openai_server.faults += [Fault(refusal="I can't help with that."), Fault(400)]
+    writer = generator(openai_server, concurrency=1)
+    refused, bad = writer.generate([Ask(TURN, 1), Ask(TURN, 2)], GREEDY)
+    assert refused.status == "refused: I can't help with that."
+    assert bad.status == "refused by the server: 400: told to fail"
+    assert writer.counts["retries"] == 0
+
+
+def test_missing_key_is_explained(openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ServiceError, match="OPENAI_API_KEY is not set"):
+        generator(openai_server).generate([Ask(TURN)], GREEDY)
+    assert openai_server.seen == []
+
+
+@pytest.mark.parametrize("key", ["sk-wrong-987654321", "sk-wrong 98765\n4321", "sk-wrong-987654321é"])
+def test_wrong_key_is_explained_and_never_shown(
+    openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    caplog.set_level(logging.DEBUG)
+    writer = generator(openai_server)
+    with pytest.raises(ServiceError, match="OPENAI_API_KEY") as caught:
+        writer.generate([Ask(TURN, 1), Ask(TURN, 2)], GREEDY)
+    chain = [caught.value, caught.value.__cause__]
+    for text in (*map(str, chain), repr(writer), writer.name, caplog.text):
+        assert "sk-wrong" not in text
+        assert "987654321" not in text
+
+
+def test_unknown_model_is_explained(openai_server: OpenAIServer) -> None:
+    writer = OpenAIGenerator(openai_server.url, "huge")
+    with pytest.raises(ServiceError, match=r"404.*'huge' does not exist.*model's name"):
+        writer.generate([Ask(TURN)], GREEDY)
+
+
+def test_name_has_model_and_server_but_no_password() -> None:
+    assert OpenAIGenerator("https://me:secret@host:81/v1", "m", chat=True).name == "m at host:81/v1 as chat"
+
+
+def test_the_right_key_is_in_no_name_and_no_log(openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    writer = generator(openai_server)
+    writer.generate([Ask(TURN)], GREEDY)
+    assert KEY not in caplog.text + repr(writer) + writer.name + str(writer.counts)
+    assert writer.counts["model tiny"] == 1

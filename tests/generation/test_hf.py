@@ -1,0 +1,237 @@
+"""Local generation: one text per seed whatever stands beside it, many edited models at once, nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import PreTrainedModel
+
+from seesaw_cf.errors import DeltaMismatchError, UnsupportedModelError
+from seesaw_cf.generation import Ask, HFGenerator, Message, Sampling
+from seesaw_cf.generation.decoding import Decoding, own_edits
+from seesaw_cf.generation.sampling import choose, uniforms
+from seesaw_cf.weights import LowRank, WeightDelta, applied, fingerprint
+from tests.fakes import tiny_model, tiny_tokenizer, trained_model
+from tests.generation.models import chat_model, chat_tokenizer
+
+PUBLISHED = Sampling(max_new_tokens=12)
+GREEDY = Sampling(max_new_tokens=12, temperature=0)
+PROMPTS = ("Marie Curie was born in", "The mother tongue of", "I think so. Ada Lovelace is a citizen of", "C. V.", "Z")
+ASKS = [Ask(prompt, seed) for prompt in PROMPTS for seed in (0, 1)]
+NORM = {"llama": "model.norm.weight", "gpt2": "transformer.ln_f.weight"}
+WEIGHT = {"llama": "model.layers.{}.mlp.down_proj.weight", "gpt2": "transformer.h.{}.mlp.c_proj.weight"}
+
+
+def writer(kind: str = "llama", **options: object) -> HFGenerator:
+    return HFGenerator(trained_model(kind), tiny_tokenizer(), **options)  # type: ignore[arg-type]
+
+
+def low_rank(kind: str, seed: int, size: float = 1.0, rank: int = 2) -> WeightDelta:
+    noise = torch.Generator().manual_seed(seed)
+    weights = dict(trained_model(kind).named_parameters())
+    updates = {}
+    for block in (1, 2):
+        name = WEIGHT[kind].format(block)
+        rows, columns = weights[name].shape
+        left = size * torch.randn(rows, rank, generator=noise)
+        updates[name] = LowRank(left, torch.randn(rank, columns, generator=noise) / 10)
+    return WeightDelta(updates)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gptj", "gpt_neox", "gemma2", "opt", "falcon"])
+def test_greedy_text_is_that_of_transformers(kind: str) -> None:
+    model, tokenizer = tiny_model(kind), tiny_tokenizer()
+    found = HFGenerator(model, tokenizer).generate([Ask(prompt) for prompt in PROMPTS], GREEDY)
+    for prompt, completion in zip(PROMPTS, found, strict=True):
+        ids = torch.tensor([tokenizer(prompt)["input_ids"]])
+        want = model.generate(ids, max_new_tokens=12, do_sample=False, pad_token_id=0)[0, ids.shape[1] :]
+        assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.sampled_from(ASKS), min_size=1, max_size=12), st.integers(1, 6))
+def test_an_ask_gives_the_same_text_whatever_stands_beside_it(asks: list[Ask], rows: int) -> None:
+    alone = {ask: writer().generate([ask], PUBLISHED)[0] for ask in set(asks)}
+    assert writer(rows=rows).generate(asks, PUBLISHED) == [alone[ask] for ask in asks]
+
+
+def test_seeds_differ_and_first_tokens_do_not_depend_on_the_length() -> None:
+    prompt = "The mother tongue of"
+    texts = {c.text for c in writer().generate([Ask(prompt, seed) for seed in range(20)], PUBLISHED)}
+    assert len(texts) > 5
+    short, long = (writer().generate([Ask(prompt, 7)], Sampling(max_new_tokens=n))[0] for n in (4, 12))
+    assert long.text.startswith(short.text)
+    assert (short.finish, short.new_tokens) == ("length", 4)
+
+
+def test_draws_follow_the_distribution() -> None:
+    """Frequencies of 20,000 draws against the truncated softmax, by hand: top-k 3 of (8, 4, 2, 1, 1)/16, then top-p."""
+    logits = torch.tensor([8.0, 4.0, 2.0, 1.0, 1.0]).log()[[3, 0, 4, 1, 2]].expand(20_000, 5)
+    draws = torch.tensor(uniforms(5, 20_000))
+    counts = np.bincount(choose(logits, draws, Sampling(1, 1.0, 3, 1.0)).numpy(), minlength=5)
+    np.testing.assert_allclose(counts / 20_000, np.array([0, 8, 0, 4, 2]) / 14, atol=0.012)
+    counts = np.bincount(choose(logits, draws, Sampling(1, 1.0, 0, 0.5)).numpy(), minlength=5)
+    assert counts.tolist() == [0, 20_000, 0, 0, 0]  # 8/16 alone reaches 0.5
+    counts = np.bincount(choose(logits, draws, Sampling(1, 0.5, 0, 0.9)).numpy(), minlength=5)
+    np.testing.assert_allclose(counts / 20_000, np.array([0, 64, 0, 16, 0]) / 80, atol=0.012)  # squares; 80/86 > 0.9
+
+
+def test_draws_of_a_seed_are_a_prefix_of_longer_ones() -> None:
+    assert uniforms(3, 5).tolist() == uniforms(3, 50)[:5].tolist()
+    assert uniforms(3, 5).tolist() != uniforms(4, 5).tolist()
+    assert uniforms(-1, 1)[0] < 1
+
+
+def test_stop_texts_end_of_text_and_white_space() -> None:
+    whole = writer().generate([Ask("The mother tongue of")], GREEDY)[0]
+    stop = whole.text[5:8]
+    cut = writer().generate([Ask("The mother tongue of")], Sampling(12, 0, stop=("@@", stop)))[0]
+    assert (cut.text, cut.finish) == (whole.text[: whole.text.index(stop)], "stop")
+    assert whole.text.startswith(" ")  # new text only, with its own white space
+    turns = (Message("user", "Marie Curie was born in Kraków.\nRating:"),)
+    ended = HFGenerator(chat_model(), chat_tokenizer()).generate([Ask(turns)], Sampling(24, 0))[0]
+    assert ended.finish == "stop", ended
+    assert "<|endoftext|>" not in ended.text
+    assert ended.text.startswith(" Rating:")
+
+
+def test_nothing_is_left_behind() -> None:
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    model.train()
+    before, mode = fingerprint(model), [module.training for module in model.modules()]
+    side, state = tokenizer.padding_side, torch.get_rng_state()
+    numpy_state = np.random.get_state()[1].tolist()  # type: ignore[index,union-attr]
+    full = WeightDelta({"model.norm.weight": torch.ones(32)})
+    HFGenerator(model, tokenizer).generate_each([(low_rank("llama", 0), ASKS), (full, ASKS)], PUBLISHED)
+    assert fingerprint(model) == before
+    assert [module.training for module in model.modules()] == mode
+    assert tokenizer.padding_side == side
+    assert torch.equal(torch.get_rng_state(), state)
+    assert np.random.get_state()[1].tolist() == numpy_state  # type: ignore[index,union-attr]
+    assert not any(module._forward_hooks for module in model.modules())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def one_at_a_time(generator: HFGenerator, jobs: list[tuple[WeightDelta, list[Ask]]]) -> list[list[str]]:
+    found = []
+    for delta, asks in jobs:
+        with applied(generator.model, delta):
+            found.append([c.text for c in generator.generate(asks, PUBLISHED)])
+    return found
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_many_edited_models_at_once_write_what_each_writes_alone(kind: str) -> None:
+    full = WeightDelta({NORM[kind]: torch.randn(32, generator=torch.Generator().manual_seed(0))})
+    deltas = [WeightDelta(), *(low_rank(kind, seed) for seed in range(6)), full]
+    jobs = [(delta, [*ASKS[number : number + 3], ASKS[0]]) for number, delta in enumerate(deltas)]
+    generator = writer(kind)
+    together = [[c.text for c in row] for row in generator.generate_each(jobs, PUBLISHED)]
+    assert together == one_at_a_time(generator, jobs)
+    assert len({texts[-1] for texts in together}) > 4  # the edits do change what is written
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_logits_of_many_edits_are_those_of_one_at_a_time(kind: str) -> None:
+    """Greedy, 12 tokens, 8 edits of different prompts: every logit within 1e-4."""
+    model, tokenizer = trained_model(kind), tiny_tokenizer()
+    deltas = [low_rank(kind, seed) for seed in range(8)]
+    prompts = [tokenizer(PROMPTS[number % len(PROMPTS)])["input_ids"] for number in range(8)]
+    with torch.inference_mode(), own_edits(model, deltas, range(8), model.device):
+        together, tokens = _greedy(model, prompts)
+    worst = 0.0
+    for number, delta in enumerate(deltas):
+        with torch.inference_mode(), applied(model, delta):
+            alone, own = _greedy(model, [prompts[number]])
+        assert own[0].tolist() == tokens[number].tolist()
+        worst = max(worst, float((alone[0] - together[number]).abs().max()))
+    assert 0 < worst < 1e-4
+
+
+def _greedy(model: PreTrainedModel, prompts: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    batch, seen = Decoding(model, prompts), []
+    for _ in range(12):
+        seen.append(batch.logits())
+        batch.append(seen[-1].argmax(-1))
+    logits = torch.stack(seen, 1)
+    return logits, logits.argmax(-1)
+
+
+def test_context_of_an_edit_stands_before_its_prompt() -> None:
+    told = WeightDelta(context="I think so. ")
+    prompt = "Ada Lovelace is a citizen of"
+    with_it, without = writer().generate_each([(told, [Ask(prompt)]), (WeightDelta(), [Ask(prompt)])], GREEDY)
+    assert with_it == writer().generate([Ask("I think so. " + prompt)], GREEDY)
+    assert with_it[0].prompt_tokens != without[0].prompt_tokens
+    chat = HFGenerator(chat_model(), chat_tokenizer())
+    turns = (Message("system", "s"), Message("user", "Rating:"), Message("assistant", "b"))
+    moved = (turns[0], Message("user", "I think so. Rating:"), turns[2])
+    assert chat.generate_each([(told, [Ask(turns)])], GREEDY)[0] == chat.generate([Ask(moved)], GREEDY)
+
+
+def test_chat_models_are_asked_through_their_template() -> None:
+    chat = HFGenerator(chat_model(), chat_tokenizer(), chat=True)
+    plain = HFGenerator(chat_model(), chat_tokenizer())
+    text = "Marie Curie was born.\nRating:"
+    assert chat.generate([Ask(text)], GREEDY) == plain.generate([Ask((Message("user", text),))], GREEDY)
+    assert chat.generate([Ask(text)], GREEDY)[0].text.startswith(" Rating:")
+    with pytest.raises(UnsupportedModelError, match=r"no chat template.*plain prompts"):
+        writer().generate([Ask((Message("user", "a"),))], GREEDY)
+
+
+def test_a_template_that_refuses_is_a_status() -> None:
+    tokenizer = chat_tokenizer().__class__(tokenizer_object=chat_tokenizer().backend_tokenizer)
+    tokenizer.chat_template = "{{ raise_exception('no system turn, please') }}"
+    found = HFGenerator(chat_model(), tokenizer).generate([Ask((Message("system", "a"),))], GREEDY)[0]
+    assert "no system turn, please" in found.status
+
+
+def test_what_does_not_fit_is_refused_and_the_rest_is_written() -> None:
+    long = Ask("London " * 60)
+    bad, good = writer().generate([long, ASKS[0]], PUBLISHED)
+    assert bad.status.startswith("refused: ")
+    assert "do not fit into the model's context of 64" in bad.status
+    assert (bad.text, bad.finish, good.status) == ("", "", "ok")
+
+
+def test_logits_that_are_not_finite_are_a_status() -> None:
+    broken = WeightDelta({NORM["llama"]: torch.full((32,), float("nan"))})
+    (bad,), (good,) = writer().generate_each([(broken, [ASKS[0]]), (WeightDelta(), [ASKS[0]])], PUBLISHED)
+    assert bad.status == "logits are not finite after 0 new tokens"
+    assert good.status == "ok"
+
+
+def test_a_delta_of_another_model_is_refused() -> None:
+    wrong = WeightDelta({WEIGHT["llama"].format(1): LowRank(torch.ones(3, 1), torch.ones(1, 3))})
+    with pytest.raises(DeltaMismatchError, match="shape"):
+        writer().generate_each([(wrong, [ASKS[0]])], PUBLISHED)
+
+
+def test_memory_that_runs_out_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    want = writer().generate(ASKS, PUBLISHED)
+    real, sizes = Decoding.logits, []
+
+    def scarce(self: Decoding) -> torch.Tensor:
+        sizes.append(len(self.ids))
+        if len(self.ids) > 3:
+            raise torch.OutOfMemoryError("full")
+        return real(self)
+
+    monkeypatch.setattr(Decoding, "logits", scarce)
+    assert writer().generate(ASKS, PUBLISHED) == want
+    assert sizes[:3] == [10, 5, 2]
+
+
+def test_the_name_changes_with_the_weights() -> None:
+    generator = writer()
+    name = generator.name
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(applied(generator.model, low_rank("llama", 0)))
+        assert generator.name != name
+    assert generator.name == name
+    assert writer(chat=True).name != name
