@@ -1,9 +1,10 @@
 """Do the intervals keep their promise? Planted effects on the real crossing of prompts, people, targets and edits.
 
-    python benchmarks/simulation.py ../shared/reference/seesaw [--draws 1000]
+    python -m benchmarks.simulation ../shared/reference/seesaw [--draws 2000] [--only gender]
 
 takes from each released file which people are asked about under which edit and target (nothing else), gives people
-group labels, plants effects and counts how often each method errs. Writes benchmarks/results/simulation.{json,md,png}.
+group labels, plants effects and counts how often each method errs. Writes benchmarks/results/simulation.{json,md,png},
+one crossing at a time, so that a stopped run goes on with `--only`.
 """
 
 from __future__ import annotations
@@ -18,232 +19,251 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse, stats
 from tqdm import tqdm
 
+from benchmarks.simulation_report import markdown, picture
 from seesaw_cf.files import write_text
-from seesaw_cf.stats import Inference, adjust, case_weights, clustered_mean, label_permutation, t_test
+from seesaw_cf.stats import Crossing, adjust, case_weights, label_permutation
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 RESULTS = Path(__file__).parent / "results"
 FILES = {"gender": "P21_P101", "citizenship": "P27_P101", "birth": "P19_P101"}
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
-METHODS = ("published", "default", "target")
+SCENARIOS = ("null", "heterogeneous", "targets", "skewed")
+EFFECTS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)
 GROUPS = 6
-PEOPLE_PER_EDIT = 60
+BATCH = 100
 # Standard deviations of D, in probability: what an edit does to everybody, what a person adds, each prompt.
 SD_EDIT, SD_PERSON, SD_PROMPT = 0.05, 0.05, 0.10
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+Draws = dict[str, Floats]
 
 
 @dataclass(frozen=True)
 class Structure:
-    """Which person (column) is asked about under which edit (row): codes per prompt, and people's labels."""
+    """Which person is asked about under which edit and target: codes per prompt, and people's labels.
+
+    Attributes:
+        edit, person, target: (prompts,).
+        labels: (people, groups); the chance of a label depends on the target a person holds.
+        person_target: (people,).
+    """
 
     edit: Codes
     person: Codes
     target: Codes
-    labels: NDArray[np.bool_]  # (people, groups)
+    labels: NDArray[np.bool_]
     person_target: Codes
 
 
 def structure(path: Path, seed: int) -> Structure:
-    """Reads the crossing of one released file and gives people labels that depend on the target they hold.
-
-    At most `PEOPLE_PER_EDIT` people of each edit are kept, drawn once, to save time.
-    """
+    """Reads the crossing of one released file and labels its people."""
     cases = json.loads(path.read_text(encoding="utf-8"))
-    draw = np.random.default_rng([seed, 5])
-    rows = []
-    for case in cases:
-        people = draw.permutation(sorted(set(case["attribute_aux_info"])))[:PEOPLE_PER_EDIT]
-        rows += [(case["case_id"], person, case["requested_rewrite"]["target_new"]["id"]) for person in people]
+    rows = [
+        (case["case_id"], person, case["requested_rewrite"]["target_new"]["id"])
+        for case in cases
+        for person in sorted(set(case["attribute_aux_info"]))
+    ]
     edit, person, target = (pd.factorize(np.array(column), sort=True)[0] for column in zip(*rows))
-    n_people = int(person.max()) + 1
-    person_target = np.zeros(n_people, np.intp)
+    person_target = np.zeros(int(person.max()) + 1, np.intp)
     person_target[person] = target
     rng = np.random.default_rng(seed)
     shares = rng.beta(1, 4, size=(int(target.max()) + 1, GROUPS))
-    return Structure(edit, person, target, rng.random((n_people, GROUPS)) < shares[person_target], person_target)
+    return Structure(
+        edit, person, target, rng.random((person_target.size, GROUPS)) < shares[person_target], person_target
+    )
 
 
-def values(s: Structure, rng: np.random.Generator, effect: float, scenario: str) -> Floats:
-    """One simulated table of D: crossed random effects; group 0 is shifted by `effect`.
+@dataclass(frozen=True)
+class Design:
+    """One estimand of one group: its weights, prepared for every method."""
 
-    "heterogeneous" adds group shifts that vary by edit and errors that vary by edit; "targets" adds target effects.
-    """
-    edit = rng.normal(0, SD_EDIT, int(s.edit.max()) + 1)[s.edit]
-    person = rng.normal(0, SD_PERSON, len(s.labels))[s.person]
-    noise = rng.normal(0, SD_PROMPT, s.edit.size)
-    member = s.labels[s.person, 0]
-    y: Floats = edit + person + noise + effect * member
-    if scenario == "heterogeneous":
-        y += rng.normal(0, SD_EDIT, int(s.edit.max()) + 1)[s.edit] * member
-        y += noise * (rng.gamma(2, 0.5, int(s.edit.max()) + 1)[s.edit] - 1)
-    if scenario == "targets":
-        y += rng.normal(0, SD_EDIT, int(s.target.max()) + 1)[s.target]
-    return y
+    estimand: str
+    group: int
+    weight: Floats
+    default: Crossing
+    target: Crossing
+    cases: sparse.csr_array
+
+    @property
+    def refused(self) -> bool:
+        """`clustered_mean` would give no interval."""
+        return min(self.default.effective.values()) < MIN_EFFECTIVE
 
 
-def parts_of(s: Structure, estimand: str) -> tuple[NDArray[np.intp], list[Floats]]:
-    """The rows that count and the weights of the group mean, or of the contrast within edits against all others."""
-    member = s.labels[s.person, 0]
-    if estimand == "mean":
-        rows = np.flatnonzero(member)
-        return rows, [case_weights(s.edit[rows], np.ones(rows.size, bool))]
+def designs(s: Structure) -> list[Design]:
+    """The mean of every group, and its contrast within edits against everybody else."""
+    found = []
     n = int(s.edit.max()) + 1
-    both = (np.bincount(s.edit[member], minlength=n) > 0) & (np.bincount(s.edit[~member], minlength=n) > 0)
-    rows = np.flatnonzero(both[s.edit])
-    return rows, [case_weights(s.edit[rows], member[rows]), case_weights(s.edit[rows], ~member[rows])]
+    for group in range(GROUPS):
+        member = s.labels[s.person, group]
+        both = (np.bincount(s.edit[member], minlength=n) > 0) & (np.bincount(s.edit[~member], minlength=n) > 0)
+        first, second = (case_weights(s.edit, side & both[s.edit]) for side in (member, ~member))
+        for estimand, parts in (("mean", [case_weights(s.edit, member)]), ("contrast", [first, second])):
+            weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
+            default = Crossing(parts, {"edit": s.edit, "person": s.person})
+            cases = sparse.csr_array((weight, (s.edit, np.arange(s.edit.size))), shape=(n, s.edit.size))
+            kept = np.bincount(s.edit, parts[0], n) > 0
+            cases = sparse.csr_array(cases[np.flatnonzero(kept)] * int(kept.sum()))
+            found.append(Design(estimand, group, weight, default, Crossing(parts, {"target": s.target}), cases))
+    return found
 
 
-def infer(s: Structure, y: Floats, rows: NDArray[np.intp], parts: list[Floats], method: str) -> Inference:
-    """The estimate by one method; "published" is a one-sample t-test over case-level values."""
-    clusters = {"edit": s.edit[rows], "person": s.person[rows], "target": s.target[rows]}
-    names = {"default": ["edit", "person"], "target": ["target"], "published": ["edit"]}[method]
-    found = clustered_mean(y[rows], parts, {name: clusters[name] for name in names})
-    if method != "published":
-        return found
-    per_case = sum(sign * np.bincount(s.edit[rows], part * y[rows]) for sign, part in zip((1, -1), parts))
-    counts = np.bincount(s.edit[rows], parts[0]) > 0
-    cases = np.asarray(per_case)[counts] * counts.sum()
-    p = t_test(cases)[1]
-    half = 1.96 * cases.std(ddof=1) / np.sqrt(cases.size)
-    return Inference(found.value, found.value - half, found.value + half, half / 1.96, p, cases.size - 1, cases.size)
+def values(s: Structure, scenario: str, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Simulated tables of D, (prompts, draws), with crossed random effects and no group effect; target effects.
+
+    "heterogeneous": every group is shifted at random by every edit, and the spread of prompts differs between edits.
+    "targets": each target has an effect of its own. "skewed": all effects are exponential instead of normal.
+    """
+
+    def effects(sd: float, size: int) -> Floats:
+        return sd * (
+            rng.exponential(size=(size, draws)) - 1 if scenario == "skewed" else rng.normal(size=(size, draws))
+        )
+
+    n_edits, n_targets = int(s.edit.max()) + 1, int(s.target.max()) + 1
+    noise = effects(SD_PROMPT, s.edit.size)
+    if scenario == "heterogeneous":
+        noise *= rng.gamma(2, 0.5, n_edits)[s.edit][:, None]
+        for group in range(GROUPS):
+            rows = s.labels[s.person, group]
+            noise[rows] += effects(SD_EDIT, n_edits)[s.edit[rows]]
+    of_target = effects(SD_EDIT, n_targets) if scenario == "targets" else np.zeros((n_targets, draws))
+    y = noise + effects(SD_EDIT, n_edits)[s.edit] + effects(SD_PERSON, s.person_target.size)[s.person]
+    return y + of_target[s.target], of_target
 
 
-def single_tests(s: Structure, draws: int, seed: int, label: str) -> Iterator[dict[str, Any]]:
-    """False positives at nominal 5 % and coverage of 95 % intervals, per estimand, scenario and method."""
-    for estimand in ("mean", "contrast"):
-        rows, parts = parts_of(s, estimand)
-        for scenario in ("null", "heterogeneous", "targets"):
-            rejected, covered = (dict.fromkeys(METHODS, 0) for _ in range(2))
-            found: dict[str, Inference] = {}
-            rng = np.random.default_rng([seed, len(scenario), len(estimand)])
-            for _ in tqdm(range(draws), desc=f"{label} {estimand} {scenario}", leave=False):
-                y = values(s, rng, 0.0, scenario)
-                for method in METHODS:
-                    found[method] = infer(s, y, rows, parts, method)
-                    rejected[method] += found[method].p < 0.05
-                    covered[method] += found[method].low <= 0 <= found[method].high
-            for method in METHODS:
-                refused = found[method].note
-                yield {
-                    "structure": label,
-                    "estimand": estimand,
-                    "scenario": scenario,
-                    "method": method,
-                    "false_positive_rate": None if refused else rejected[method] / draws,
-                    "coverage": None if refused else covered[method] / draws,
-                    "effective": found[method].effective,
-                    "note": refused,
-                    "n_prompts": int(rows.size),
-                }
+def published(design: Design, y: Floats) -> Draws:
+    """A one-sample t-test over case-level values."""
+    cases = design.cases @ y
+    stderr = cases.std(axis=0, ddof=1) / np.sqrt(len(cases))
+    return {"estimate": cases.mean(axis=0), "stderr": stderr, "df": np.full(y.shape[1], len(cases) - 1.0)}
 
 
-def power_curve(s: Structure, draws: int, seed: int, label: str) -> Iterator[dict[str, Any]]:
-    """Share of rejections and coverage of the default method on the contrast, by planted effect."""
-    rows, parts = parts_of(s, "contrast")
-    for effect in (0.0, 0.005, 0.01, 0.02, 0.04):
-        rng = np.random.default_rng([seed, int(effect * 1000)])
-        tests = [infer(s, values(s, rng, effect, "heterogeneous"), rows, parts, "default") for _ in range(draws)]
+def simulate(s: Structure, made: list[Design], scenario: str, draws: int, seed: int) -> dict[tuple[int, str], Draws]:
+    """Estimates, errors and true values of every design and method, (draws,) each."""
+    found: dict[tuple[int, str], list[Draws]] = {}
+    for batch in tqdm(range(0, draws, BATCH), desc=scenario, leave=False):
+        rng = np.random.default_rng([seed, SCENARIOS.index(scenario), batch])
+        y, of_target = values(s, scenario, min(BATCH, draws - batch), rng)
+        for number, design in enumerate(made):
+            truth = np.bincount(s.target, design.weight, len(of_target)) @ of_target
+            for method, crossing in (("default", design.default), ("target", design.target)):
+                if method == "default" or scenario == "targets":
+                    one = dict(zip(("estimate", "stderr", "df"), crossing.errors(y)))
+                    one["truth"] = truth if method == "default" else np.zeros_like(truth)
+                    found.setdefault((number, method), []).append(one)
+            found.setdefault((number, "published"), []).append(published(design, y) | {"truth": truth})
+    return {
+        key: {name: np.concatenate([one[name] for one in parts]) for name in parts[0]} for key, parts in found.items()
+    }
+
+
+def p_values(d: Draws, effect: float = 0.0) -> Floats:
+    """p-values of "the effect is 0" when the group is shifted by `effect`, which shifts the estimate and nothing else."""
+    return np.asarray(2 * stats.t.sf(np.abs(d["estimate"] - d["truth"] + effect) / d["stderr"], d["df"]))
+
+
+def coverage(d: Draws) -> float:
+    """Share of 95 % intervals that hold the truth."""
+    half = stats.t.ppf(0.975, d["df"]) * d["stderr"]
+    return float((np.abs(d["estimate"] - d["truth"]) <= half).mean())
+
+
+def single_rows(label: str, scenario: str, made: list[Design], found: dict[tuple[int, str], Draws]) -> Iterator[Any]:
+    """False positives and coverage, one row per design and method."""
+    for (number, method), d in found.items():
+        design = made[number]
+        crossing = design.target if method == "target" else design.default
+        refused = method != "published" and min(crossing.effective.values()) < MIN_EFFECTIVE
         yield {
-            "structure": label,
-            "effect": effect,
-            "power": float(np.mean([t.p < 0.05 for t in tests])),
-            "coverage": float(np.mean([t.low <= effect <= t.high for t in tests])),
+            "crossing": label,
+            "estimand": design.estimand,
+            "scenario": scenario,
+            "group": design.group,
+            "method": method,
+            "false_positive_rate": None if refused else float((p_values(d) < 0.05).mean()),
+            "coverage": None if refused else coverage(d),
+            "error_ratio": float(np.sqrt((d["stderr"] ** 2).mean()) / (d["estimate"] - d["truth"]).std()),
+            "effective": {name: round(n, 1) for name, n in crossing.effective.items()},
+            "n_prompts": int(design.default.used.sum()),
         }
 
 
-def table_errors(s: Structure, draws: int, seed: int, label: str) -> dict[str, Any]:
-    """Family-wise error of a table of six groups without any effect: uncorrected, Holm, and permutation with max-T."""
-    rng = np.random.default_rng([seed, 99])
-    wrong = {"uncorrected": 0, "holm": 0, "max_t": 0}
-    sets = []
-    for group in range(GROUPS):
-        swapped = Structure(s.edit, s.person, s.target, np.roll(s.labels, -group, axis=1), s.person_target)
-        sets.append((swapped, *parts_of(swapped, "contrast")))
-    for draw in tqdm(range(draws), desc=f"{label} tables", leave=False):
-        y = values(s, rng, 0.0, "null")
-        p = [infer(one, y, rows, parts, "default").p for one, rows, parts in sets]
-        wrong["uncorrected"] += bool(np.nanmin(p) < 0.05)
-        wrong["holm"] += bool(np.nanmin(adjust(p)) < 0.05)
-        centred = y - (np.bincount(s.edit, y) / np.bincount(s.edit))[s.edit]
-        person = np.bincount(s.person, centred) / np.bincount(s.person)
-        p_max = label_permutation(person, s.labels, s.person_target, permutations=99, seed=draw)[2]
-        wrong["max_t"] += bool(np.nanmin(p_max) <= 0.05)
-    return {"structure": label, **{name: count / draws for name, count in wrong.items()}}
+def power_rows(label: str, made: list[Design], found: dict[tuple[int, str], Draws]) -> Iterator[Any]:
+    """Share of rejections of the default method on contrasts, by planted effect."""
+    for number, design in enumerate(made):
+        if design.estimand == "contrast" and not design.refused:
+            d = found[number, "default"]
+            for effect in EFFECTS:
+                power = float((p_values(d, effect) < 0.05).mean())
+                yield {"crossing": label, "group": design.group, "effect": effect, "power": power}
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """The tables of the results."""
-    lines = ["| crossing | estimand | planted | method | false positives | coverage | effective clusters |"]
-    lines.append("|---|---|---|---|---|---|---|")
-    for r in results["single"]:
-        rates = [f"{100 * r[k]:.1f} %" if r[k] is not None else "refused" for k in ("false_positive_rate", "coverage")]
-        effective = ", ".join(f"{name} {n:.0f}" for name, n in r["effective"].items())
-        head = f"{r['structure']} | {r['estimand']} | {r['scenario']} | {r['method']}"
-        lines.append(f"| {head} | {rates[0]} | {rates[1]} | {effective} |")
-    lines += ["", "| crossing | planted effect | power | coverage |", "|---|---|---|---|"]
-    for r in results["power"]:
-        lines.append(f"| {r['structure']} | {r['effect']:g} | {100 * r['power']:.1f} % | {100 * r['coverage']:.1f} % |")
-    lines += ["", "| crossing | uncorrected | Holm | max-T |", "|---|---|---|---|"]
-    for r in results["tables"]:
-        rates = [f"{100 * r[k]:.1f} %" for k in ("uncorrected", "holm", "max_t")]
-        lines.append(f"| {r['structure']} | " + " | ".join(rates) + " |")
-    return "\n".join(lines) + "\n"
+def table_rows(
+    label: str, s: Structure, made: list[Design], found: dict[tuple[int, str], Draws], draws: int, seed: int
+) -> dict[str, Any]:
+    """Family-wise error of a table of contrasts without any effect: uncorrected, Holm, and permutation with max-T."""
+    chosen = [n for n, design in enumerate(made) if design.estimand == "contrast" and not design.refused]
+    p = np.array([p_values(found[number, "default"]) for number in chosen])
+    holm = np.array([adjust(column).min() for column in p.T])
+    wrong, done = 0, 0
+    people = np.bincount(s.person)
+    for batch in tqdm(range(0, draws, BATCH), desc=f"{label} permutations", leave=False):
+        rng = np.random.default_rng([seed, SCENARIOS.index("null"), batch])
+        y, _ = values(s, "null", min(BATCH, draws - batch), rng)
+        for column in y.T:
+            centred = column - (np.bincount(s.edit, column) / np.bincount(s.edit))[s.edit]
+            person = np.bincount(s.person, centred) / people
+            p_max = label_permutation(person, s.labels, s.person_target, permutations=99, seed=done)[2]
+            wrong += bool(np.nanmin(p_max) <= 0.05)
+            done += 1
+    rates = {"uncorrected": float((p < 0.05).any(axis=0).mean()), "holm": float((holm < 0.05).mean())}
+    return {"crossing": label, "contrasts": len(chosen)} | rates | {"max_t": wrong / done, "max_t_draws": done}
 
 
-def picture(results: dict[str, Any], path: Path) -> None:
-    """False-positive rates per method, and power."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
-    shown = [r for r in results["single"] if r["scenario"] != "targets" and r["false_positive_rate"] is not None]
-    for method in METHODS:
-        rates = [100 * r["false_positive_rate"] for r in shown if r["method"] == method]
-        left.plot(rates, [method] * len(rates), "o", alpha=0.7)
-    left.axvspan(3.5, 6.5, alpha=0.2)
-    left.set(xlabel="false positives at nominal 5 % (%)", xscale="log")
-    for label in FILES:
-        rows = [r for r in results["power"] if r["structure"] == label]
-        right.plot([r["effect"] for r in rows], [r["power"] for r in rows], "o-", label=label)
-    right.set(xlabel="planted group effect (probability)", ylabel="power, default method", ylim=(0, 1))
-    right.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
+def crossing_results(path: Path, label: str, draws: int, seed: int) -> dict[str, Any]:
+    """Everything about one crossing."""
+    s = structure(path, seed)
+    made = designs(s)
+    result: dict[str, Any] = {"single": []}
+    for scenario in SCENARIOS:
+        found = simulate(s, made, scenario, draws, seed)
+        result["single"] += single_rows(label, scenario, made, found)
+        if scenario == "null":
+            result["tables"] = [table_rows(label, s, made, found, max(1, draws // 4), seed)]
+        if scenario == "heterogeneous":
+            result["power"] = list(power_rows(label, made, found))
+    return result
 
 
-def save(found: dict[str, Any], label: str) -> None:
+def save(result: dict[str, Any], label: str, draws: int, seed: int) -> None:
     """Puts one crossing's results into the files, beside those of the others made with the same draws and seed."""
     file = RESULTS / "simulation.json"
-    old = json.loads(file.read_text()) if file.exists() else {}
-    results = {name: found[name] for name in ("draws", "seed")}
-    same = all(old.get(name) == value for name, value in results.items())
+    old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    merged: dict[str, Any] = {"draws": draws, "seed": seed, "min_effective": MIN_EFFECTIVE}
+    merged["sd"] = {"edit": SD_EDIT, "person": SD_PERSON, "prompt": SD_PROMPT}
+    same = all(old.get(name) == value for name, value in merged.items())
     for part in ("single", "power", "tables"):
-        kept = [row for row in old.get(part, []) if same and row["structure"] != label]
-        results[part] = sorted(kept + found[part], key=lambda row: list(FILES).index(row["structure"]))
-    write_text(file, json.dumps(results, indent=1) + "\n")
-    write_text(RESULTS / "simulation.md", markdown(results))
-    picture(results, RESULTS / "simulation.png")
+        kept = [row for row in old.get(part, []) if same and row["crossing"] != label]
+        merged[part] = sorted(kept + result[part], key=lambda row: list(FILES).index(row["crossing"]))
+    write_text(file, json.dumps(merged, indent=None, separators=(",", ":")).replace("},{", "},\n{") + "\n")
+    write_text(RESULTS / "simulation.md", markdown(merged))
+    picture(merged, RESULTS / "simulation.png")
 
 
 def main() -> None:
     """Runs everything and writes the results, one crossing at a time."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=list(FILES), action="append")
     given = parser.parse_args()
     for label in given.only or list(FILES):
-        s = structure(given.folder / f"seesaw_cf_{FILES[label]}.json", given.seed)
-        found: dict[str, Any] = {"draws": given.draws, "seed": given.seed}
-        found["tables"] = [table_errors(s, given.draws // 5, given.seed, label)]
-        found["single"] = list(single_tests(s, given.draws, given.seed, label))
-        found["power"] = list(power_curve(s, given.draws // 4, given.seed, label))
-        save(found, label)
+        path = given.folder / f"seesaw_cf_{FILES[label]}.json"
+        save(crossing_results(path, label, given.draws, given.seed), label, given.draws, given.seed)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Inference for effects of edits: intervals, tests and verdicts that respect how the data are clustered."""
 
 from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
-from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean, effective_number
+from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean
+from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families, label_permutation
 from seesaw_cf.stats.simple import mcnemar, share, t_test
 from seesaw_cf.stats.verdicts import Plan, Verdict, equivalence_p, minimum_detectable_effect, plan, verdict
 
 __all__ = [
+    "Crossing",
     "Inference",
     "Plan",
     "Verdict",
@@ -15,7 +17,6 @@ __all__ = [
     "case_weights",
     "cluster_weights",
     "clustered_mean",
-    "effective_number",
     "equivalence_p",
     "interval",
     "label_permutation",

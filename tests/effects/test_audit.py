@@ -27,7 +27,7 @@ def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
 def test_too_few_people_are_undetermined_with_the_reason() -> None:
     row = audit(crossed(0.2, people=4), axes=["race"], margin=0.05).iloc[0]
     assert row["verdict"] == "undetermined"
-    assert "too few clusters (person: 2.0 effective)" in row["rule"]
+    assert "too few clusters (person: 3.0 effective)" in row["rule"]
 
 
 def test_noise_floor_and_margin_are_obeyed() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import case_weights, clustered_mean, effective_number, pigeonhole_draws
+from seesaw_cf.stats import Crossing, case_weights, clustered_mean, pigeonhole_draws
 
 RNG = np.random.default_rng(7)
 
@@ -43,7 +43,8 @@ def test_two_way_variance_by_hand() -> None:
     v_cell = ((r / 64) ** 2).sum()
     assert found.stderr == pytest.approx(math.sqrt(v_row + v_column - v_cell))
     assert found.clusters == {"edit": 8, "person": 8}
-    assert found.df == pytest.approx(7)
+    total = v_row + v_column - v_cell
+    assert found.df == pytest.approx(total**2 / (v_row**2 / 7 + v_column**2 / 7))  # Satterthwaite, 7 for each dimension
 
 
 def test_one_way_agrees_with_statsmodels() -> None:
@@ -76,9 +77,38 @@ def test_few_clusters_are_refused_with_the_number_missing() -> None:
     assert found.n == 100
 
 
+def effective(shares: list[float]) -> float:
+    weights = np.array(shares) / np.sum(shares)
+    return Crossing([weights], {"edit": np.arange(weights.size)}).effective["edit"]
+
+
 def test_unequal_clusters_count_for_less() -> None:
-    assert effective_number(np.array([1.0, 1, 1, 1])) == 4
-    assert effective_number(np.array([97.0, 1, 1, 1])) == pytest.approx(100**2 / (97**2 + 3))
+    # df = tr(CV)^2 / tr(CVCV), V = S S', S = diag(a) - a a', C = diag(1 / (1 - a)); equal clusters give G - 1
+    assert effective([1.0, 1, 1, 1]) == pytest.approx(4)
+    a = np.array([5, 2, 1, 1, 1]) / 10
+    s = np.diag(a) - np.outer(a, a)
+    q = np.diag(1 / (1 - a)) @ s @ s.T
+    assert effective([5.0, 2, 1, 1, 1]) == pytest.approx(1 + np.trace(q) ** 2 / np.trace(q @ q))
+    assert effective([97.0, 1, 1, 1]) < 2.1
+
+
+def test_two_groups_of_people_count_like_welch() -> None:
+    # 4 and 10 people, equal weights, equal variances: df = (1/4 + 1/10)^2 / (1/4^2/3 + 1/10^2/9)
+    person = np.arange(14)
+    parts = [np.where(person < 4, 1 / 4, 0.0), np.where(person >= 4, 1 / 10, 0.0)]
+    found = Crossing(parts, {"person": person}).effective["person"]
+    assert found == pytest.approx(1 + (1 / 4 + 1 / 10) ** 2 / (1 / 16 / 3 + 1 / 100 / 9))
+
+
+def test_a_dominant_cluster_does_not_make_the_test_blind() -> None:
+    """One person has a third of the weight: rejections at 5 % are 5 %, where t with Satterthwaite's df has fewer."""
+    shares = np.r_[1 / 3, np.full(30, 2 / 90)]
+    crossing = Crossing([shares], {"person": np.arange(31)})
+    estimate, stderr, df = crossing.errors(np.random.default_rng(3).normal(size=(31, 4000)))
+    p = 2 * stats.t.sf(np.abs(estimate) / stderr, df)
+    assert 0.04 <= (p < 0.05).mean() <= 0.06
+    raw = 2 * stats.t.sf(np.abs(estimate) / stderr, crossing.effective["person"] - 1)
+    assert (raw < 0.05).mean() < 0.03
 
 
 def test_case_weights_make_means_of_case_means() -> None:
