@@ -32,6 +32,8 @@ class LocateThenEditConfig:
         dataset: A Hub data set that `fit` reads texts from when the editor was given none, "id" or "id:config".
         seed: For sampled templates and sampled texts.
         batch_tokens: Tokens per forward pass (memory against speed; results agree to rounding).
+        factor_memory: Cholesky factors of second moments (8 bytes an entry) are kept between edits while they take at
+            most this share of the model's size; beyond, each is made anew when its layer's turn comes.
         allow_identity: Accept target_new == target_true (the identity control).
         architecture: Row for a model type that the table lacks.
     """
@@ -51,6 +53,7 @@ class LocateThenEditConfig:
     dataset: str | None = None
     seed: int = 0
     batch_tokens: int = 4096
+    factor_memory: float = 0.1
     allow_identity: bool = False
     architecture: Architecture | None = None
 

@@ -18,6 +18,9 @@ from seesaw_cf.errors import EditError
 
 __all__ = ["Fitted", "fit", "parts_for", "require"]
 
+_SMALL = 64 * 2**20
+"""Bytes of Cholesky factors that are kept for any model."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -26,14 +29,17 @@ class Fitted:
     Attributes:
         templates: Context templates, the bare "{}" first.
         moments: Layer -> second moment; empty when the method runs without.
+        room: Bytes that Cholesky factors kept for later edits may take; the last one is always kept.
     """
 
     templates: tuple[str, ...]
     moments: dict[int, SecondMoment] = field(default_factory=dict, repr=False)
+    room: int = 1 << 40
     _factors: dict[Any, Factor] = field(default_factory=dict, repr=False, compare=False)
+    _ridges: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     def factor(self, layer: int, like: Tensor, extra: float = 0.0) -> Factor:
-        """The Cholesky factor of a layer's second moment (+ extra * I), made on first use and kept.
+        """The Cholesky factor of a layer's second moment (+ extra * I), made on first use and kept if there is room.
 
         Args:
             layer: Which layer.
@@ -42,7 +48,11 @@ class Fitted:
         """
         key = (layer, like.device, extra)
         if key not in self._factors:
-            self._factors[key] = factorise(self.moments[layer].matrix.to(like.device), f"layer {layer}", extra)
+            matrix = self.moments[layer].matrix
+            if sum(factor.lower.nbytes for factor in self._factors.values()) + 8 * matrix.numel() > self.room:
+                self._factors.clear()
+            self._factors[key] = factorise(matrix.to(like.device), f"layer {layer}", extra)
+            self._ridges[layer] = self._factors[key].ridge
         return self._factors[key]
 
     def facts(self) -> dict[str, Any]:
@@ -53,7 +63,7 @@ class Fitted:
                 str(layer): {"n_tokens": m.n_tokens, "n_texts": m.n_texts, "relative_error": m.relative_error}
                 for layer, m in self.moments.items()
             },
-            "ridge": {str(layer): f.ridge for (layer, *_), f in self._factors.items() if f.ridge},
+            "ridge": {str(layer): ridge for layer, ridge in self._ridges.items() if ridge},
         }
 
 
@@ -106,7 +116,8 @@ def fit(
         seed=config.seed,
         batch_tokens=config.batch_tokens,
     )
-    return Fitted(templates, moments)
+    size = sum(parameter.nbytes for parameter in model.parameters())
+    return Fitted(templates, moments, max(_SMALL, int(config.factor_memory * size)))
 
 
 def require(fitted: Fitted | None, editor: str) -> Fitted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import accumulate, pairwise
 from typing import Any
 
 from torch import Tensor
@@ -56,14 +57,14 @@ def edit_groups(
         check_requests(group, name, config.allow_identity)
     fitted, parts = require(fitted, name), parts_for(model, config)
     edits = [prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for group in groups for r in group]
-    deltas = []
     with untouched(model):
         found = optimise(parts, edits, max(config.layers), config)
-        diagnostics = found.diagnostics()
-        start = 0
-        for group in groups:
-            mine = slice(start, start := start + len(group))
-            updates = spread(parts, edits[mine], found.target[mine], config.layers, solve, config.batch_tokens)
-            facts_now = {**fitted.facts(), **facts}
-            deltas.append(finished(name, asdict(config), group, updates, diagnostics[mine], **facts_now))
-    return deltas
+        cuts = [0, *accumulate(len(group) for group in groups)]
+        slices = [slice(*pair) for pair in pairwise(cuts)]
+        prepared, targets = [edits[mine] for mine in slices], [found.target[mine] for mine in slices]
+        updates = spread(parts, prepared, targets, config.layers, solve, config.batch_tokens)
+    diagnostics, facts = found.diagnostics(), {**fitted.facts(), **facts}
+    return [
+        finished(name, asdict(config), group, update, diagnostics[mine], **facts)
+        for group, update, mine in zip(groups, updates, slices, strict=True)
+    ]

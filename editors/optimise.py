@@ -21,6 +21,7 @@ from seesaw_cf.editors.hooks import first_tensor
 from seesaw_cf.editors.positions import PreparedEdit, Row
 from seesaw_cf.editors.resume import Layout, lay_out
 from seesaw_cf.errors import EditError
+from seesaw_cf.scoring.fused import fused_activations
 
 __all__ = ["Optimised", "optimise"]
 
@@ -112,7 +113,8 @@ def optimise(
     shift = torch.zeros_like(initial)
     losses: list[tuple[Any, ...]] = [()] * len(edits)
     for group in batches([1] * len(edits), max(1, config.batch_tokens // max(sizes))):
-        part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, at)
+        with fused_activations(parts.model):
+            part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, at)
         shift[group] = part
         for index, log in zip(group, logs):
             losses[index] = tuple(log)

@@ -38,7 +38,8 @@ class Factor:
             (d_ff, n), float64, on the factor's device.
         """
         columns = columns.to(device=self.lower.device, dtype=torch.float64)
-        return torch.cholesky_solve(columns, self.lower)
+        half = torch.linalg.solve_triangular(self.lower, columns, upper=False)
+        return torch.linalg.solve_triangular(self.lower.mT, half, upper=True)  # cholesky_solve would copy the factor
 
     def regularised(self, keys: Tensor, weight: float) -> Tensor:
         """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
@@ -75,21 +76,21 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
     Raises:
         EditError: Not finite, or not a second moment at all.
     """
-    wide = moment.double()
-    if not bool(torch.isfinite(wide).all()):
+    ridge = _RIDGE * float(moment.diagonal().double().mean())
+    if not bool(torch.isfinite(moment.sum(dtype=torch.float64))):
         raise EditError(
             f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
         )
-    wide = (wide + wide.T) / 2
-    eye = torch.eye(len(wide), dtype=torch.float64, device=wide.device)
-    ridge = _RIDGE * float(wide.diagonal().mean())
+    info = torch.zeros((), dtype=torch.int32, device=moment.device)
     for added in (0.0, ridge):
-        lower, info = torch.linalg.cholesky_ex(wide + (extra + added) * eye)
+        lower = moment.to(torch.float64, copy=True).mT  # column by column, so that the factor takes the copy's place
+        lower.diagonal().add_(extra + added)
+        torch.linalg.cholesky_ex(lower, out=(lower, info))
         if int(info) == 0:
             if added:
                 _LOG.warning("second moment of %s is singular; added %.3g to its diagonal", where, added)
             return Factor(lower, added)
     raise EditError(
         f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
-        f"{float(torch.linalg.eigvalsh(wide)[0]):.3g}). Delete the cached file and fit again with more texts."
+        f"{float(torch.linalg.eigvalsh(moment.double())[0]):.3g}). Delete the cached file and fit again with more texts."
     )

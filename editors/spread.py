@@ -46,37 +46,63 @@ def keys_of(parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, max_to
 
 def spread(
     parts: ModelParts,
-    edits: Sequence[PreparedEdit],
-    targets: Tensor,
+    groups: Sequence[Sequence[PreparedEdit]],
+    targets: Sequence[Tensor],
     layers: Sequence[int],
     solve: Callable[[int, Tensor], Tensor],
     max_tokens: int,
-) -> dict[str, LowRank]:
+) -> list[dict[str, LowRank]]:
     """Moves the last layer's output at each subject to its target, an equal share of the rest at each layer.
 
-    Keys and the remaining distance are read anew after each layer's update, from the partly edited model, which is
-    put back before returning, also after an exception.
+    Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
+    group, which is put back before returning, also after an exception. All groups take one layer before any takes the
+    next, so that a layer's Cholesky factor is needed once.
 
     Source: MEMIT Algorithm 1 and eq. 20.
 
     Args:
         parts: The model.
-        edits: n edits.
-        targets: z, (n, d), for the output of the last of `layers`.
+        groups: Edits that are made together, n of them in a group; groups do not touch each other.
+        targets: z of each group, (n, d), for the output of the last of `layers`.
         layers: In any order; edited from the lowest up.
         solve: Layer and keys K (d_ff, n) -> A (d_ff, n); the layer's change is (targets - now)^T / share times A^T.
         max_tokens: Tokens per forward pass.
 
     Returns:
-        Parameter name -> update of rank n (or more where `solve` says so).
+        For each group: parameter name -> update of rank n (or more where `solve` says so).
     """
     ordered = sorted(layers)
-    bare = [edit.rows[0] for edit in edits]
-    updates: dict[str, LowRank] = {}
+    updates: list[dict[str, LowRank]] = [{} for _ in groups]
     for number, layer in enumerate(ordered):
-        with applied(parts.model, WeightDelta(updates)):
-            keys = keys_of(parts, edits, layer, max_tokens)
-            now = at_subject(parts, bare, ordered[-1], max_tokens=max_tokens).stream
-        residual = (targets.to(now.device) - now) / (len(ordered) - number)
-        updates[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
+        seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
+        for update, target, (keys, now) in zip(updates, targets, seen, strict=True):
+            residual = (target.to(now.device) - now) / (len(ordered) - number)
+            update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
     return updates
+
+
+def _seen_by_each(
+    parts: ModelParts,
+    groups: Sequence[Sequence[PreparedEdit]],
+    updates: Sequence[dict[str, LowRank]],
+    layer: int,
+    last: int,
+    max_tokens: int,
+) -> list[tuple[Tensor, Tensor]]:
+    """Keys (d_ff, n) at `layer` and outputs (n, d) of block `last`, of each group with its updates so far."""
+    if not any(updates):  # one model for all: one batch
+        keys, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens)
+        sizes = [len(group) for group in groups]
+        return list(zip(keys.split(sizes, 1), now.split(sizes)))
+    found = []
+    for group, update in zip(groups, updates, strict=True):
+        with applied(parts.model, WeightDelta(update)):
+            found.append(_seen(parts, group, layer, last, max_tokens))
+    return found
+
+
+def _seen(
+    parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, last: int, max_tokens: int
+) -> tuple[Tensor, Tensor]:
+    bare = [edit.rows[0] for edit in edits]
+    return keys_of(parts, edits, layer, max_tokens), at_subject(parts, bare, last, max_tokens=max_tokens).stream

@@ -77,7 +77,7 @@ class WeightDelta:
 
     def norms(self) -> dict[str, float]:
         """Frobenius norm of the change of each parameter."""
-        return {name: float(self.dense(name).double().norm()) for name in self.updates}
+        return {name: _norm(update) for name, update in self.updates.items()}
 
     def save(self, folder: str | os.PathLike[str], model: PreTrainedModel | None = None) -> None:
         """Writes the delta as safetensors and JSON; see `seesaw_cf.sharing.save_delta`."""
@@ -95,6 +95,14 @@ class WeightDelta:
     def _parts(self) -> Iterator[Tensor]:
         for update in self.updates.values():
             yield from (update.left, update.right) if isinstance(update, LowRank) else (update,)
+
+
+def _norm(update: LowRank | Tensor) -> float:
+    """Frobenius norm; of a product through two small triangular factors, without forming it."""
+    if not isinstance(update, LowRank) or update.left.shape[1] > min(update.shape):
+        return float((update.dense() if isinstance(update, LowRank) else update).double().norm())
+    left, right = (torch.linalg.qr(part.double(), mode="r").R for part in (update.left, update.right.mT))
+    return float((left @ right.mT).norm())
 
 
 class Editor(Protocol):
