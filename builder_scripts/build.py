@@ -16,6 +16,8 @@ import pyarrow as pa
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.card import METADATA, card_body, size_category
 from seesaw_cf.builder_scripts.cases import cross_subject
+from seesaw_cf.builder_scripts.coupled import Coupled
+from seesaw_cf.builder_scripts.coupled_rows import about_coupled, coupled_table
 from seesaw_cf.builder_scripts.cross_property import cross_property
 from seesaw_cf.builder_scripts.edits import ATTRIBUTES, Edit, generate
 from seesaw_cf.builder_scripts.open_ended import open_ended
@@ -147,14 +149,17 @@ class _Seen:
             yield case
 
 
-def build(out: str | os.PathLike[str], facts: Facts, edits: Edits, about: About) -> Statistics:
-    """Writes the five configs and the card into a folder; the same bytes for the same answers of the source.
+def build(
+    out: str | os.PathLike[str], facts: Facts, edits: Edits, about: About, couples: Sequence[Coupled] = ()
+) -> Statistics:
+    """Writes the configs and the card into a folder; the same bytes for the same answers of the source.
 
     Args:
         out: The folder; make it under a temporary name (`seesaw_cf.files.atomic_folder`) when others may look at it.
         facts: Where people come from, with the rules.
         edits: See `choose_edits`.
         about: The card's words.
+        couples: Edits with a related entity; with some there is a sixth config, `coupled_counterfact`.
 
     Returns:
         The counts that the card shows.
@@ -174,9 +179,13 @@ def build(out: str | os.PathLike[str], facts: Facts, edits: Edits, about: About)
         "candidates": candidates(facts),
         "demographics": demographics(facts, facts.people(sorted(seen.people)), references=about.references),
     }
+    configs = dict(CONFIGS)
+    if couples:
+        tables["coupled_counterfact"] = coupled_table(facts, couples)
+        configs["coupled_counterfact"] = about_coupled(len(couples))
     for name, table in tables.items():
         write_rows(out, name, [table], table.schema)
     body = card_body(seen.statistics, tables, facts.options, about.words, edits.skipped)
     metadata = METADATA | {"size_categories": [size_category(len(chosen) + len(pairs))]}
-    write_card(out, CONFIGS, body=body, metadata=metadata, version=about.version)
+    write_card(out, configs, body=body, metadata=metadata, version=about.version)
     return seen.statistics

@@ -37,7 +37,7 @@ print(cases[0]["requested_rewrite"], cases[0]["attribute_prompts"][0])
 ## Configs
 
 `cross_subject` and `cross_property` have one row per edit (and watched property), `open_ended` one per edit and prompt,
-`candidates` one per relation and value, `demographics` one per person.
+`candidates` one per relation and value, `demographics` one per person{coupled}.
 
 {columns}
 
@@ -126,13 +126,14 @@ def card_body(
 
     Args:
         statistics: Has counted every case.
-        tables: The configs "open_ended", "candidates" and "demographics".
+        tables: The configs "open_ended", "candidates" and "demographics", and "coupled_counterfact" where there is one.
         options: The rules of the build.
         words: "intro", "making" and "limits" of this dataset; "{people}" becomes the number of people.
         skipped: Why records of edit files made no edit -> how many.
     """
     schemas = {"cross_subject": CASES, "cross_property": CASES} | {name: table.schema for name, table in tables.items()}
     people = f"{tables['demographics'].num_rows:,}"
+    coupled = ", `coupled_counterfact` one per edit and the entity that is coupled with it (LEME, section 3.1)"
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
         **{name: text.replace("{people}", people) for name, text in words.items()},
@@ -143,6 +144,7 @@ def card_body(
         scored=f"{statistics.total('scored', pairs=True):,}",
         open=f"{sum(statistics.total('open', pairs=pairs) for pairs in (False, True)):,}",
         columns=columns_section(schemas),
+        coupled=coupled if "coupled_counterfact" in tables else "",
         examples=examples(tables["candidates"]),
         cross_subject=statistics.cross_subject(),
         cross_property=statistics.cross_property(),

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from seesaw_cf import __version__
 from seesaw_cf.builder_scripts.build import CONFIGS, About, Edits, build, choose_edits, query_bounds
 from seesaw_cf.builder_scripts.build_sample import ABOUT as SAMPLE_ABOUT
+from seesaw_cf.builder_scripts.build_sample import sample_couples
 from seesaw_cf.builder_scripts.claims import Claims
 from seesaw_cf.builder_scripts.coupled_rows import build_coupled
 from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource, Politeness
@@ -108,7 +109,8 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
     sample = args.source == ["sample"]
     with atomic_folder(args.out) as folder:
         edits = choose_edits(facts, seeds)
-        statistics = build(folder, facts, edits, SAMPLE_ABOUT if sample else About(_WORDS, args.version))
+        about = SAMPLE_ABOUT if sample else About(_WORDS, args.version)
+        statistics = build(folder, facts, edits, about, sample_couples(source, facts) if sample else ())
         write_text(folder / "build.json", _manifest(args, facts.options, source, edits))
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property())

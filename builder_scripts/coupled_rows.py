@@ -19,7 +19,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records.card import write_card
 from seesaw_cf.types import Case, Entity
 
-__all__ = ["COUPLED", "WORDINGS", "build_coupled", "prompt", "prompt_properties"]
+__all__ = ["COUPLED", "WORDINGS", "about_coupled", "build_coupled", "coupled_table", "prompt", "prompt_properties"]
 
 PROPERTIES = 10  # properties named in a prompt
 
@@ -134,11 +134,17 @@ def _row(found: Coupled, labels: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _table(facts: Facts, found: Sequence[Coupled]) -> pa.Table:
+def coupled_table(facts: Facts, found: Sequence[Coupled]) -> pa.Table:
+    """Coupled edits as a table of schema `COUPLED`, in their order; `facts` knows the names."""
     words = {word for row in found for side in (row.subject, row.related) for word in side.truths}
     words |= {v for row in found for side in (row.subject, row.related) for vs in side.truths.values() for v in vs}
     labels = facts.labels(sorted(words))
     return pa.Table.from_pylist([_row(row, labels) for row in found], schema=COUPLED)
+
+
+def about_coupled(rows: int) -> str:
+    """One line for the card."""
+    return f"{rows:,} edits, each with a related entity, what is true of both, and prompts about both"
 
 
 def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cases: Sequence[Case]) -> Counter[str]:
@@ -163,10 +169,10 @@ def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cas
         found, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
         counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
         if found:
-            table = _table(facts, found)
+            table = coupled_table(facts, found)
             write_rows(out, config, [table], COUPLED)
             counts[config] = table.num_rows
-            configs[config] = f"{table.num_rows:,} edits, each with a related entity, what is true of both, and prompts"
+            configs[config] = about_coupled(table.num_rows)
     if not configs:
         raise RecordError(
             f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "

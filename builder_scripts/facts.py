@@ -1,15 +1,16 @@
-"""Renders the sample's two tables of facts as N-Triples in the shape of a Wikidata dump.
+"""Renders the sample's tables of facts as N-Triples in the shape of a Wikidata dump.
 
 For every fact there is the direct ("truthy") triple and the full statement with its reference, so that the same
 queries run on the sample, on a Wikidata subset and on the live endpoint. The order and bytes of the output depend on
-the two tables only.
+the tables only.
 """
 
 from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from seesaw_cf.builder_scripts.sources import OWN, WIKIDATA, entity_iri
@@ -39,13 +40,34 @@ PROPERTIES = {
     "P19": "place of birth",
     "P21": "sex or gender",
     "P27": "country of citizenship",
+    "P25": "mother",
+    "P26": "spouse",
     "P31": "instance of",
+    "P40": "child",
     "P101": "field of work",
     "P103": "native language",
     "P106": "occupation",
     "P172": "ethnic group",
+    "P184": "doctoral advisor",
+    "P185": "doctoral student",
+    "P451": "unmarried partner",
     "P569": "date of birth",
     "P570": "date of death",
+    "P737": "influenced by",
+    "P802": "student",
+    "P1038": "relative",
+    "P1066": "student of",
+    "P1327": "professional or sports partner",
+    "P3342": "significant person",
+    "P3373": "sibling",
+}
+# Properties of links.tsv -> what the other person has in turn; "" = nothing.
+_INVERSE = {
+    "P25": "P40",
+    "P184": "P185",
+    "P737": "",
+    "P1066": "P802",
+    **{symmetric: symmetric for symmetric in ("P26", "P451", "P1038", "P1327", "P3342", "P3373")},
 }
 _YEAR = "http://www.w3.org/2001/XMLSchema#dateTime"
 
@@ -139,23 +161,47 @@ def _person_lines(row: dict[str, str], ids: dict[tuple[str, str], str], referenc
         yield from _statement(id, property_id, number, value, references[origin[property_id]])
 
 
-def render(people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]]) -> str:
+def _link_lines(
+    links: Sequence[dict[str, str]], people: Iterable[dict[str, str]], references: dict[str, str]
+) -> Iterator[str]:
+    """Links between people, seen from both sides."""
+    ids, counts = {row["name"]: full_id(row["iri"]) for row in people}, Counter[tuple[str, str]]()
+    for row in links:
+        name, property_id, other = row["name"], row["property"], row["other"]
+        if property_id not in _INVERSE or not {name, other} <= set(ids) or name == other:
+            raise RecordError(
+                f"links.tsv: {name!r} {property_id} {other!r}, expected one of {', '.join(_INVERSE)} between two "
+                "people of people.tsv. Correct the row."
+            )
+        for side, held, value in ((name, property_id, other), (other, _INVERSE[property_id], name)):
+            if held:
+                counts[side, held] += 1
+                iri = f"<{entity_iri(ids[value])}>"
+                yield _direct(ids[side], held, iri)
+                yield from _statement(ids[side], held, counts[side, held], iri, references[row["provenance"]])
+
+
+def render(
+    people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]], links: Iterable[dict[str, str]] = ()
+) -> str:
     """Renders facts as N-Triples.
 
     Args:
         people: Rows of people.tsv.
         entities: Rows of entities.tsv.
+        links: Rows of links.tsv.
 
     Returns:
         Sorted lines, one triple each.
 
     Raises:
-        RecordError: A value is no known entity, a fact has no provenance, or an identifier is malformed.
+        RecordError: A value or linked person is not known, a fact has no provenance, or an identifier is malformed.
     """
-    people, entities = list(people), list(entities)
+    people, entities, links = list(people), list(entities), list(links)
     ids = {(row["kind"], row["label"]): full_id(row["iri"]) for row in entities}
-    texts = sorted({text for row in people for text in _provenance(row["provenance"], row["name"]).values()})
-    references = {text: str(number) for number, text in enumerate(texts, start=1)}
+    texts = {text for row in people for text in _provenance(row["provenance"], row["name"]).values()}
+    texts |= {row["provenance"] for row in links}
+    references = {text: str(number) for number, text in enumerate(sorted(texts), start=1)}
     lines = {
         f"<{ROOT}reference/{number}> <{entity_iri('P1476').replace('prop/direct', 'prop/reference')}> "
         f"{_literal(text)}@en ."
@@ -165,12 +211,14 @@ def render(people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]])
     lines.update(_label(id, label) for id, label in PROPERTIES.items())
     for row in people:
         lines.update(_person_lines(row, ids, references))
+    lines.update(_link_lines(links, people, references))
     return "\n".join(sorted(lines)) + "\n"
 
 
 def main() -> None:
-    """Writes `sample/sample.nt` from `sample/people.tsv` and `sample/entities.tsv`."""
-    write_text(SAMPLE / "sample.nt", render(read_tsv(SAMPLE / "people.tsv"), read_tsv(SAMPLE / "entities.tsv")))
+    """Writes `sample/sample.nt` from the three tables beside it."""
+    people, entities, links = (read_tsv(SAMPLE / f"{name}.tsv") for name in ("people", "entities", "links"))
+    write_text(SAMPLE / "sample.nt", render(people, entities, links))
 
 
 if __name__ == "__main__":

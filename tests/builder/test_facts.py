@@ -8,15 +8,16 @@ import pytest
 
 from seesaw_cf.builder_scripts.facts import SAMPLE, read_tsv, render
 from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.sources import StoreSource, entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 
 PEOPLE = read_tsv(SAMPLE / "people.tsv")
 ENTITIES = read_tsv(SAMPLE / "entities.tsv")
+LINKS = read_tsv(SAMPLE / "links.tsv")
 
 
 def test_the_committed_file_is_what_the_tables_render_to() -> None:
-    text = render(PEOPLE, ENTITIES)
+    text = render(PEOPLE, ENTITIES, LINKS)
     assert text == (SAMPLE / "sample.nt").read_text(encoding="utf-8")
     lines = text.splitlines()
     assert lines == sorted(set(lines))
@@ -71,6 +72,18 @@ def _id(row: dict[str, str]) -> str:
 def test_a_wrong_row_is_refused(change: dict[str, str], message: str) -> None:
     with pytest.raises(RecordError, match=message.replace(".", r"\.")):
         render([PEOPLE[0] | change], ENTITIES)
+
+
+def test_links_are_seen_from_both_sides_and_wrong_ones_are_refused() -> None:
+    first = next(row for row in LINKS if row["property"] == "P25")
+    ids = {row["name"]: _id(row) for row in PEOPLE}
+    text = render(PEOPLE, ENTITIES, [first])
+    for one, name, other in ((first["name"], "P25", first["other"]), (first["other"], "P40", first["name"])):
+        direct = entity_iri(name)
+        assert f"<{entity_iri(ids[one])}> <{direct}> <{entity_iri(ids[other])}> .\n" in text
+    for change in ({"property": "P99"}, {"other": "Nobody"}, {"other": first["name"]}):
+        with pytest.raises(RecordError, match=r"links\.tsv: .* expected one of P25, .* between two people"):
+            render(PEOPLE, ENTITIES, [first | change])
 
 
 def test_tables_that_cannot_be_read(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,8 +18,10 @@ from seesaw_cf.builder_scripts.facts import SAMPLE, full_id, read_tsv
 from seesaw_cf.builder_scripts.sample_tables import PROVENANCE, missing, published
 from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.records import table_to_cases
+from seesaw_cf.relations import RELATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
+ALL = (*CONFIGS, "coupled_counterfact")
 NO_NETWORK = """
 import socket
 def refuse(*args, **kwargs): raise OSError("network refused by the test")
@@ -35,7 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_build_reproduces_the_embedded_bytes(built: Path) -> None:
     files = sorted(path.relative_to(built) for path in built.rglob("*") if path.is_file())
-    assert len(files) == len(CONFIGS) + 1
+    assert len(files) == len(ALL) + 1
     for file in files:
         assert (built / file).read_bytes() == (sample.path() / file).read_bytes(), f"{file}: run build_sample again"
 
@@ -59,9 +62,9 @@ def test_the_yaml_describes_the_files_so_that_no_stale_cache_is_served() -> None
     header = DatasetCard.load(sample.path() / "README.md").data.to_dict()
     configs = {entry["config_name"]: entry for entry in header["configs"]}
     infos = {entry["config_name"]: entry for entry in header["dataset_info"]}
-    assert set(configs) == set(infos) == set(CONFIGS) == set(sample.configs())
+    assert set(configs) == set(infos) == set(ALL) == set(sample.configs())
     assert [name for name, entry in configs.items() if entry.get("default")] == ["cross_subject"]
-    for name in CONFIGS:
+    for name in ALL:
         files = {path.name: path for path in (sample.path() / "data" / name).glob("*.parquet")}
         assert content_hash(files) in configs[name]["description"]
         rows = sum(pq.read_metadata(path).num_rows for path in files.values())
@@ -82,7 +85,7 @@ def _run(code: str, cwd: Path, cache: Path) -> str:
 def test_load_dataset_by_name_from_the_checkout_with_the_network_refused(tmp_path: Path) -> None:
     code = """
 from datasets import load_dataset
-for name in ("cross_subject", "cross_property", "open_ended", "candidates", "demographics"):
+for name in ("cross_subject", "cross_property", "open_ended", "candidates", "demographics", "coupled_counterfact"):
     rows = load_dataset("seesaw_cf", name, split="test")
     streamed = next(iter(load_dataset("seesaw_cf", name, split="test", streaming=True)))
     assert streamed == rows[0], name
@@ -143,13 +146,34 @@ def test_demographics_count_each_reported_group() -> None:
     assert all(row["provenance"] for row in rows)
 
 
+def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> None:
+    path = sample.path() / "data" / "coupled_counterfact" / "test-00000-of-00001.parquet"
+    assert path.stat().st_size < 100_000
+    rows = pq.read_table(path).to_pylist()
+    names = {row["name"] for row in read_tsv(SAMPLE / "people.tsv")}
+    linked = {frozenset((row["name"], row["other"])) for row in read_tsv(SAMPLE / "links.tsv")}
+    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 10)
+    for row in rows:
+        sides = [row["subject_entity"], row["related_entity"]]
+        assert frozenset(side["entity"]["str"] for side in sides) in linked
+        assert {side["entity"]["str"] for side in sides} <= names
+        held = [
+            {fact["property_id"]: {value["id"] for value in fact["values"]} for fact in side["ground_truth"]}
+            for side in sides
+        ]
+        edited, truth = row["requested_rewrite"]["relation_id"], row["truth"]["id"]
+        assert truth in held[0][edited]
+        assert any(truth in values for values in held[1].values()), "the related entity has the old target too"
+        assert row["requested_rewrite"]["target_new"]["id"] not in held[0][edited]
+
+
 def test_every_column_is_described_on_the_card() -> None:
     from seesaw_cf.builder_scripts.columns import COLUMNS
     from seesaw_cf.builder_scripts.coupled_rows import COUPLED
 
     text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
-    schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in CONFIGS}
+    schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in ALL}
     for name, schema in (schemas | {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED}).items():
         assert set(schema.names) == set(COLUMNS[name]), name
-    for name in CONFIGS:
+    for name in ALL:
         assert all(f"| `{column}` |" in text for column in schemas[name].names)
