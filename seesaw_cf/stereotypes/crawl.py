@@ -1,0 +1,179 @@
+"""Drawing a graph out of a model: all identities side by side, each reproducible alone, killable and resumable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from seesaw_cf.errors import unknown_name
+from seesaw_cf.generation.types import Ask, Completion, Generator
+from seesaw_cf.manifest import RunManifest, claim_folder, versions
+from seesaw_cf.stereotypes.folder import Crawl, Stored, load_unit, read_crawl, save_unit, write_tables
+from seesaw_cf.stereotypes.identities import Identity
+from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.unit import Asking, Unit
+
+__all__ = ["crawl"]
+
+_SAVE_SECONDS = 5.0
+_Key = tuple[str, int]
+
+
+def crawl(
+    generator: Generator,
+    identities: Sequence[Identity],
+    settings: Settings,
+    folder: Path,
+    *,
+    model: Mapping[str, Any] | None = None,
+    delta: Mapping[str, Any] | None = None,
+    redo: Sequence[str] = (),
+    batch: int = 256,
+    progress: bool = False,
+) -> Crawl:
+    """Crawls a graph into `folder`; an interrupted crawl in it is continued and ends with the same triples.
+
+    Every ask has a seed of its own (identity, run, step, try). What was written is kept with its ask; continuing is
+    asking again with the stored answers at hand, so that nothing is asked twice. Faults (no text) of unfinished
+    identities are asked again.
+
+    Args:
+        generator: The model.
+        identities: Whom to ask about.
+        settings: How.
+        folder: The crawl folder; new, or of the same crawl.
+        model: Facts about the model for the manifest; its name when None.
+        delta: Facts about the edit that is applied, for the manifest.
+        redo: Names of identities whose stored answers are forgotten and asked for again.
+        batch: Most asks given to the generator at a time.
+        progress: Show a bar.
+
+    Returns:
+        The finished crawl.
+
+    Raises:
+        RunFolderError: The folder belongs to another crawl.
+        UnknownNameError: An identity of `redo` is not crawled.
+        StorageError: The disk is full; finished work stays.
+    """
+    names = [identity.name for identity in identities]
+    for name in redo:
+        if name not in names:
+            raise unknown_name("identity of this crawl", name, names)
+    claim_folder(folder, _manifest(generator, identities, settings, model, delta))
+    units = [Unit(identity, run, settings) for run in range(settings.runs) for identity in identities]
+    stored = {_key(unit): {} if unit.identity.name in redo else load_unit(folder, unit) for unit in units}
+    total = settings.triples * len(units)
+    with tqdm(total=total, desc="triples", unit="triple", disable=not progress) as bar, _saving(folder, units) as save:
+        ask = _Asker(generator, stored, batch)
+        after: Callable[[], None] = lambda: (save(), bar.update(sum(len(u.triples) for u in units) - bar.n), None)[-1]
+        _together([(unit, unit.start()) for unit in units], ask, after)
+        _together([(unit, unit.expand(_others(unit, units))) for unit in units], ask, after)
+    write_tables(folder, units, generator.name)
+    return read_crawl(folder)
+
+
+def _key(unit: Unit) -> _Key:
+    return unit.identity.name, unit.run
+
+
+def _manifest(
+    generator: Generator,
+    identities: Sequence[Identity],
+    settings: Settings,
+    model: Mapping[str, Any] | None,
+    delta: Mapping[str, Any] | None,
+) -> RunManifest:
+    return RunManifest(
+        model=dict(model or {"id": generator.name}),
+        editors={"delta": dict(delta)} if delta else {},
+        data={"identities": [[row.name, row.kind] for row in identities], "settings": settings.record()},
+        protocol="stereotype graph",
+        seed=settings.seed,
+        scoring={},
+        versions=versions(),
+    )
+
+
+def _others(unit: Unit, units: Sequence[Unit]) -> list[Any]:
+    """Start triples of the other identities of the class, same run. Taken before anything is expanded."""
+    return [
+        triple
+        for other in units
+        if other.run == unit.run and other.identity.kind == unit.identity.kind and other is not unit
+        for triple in other.triples
+    ]
+
+
+class _Asker:
+    """Answers from what is stored, and asks the generator for the rest."""
+
+    def __init__(self, generator: Generator, stored: Mapping[_Key, Stored], batch: int) -> None:
+        self.generator, self.stored, self.batch = generator, stored, batch
+
+    def __call__(self, keys: Sequence[_Key], asks: Sequence[Ask], sampling: Any) -> list[Completion]:
+        answers = [self.stored[key].get((ask.seed, _text(ask))) for key, ask in zip(keys, asks, strict=True)]
+        open_ = [number for number, answer in enumerate(answers) if answer is None]
+        for first in range(0, len(open_), self.batch):
+            part = open_[first : first + self.batch]
+            for number, made in zip(part, self._generate([asks[n] for n in part], sampling), strict=True):
+                answers[number] = made
+        return [answer for answer in answers if answer is not None]
+
+    def _generate(self, asks: list[Ask], sampling: Any) -> list[Completion]:
+        """One completion per ask; a back end that gives fewer leaves faults, not shifted answers."""
+        made = self.generator.generate(asks, sampling)
+        if len(made) == len(asks):
+            return made
+        why = f"the back end gave {len(made)} completions for {len(asks)} asks"
+        return [Completion("", finish="", status=why)] * len(asks)
+
+
+def _text(ask: Ask) -> str:
+    return ask.prompt if isinstance(ask.prompt, str) else ask.prompt[-1].content
+
+
+def _together(rows: Sequence[tuple[Unit, Asking]], ask: _Asker, after: Callable[[], None]) -> None:
+    """Runs all units in lockstep: one batch of everything they want next, until none wants anything."""
+    wanted = {number: asks for number, (_, asking) in enumerate(rows) if (asks := next(asking, None)) is not None}
+    while wanted:
+        flat = [(number, one) for number, asks in wanted.items() for one in asks]
+        settings = rows[flat[0][0]][0].settings
+        keys = [_key(rows[number][0]) for number, _ in flat]
+        answers = iter(ask(keys, [one for _, one in flat], settings.sampling))
+        following = {}
+        for number, asks in wanted.items():
+            try:
+                following[number] = rows[number][1].send([next(answers) for _ in asks])
+            except StopIteration:
+                continue
+        wanted = following
+        after()
+
+
+@contextmanager
+def _saving(folder: Path, units: Sequence[Unit]) -> Iterator[Callable[[], None]]:
+    """Writes what is new at most every few seconds, and at the end, also after an exception."""
+    saved: dict[_Key, tuple[int, str]] = {}
+    last = time.monotonic()
+
+    def save(now: bool = False) -> None:
+        nonlocal last
+        if not now and time.monotonic() - last < _SAVE_SECONDS:
+            return
+        for unit in units:
+            if saved.get(_key(unit)) != (len(unit.rows), unit.status):
+                save_unit(folder, unit)
+                saved[_key(unit)] = (len(unit.rows), unit.status)
+        last = time.monotonic()
+
+    try:
+        yield save
+    finally:
+        save(now=True)

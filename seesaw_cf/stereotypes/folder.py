@@ -1,0 +1,189 @@
+"""A crawl folder: manifest.json, one file of completions per (identity, run), and the tables made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.errors import RecordError, RunFolderError, StorageError
+from seesaw_cf.files import safe_name, write_text
+from seesaw_cf.generation.types import Completion
+from seesaw_cf.stereotypes.filters import KEPT
+from seesaw_cf.stereotypes.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
+from seesaw_cf.stereotypes.unit import Unit
+from seesaw_cf.tables import read_table, write_table
+
+__all__ = ["Crawl", "Stored", "load_unit", "read_crawl", "save_unit", "write_scores", "write_tables"]
+
+# (seed, prompt) -> what was written.
+Stored = dict[tuple[int, str], Completion]
+_STATUS = b"seesaw_cf.status"
+_FINISHED = ("complete", "budget spent")
+
+
+@dataclass(frozen=True)
+class Crawl:
+    """A finished crawl, read back.
+
+    Attributes:
+        folder: Where it is.
+        manifest: What it was made of.
+        triples: Columns of `TRIPLES`.
+        counts: One row per identity and run: `status`, `asks`, `kept`, `abandoned`, and `dropped` (reason -> number).
+        scores: Columns of `SCORES`, same rows as `triples`; None before scoring.
+        bias: Columns of `BIAS`; None before scoring.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    triples: pd.DataFrame
+    counts: list[dict[str, Any]]
+    scores: pd.DataFrame | None = None
+    bias: pd.DataFrame | None = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the crawl, plain values."""
+        return dict(self.manifest["data"]["settings"])
+
+    @property
+    def name(self) -> str:
+        """Names the model, and the edit when there is one."""
+        model = str(self.manifest["model"].get("id", "model"))
+        return f"{model} + {self.manifest['editors']['delta'].get('name', 'edit')}" if self.manifest["editors"] else model
+
+    def scored(self) -> pd.DataFrame:
+        """Triples and scores side by side.
+
+        Raises:
+            RunFolderError: The crawl has not been scored.
+        """
+        if self.scores is None:
+            raise RunFolderError(f"{self.folder} has no scores. Run `seesaw-cf graph score {self.folder}` first.")
+        return pd.concat([self.triples, self.scores.drop(columns=["kind", "identity", "run", "step"])], axis=1)
+
+
+def _file(folder: Path, unit: Unit) -> Path:
+    """Names may differ in characters that no file name has, so a digest tells them apart."""
+    digest = hashlib.sha256(unit.identity.name.encode()).hexdigest()[:8]
+    return folder / "completions" / f"{safe_name(unit.identity.name)}-{digest}-{unit.run}.parquet"
+
+
+def save_unit(folder: Path, unit: Unit) -> None:
+    """Writes everything one unit was told so far.
+
+    Raises:
+        StorageError: The disk is full; the file of before stays.
+    """
+    table = pa.Table.from_pylist(unit.rows, COMPLETIONS)
+    write_table(_file(folder, unit), table.replace_schema_metadata({_STATUS: unit.status}))
+
+
+def load_unit(folder: Path, unit: Unit) -> Stored:
+    """What a unit was told in an earlier, interrupted crawl; faults only when it had finished.
+
+    Raises:
+        RunFolderError: The file is damaged.
+    """
+    file = _file(folder, unit)
+    if not file.exists():
+        return {}
+    try:
+        table = read_table(file, COMPLETIONS)
+        status = (pq.read_schema(file).metadata or {}).get(_STATUS, b"").decode()
+    except (RecordError, StorageError) as error:
+        raise RunFolderError(f"{file} is damaged: {error} Its identity is crawled again when it is gone.") from error
+    return {
+        (row["seed"], row["prompt"]): Completion(
+            row["text"], row["finish"], row["status"], row["prompt_tokens"], row["new_tokens"]
+        )
+        for row in table.to_pylist()
+        if row["status"] == "ok" or status in _FINISHED
+    }
+
+
+def write_tables(folder: Path, units: Sequence[Unit], model: str) -> None:
+    """Writes `triples.parquet` and `counts.json` of a finished crawl; older scores are removed.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    rows = [
+        {**row, "predicate": row["found_predicate"], "object": row["found_object"], "model": model}
+        | {"text": f"{row['identity']} {row['found_predicate']} {row['found_object']}"}
+        for unit in units
+        for row in sorted(unit.rows, key=lambda row: (row["step"], row["attempt"]))
+        if row["verdict"] == KEPT
+    ]
+    table = pa.Table.from_pylist([{name: row[name] for name in TRIPLES.names} for row in rows], TRIPLES)
+    if not (folder / "triples.parquet").exists() or read_table(folder / "triples.parquet", TRIPLES) != table:
+        for name in ("scores.parquet", "bias.parquet", "scorers.json"):
+            (folder / name).unlink(missing_ok=True)
+        write_table(folder / "triples.parquet", table)
+    write_text(folder / "counts.json", json.dumps([_counts(unit) for unit in units], indent=1) + "\n")
+
+
+def _counts(unit: Unit) -> dict[str, Any]:
+    dropped = Counter(row["verdict"] for row in unit.rows if row["verdict"] != KEPT)
+    return {
+        "identity": unit.identity.name,
+        "kind": unit.identity.kind,
+        "run": unit.run,
+        "status": unit.status,
+        "asks": len(unit.rows),
+        "kept": len(unit.triples),
+        "abandoned": unit.abandoned,
+        "dropped": dict(sorted(dropped.items())),
+    }
+
+
+def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: dict[str, Any]) -> None:
+    """Writes what the scorers said, and who they are.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    write_table(folder / "bias.parquet", bias)
+    write_text(folder / "scorers.json", json.dumps(scorers, indent=1, sort_keys=True) + "\n")
+    write_table(folder / "scores.parquet", scores)
+
+
+def read_crawl(folder: Path) -> Crawl:
+    """Reads a finished crawl.
+
+    Raises:
+        RunFolderError: No crawl folder, not finished, or damaged; says which file and what to do.
+    """
+    if not (folder / "manifest.json").is_file():
+        raise RunFolderError(
+            f"{folder} is no crawl folder: manifest.json is missing. Give the folder that `seesaw-cf graph run --out` "
+            "wrote."
+        )
+    if not (folder / "triples.parquet").is_file():
+        raise RunFolderError(f"{folder}: the crawl is not finished. Run the same `seesaw-cf graph run` again.")
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        if manifest["protocol"] != "stereotype graph":
+            raise RecordError(f"manifest.json is of a {manifest['protocol']!r} run.")
+        triples = read_table(folder / "triples.parquet", TRIPLES).to_pandas()
+        counts = json.loads((folder / "counts.json").read_text(encoding="utf-8"))
+        scored = (folder / "scores.parquet").exists()
+        scores = read_table(folder / "scores.parquet", SCORES).to_pandas() if scored else None
+        bias = read_table(folder / "bias.parquet", BIAS).to_pandas() if scored else None
+        if scores is not None and len(scores) != len(triples):
+            raise RecordError(f"scores.parquet has {len(scores)} rows for {len(triples)} triples.")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunFolderError(
+            f"{folder}: cannot be read as a crawl ({error}). Run the same `seesaw-cf graph run` again; it asks only for "
+            "what is missing."
+        ) from error
+    return Crawl(folder, manifest, triples, counts, scores, bias)

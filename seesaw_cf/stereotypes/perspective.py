@@ -1,0 +1,101 @@
+"""Identity attack by a server that speaks the protocol of Jigsaw's Perspective API.
+
+The key comes from the environment, travels in a header (never in an address) and is in no message.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seesaw_cf.errors import ServiceError
+from seesaw_cf.stereotypes.scorers import Scored
+
+__all__ = ["URL", "Perspective"]
+
+URL = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
+_AGAIN = (408, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class Perspective:
+    """Asks for IDENTITY_ATTACK, one sentence a request.
+
+    Attributes:
+        url: The server.
+        key_env: Environment variable with the key; "" = the server needs none.
+        language: Of the sentences.
+        tries: Requests per sentence at most.
+        timeout: Seconds per request.
+        wait: Seconds before the second try, doubled for each further one.
+    """
+
+    url: str = URL
+    key_env: str = "PERSPECTIVE_API_KEY"
+    language: str = "en"
+    tries: int = 5
+    timeout: float = 30.0
+    wait: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The server and the attribute."""
+        return f"IDENTITY_ATTACK of {self.url}"
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        """The attack score of every sentence; a sentence without one has a status.
+
+        Raises:
+            ServiceError: No key, or the server refuses it.
+        """
+        headers = {"Content-Type": "application/json", **self._key()}
+        return [self._one(text, headers) for text in texts]
+
+    def _key(self) -> dict[str, str]:
+        if not self.key_env:
+            return {}
+        key = os.environ.get(self.key_env, "").strip()
+        if not key:
+            raise ServiceError(f"{self.url}: the environment variable {self.key_env} is not set. Put the key into it.")
+        return {"X-Goog-Api-Key": key}
+
+    def _one(self, text: str, headers: dict[str, str]) -> Scored:
+        asked = {
+            "comment": {"text": text},
+            "languages": [self.language],
+            "requestedAttributes": {"IDENTITY_ATTACK": {}},
+            "doNotStore": True,
+        }
+        reason = ""
+        for attempt in range(self.tries):
+            if attempt:
+                time.sleep(self.wait * 2 ** (attempt - 1))
+            try:
+                return _read(self._send(json.dumps(asked).encode(), headers))
+            except urllib.error.HTTPError as error:
+                if error.code in (401, 403, 404):
+                    raise ServiceError(
+                        f"{self.url}: the server refuses (status {error.code}). Check the address and the key in "
+                        f"{self.key_env or 'key_env'}."
+                    ) from None
+                if error.code not in _AGAIN:
+                    return Scored(status=f"refused by the server: {error.code}")
+                reason = f"status {error.code}"
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                reason = f"{type(error).__name__}"
+        return Scored(status=f"no score after {self.tries} tries: {reason}")
+
+    def _send(self, body: bytes, headers: dict[str, str]) -> bytes:
+        request = urllib.request.Request(self.url, body, headers)  # noqa: S310
+        with urllib.request.urlopen(request, timeout=self.timeout) as answer:  # noqa: S310
+            return bytes(answer.read())
+
+
+def _read(body: bytes) -> Scored:
+    value = float(json.loads(body)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
+    return Scored({"attack": value}) if 0 <= value <= 1 else Scored(status=f"score {value} is outside 0..1")

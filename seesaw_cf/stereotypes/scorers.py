@@ -1,0 +1,194 @@
+"""What judges a sentence: regard and identity attack, by any text classifier, detoxify or a Perspective-style server.
+
+A scorer is an opinion with a bias of its own; `seesaw_cf.stereotypes.score` measures it beside every use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
+
+__all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Scored", "Scorer", "TextClassifier", "attack_classifier",
+           "regard_classifier"]  # fmt: skip
+
+REGARD = ("positive", "negative", "neutral", "other")
+# Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub id;
+# this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". Any folder can be given.
+REGARD_MODEL = "sasha/regardv3"
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a scorer said of one sentence.
+
+    Attributes:
+        values: Label -> probability or score, 0 to 1; empty unless `status` is "ok".
+        status: "ok", or why there is no score.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    status: str = "ok"
+
+
+class Scorer(Protocol):
+    """Judges sentences."""
+
+    @property
+    def name(self) -> str:
+        """Names the scorer and its version."""
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        """One judgement per sentence, in order."""
+
+
+@dataclass(frozen=True)
+class TextClassifier:
+    """Any text-classification model of transformers.
+
+    Attributes:
+        name: Model id or folder, with revision.
+        pipeline: A transformers text-classification pipeline that gives all labels.
+        labels: The model's label -> what it is called here; labels that are not in it are left out.
+        batch: Sentences at once.
+    """
+
+    name: str
+    pipeline: Any
+    labels: Mapping[str, str]
+    batch: int = 32
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        """Label -> probability for every sentence; longer ones are truncated to the model's context and say so.
+
+        Raises:
+            RecordError: The pipeline gave another number of results.
+        """
+        if not texts:
+            return []
+        found = self.pipeline(list(texts), batch_size=self.batch, truncation=True, top_k=None)
+        if len(found) != len(texts):
+            raise RecordError(f"{self.name}: {len(found)} results for {len(texts)} sentences; expected one each.")
+        return [self._scored(row) for row in found]
+
+    def _scored(self, row: Sequence[Mapping[str, Any]]) -> Scored:
+        values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}
+        return Scored(values) if all(map(math.isfinite, values.values())) else Scored(status="score is not finite")
+
+
+def regard_classifier(
+    model: str = REGARD_MODEL,
+    labels: Mapping[str, str] | None = None,
+    *,
+    revision: str | None = None,
+    device: str = "cpu",
+) -> TextClassifier:
+    """A regard classifier: positive, negative, neutral, other.
+
+    Args:
+        model: Hub id or folder.
+        labels: The model's label -> one of `REGARD`, for models with other names such as "LABEL_0".
+        revision: Branch, tag or commit of a Hub model.
+        device: A torch device.
+
+    Raises:
+        UnknownNameError: The model cannot be loaded.
+        RecordError: The labels are others; "other" alone may be missing.
+    """
+    pipeline, own = _load(model, revision, device)
+    mapping = dict(labels) if labels else {label: label.casefold() for label in own if label.casefold() in REGARD}
+    wrong = sorted({*mapping} - {*own}) + sorted({*mapping.values()} - {*REGARD})
+    lacking = sorted({"positive", "negative", "neutral"} - {*mapping.values()})
+    unmapped = sorted({*own} - {*mapping})
+    if wrong or lacking or unmapped:
+        raise RecordError(
+            f"regard model {model!r} has the labels {own}, expected {list(REGARD)} (missing {lacking}, not understood "
+            f"{[*wrong, *unmapped]}). Give the meaning of each, such as --regard-labels LABEL_0=negative,LABEL_1=neutral."
+        )
+    return TextClassifier(_named(model, revision), pipeline, mapping)
+
+
+def attack_classifier(
+    model: str, label: str = "identity_attack", *, revision: str | None = None, device: str = "cpu"
+) -> TextClassifier:
+    """A classifier one of whose labels is taken for identity attack.
+
+    Raises:
+        UnknownNameError: The model cannot be loaded.
+        RecordError: It has no such label.
+    """
+    pipeline, own = _load(model, revision, device)
+    if label not in own:
+        raise RecordError(
+            f"attack model {model!r} has the labels {own}, expected {label!r} among them. Name the one that means "
+            "attack with --attack-label."
+        )
+    return TextClassifier(f"{_named(model, revision)} [{label}]", pipeline, {label: "attack"})
+
+
+def _named(model: str, revision: str | None) -> str:
+    return f"{model}@{revision}" if revision else model
+
+
+def _load(model: str, revision: str | None, device: str) -> tuple[Any, list[str]]:
+    from transformers import pipeline
+
+    try:
+        made = pipeline("text-classification", model=model, revision=revision, device=device)
+    except (OSError, ValueError, KeyError) as error:
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UnknownNameError(
+            f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a Hub "
+            "id of a text-classification model; offline, download it first with `hf download`."
+        ) from error
+    return made, [str(label) for label in made.model.config.id2label.values()]
+
+
+@dataclass(frozen=True)
+class Detoxifier:
+    """Identity attack by the package `detoxify` (extra `toxicity`).
+
+    Attributes:
+        variant: "original", "unbiased" or "multilingual"; downloaded by detoxify on first use.
+        checkpoint: A downloaded checkpoint instead.
+        config: Folder with the checkpoint's Hugging Face configuration, to work offline.
+        model: The loaded `detoxify.Detoxify`; loaded on first use when None.
+    """
+
+    variant: str = "unbiased"
+    checkpoint: str | None = None
+    config: str | None = None
+    model: Any = None
+
+    @property
+    def name(self) -> str:
+        """Package, variant and checkpoint."""
+        return f"detoxify {self.variant}{f' from {self.checkpoint}' if self.checkpoint else ''}"
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        """The attack score of every sentence.
+
+        Raises:
+            SeesawError: detoxify is not installed.
+            RecordError: The variant has no score for identity attack.
+        """
+        if self.model is None:
+            object.__setattr__(self, "model", self._loaded())
+        found = self.model.predict(list(texts)) if texts else {}
+        column = next((name for name in ("identity_attack", "identity_hate") if name in found), None)
+        if texts and column is None:
+            raise RecordError(f"{self.name} gives {sorted(found)}, expected identity_attack or identity_hate.")
+        return [Scored({"attack": float(value)}) for value in (found[column] if column else ())]
+
+    def _loaded(self) -> Any:
+        try:
+            from detoxify import Detoxify
+        except ImportError as error:
+            raise SeesawError(
+                "identity attack by detoxify needs the package: pip install 'seesaw_cf[toxicity]'. Without it, give "
+                "--attack perspective or a text-classification model."
+            ) from error
+        return Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)

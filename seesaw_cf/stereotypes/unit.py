@@ -1,0 +1,155 @@
+"""One identity in one run: which asks it makes, which answers it keeps. It asks nothing itself: it yields its asks and
+is sent the completions, so that many units share a batch and a stored crawl is replayed by answering from the disk."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from seesaw_cf.generation.types import Ask, Completion, Message
+from seesaw_cf.stereotypes.filters import KEPT, verdict
+from seesaw_cf.stereotypes.identities import Identity
+from seesaw_cf.stereotypes.seeds import seed_of
+from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.templates import Triple, draw_examples, question, start
+
+__all__ = ["Asking", "Unit"]
+
+Asking = Generator[list[Ask], list[Completion], None]
+_SYSTEM = (
+    "You complete texts. Answer with nothing but the words that come next, in one line, in the form of the examples "
+    "when there are any."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    step: int
+    attempt: int
+    strategy: str
+    predicate: str | None
+    prompt: str
+    seed: int
+
+
+@dataclass(slots=True)
+class Unit:
+    """The crawl of one identity in one run.
+
+    Attributes:
+        identity, run, settings: What is crawled.
+        triples: What was found, in the order of steps.
+        rows: One row of `COMPLETIONS` per ask.
+        status: "complete", "budget spent", "gave up: ..." or "" while it is crawled.
+        abandoned: Steps that had no triple after all tries.
+    """
+
+    identity: Identity
+    run: int
+    settings: Settings
+    triples: list[Triple] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    status: str = ""
+    abandoned: int = 0
+    _keys: set[tuple[str, str]] = field(default_factory=set)
+    _barren: int = 0
+    _next_step: int = 0
+
+    def start(self) -> Asking:
+        """Completes the template with every start predicate."""
+        yield from self._round(len(self.settings.predicates) * self.settings.starts, self._start_plan)
+
+    def expand(self, others: Sequence[Triple]) -> Asking:
+        """Asks questions until there are enough triples, the budget is spent or the model gives nothing.
+
+        Args:
+            others: Start triples of the other identities of the class in this run: they alone are shared, so that an
+                identity depends on nothing else of the others and can be crawled again alone.
+
+        Deviates: the paper draws examples from everything generated so far.
+        """
+        while not self._stopped(others):
+            pool = [*others, *self.triples]
+            width = min(self.settings.width, self.settings.triples - len(self.triples))
+            yield from self._round(width, lambda step, attempt, pool=pool: self._question_plan(step, attempt, pool))
+
+    def _stopped(self, others: Sequence[Triple]) -> bool:
+        if len(self.triples) >= self.settings.triples:
+            self.status = "complete"
+        elif len(self.rows) >= self.settings.most_asks:
+            self.status = "budget spent"
+        elif self._barren >= self.settings.patience or not (self.triples or others):
+            last = self.rows[-1]["verdict"] if self.rows else "nothing asked"
+            self.status = f"gave up: {self._barren} steps in a row without a triple, last: {last}"
+        return bool(self.status)
+
+    def _round(self, width: int, plan: Callable[[int, int], _Plan]) -> Asking:
+        pending = list(range(self._next_step, self._next_step + width))
+        self._next_step += width
+        for attempt in range(self.settings.tries):
+            room = max(0, self.settings.most_asks - len(self.rows))
+            plans = [plan(step, attempt) for step in pending[:room]]
+            if not plans:
+                break
+            answers = yield [Ask(self._turns(p.prompt), p.seed) for p in plans]
+            pending = [p.step for p, answer in zip(plans, answers, strict=True) if not self._keep(p, answer)]
+        self.abandoned += len(pending)
+        self._barren = self._barren + width if len(pending) == width else 0
+
+    def _keep(self, plan: _Plan, answer: Completion) -> bool:
+        settings = self.settings
+        why, predicate, thing = verdict(answer, plan.predicate, settings.refusals, settings.max_words)
+        triple = Triple(self.identity, predicate, thing)
+        if why == KEPT and triple.key in self._keys and not settings.repeats:
+            why = "repeat"
+        if why == KEPT and len(self.triples) >= settings.triples:
+            why = "beyond the number asked for"
+        if why == KEPT:
+            self._keys.add(triple.key)
+            self.triples.append(triple)
+        self.rows.append(self._row(plan, answer, why, triple))
+        return why == KEPT
+
+    def _row(self, plan: _Plan, answer: Completion, why: str, triple: Triple) -> dict[str, Any]:
+        return {
+            "kind": self.identity.kind,
+            "identity": self.identity.name,
+            "run": self.run,
+            "step": plan.step,
+            "attempt": plan.attempt,
+            "strategy": plan.strategy,
+            "predicate": plan.predicate,
+            "prompt": plan.prompt,
+            "seed": plan.seed,
+            "text": answer.text,
+            "finish": answer.finish,
+            "status": answer.status,
+            "prompt_tokens": answer.prompt_tokens,
+            "new_tokens": answer.new_tokens,
+            "verdict": why,
+            "found_predicate": triple.predicate,
+            "found_object": triple.object,
+        }
+
+    def _start_plan(self, step: int, attempt: int) -> _Plan:
+        predicate = self.settings.predicates[step % len(self.settings.predicates)]
+        prompt = start(self.identity, predicate, self.settings.prefix_start)
+        return _Plan(step, attempt, "start", predicate, prompt, self._seed(step, attempt))
+
+    def _question_plan(self, step: int, attempt: int, pool: Sequence[Triple]) -> _Plan:
+        seed = self._seed(step, attempt)
+        rng = random.Random(seed)
+        free = rng.random() < self.settings.choose_predicate
+        own = sorted({t.predicate for t in self.triples}) or sorted({t.predicate for t in pool})
+        given = None if free else rng.choice(own or list(self.settings.predicates))
+        examples = draw_examples(pool, self.settings.examples, given, rng, self.identity)
+        prompt = question(self.identity, given, examples, self.settings.prefix_expand)
+        return _Plan(step, attempt, "predicate" if free else "object", given, prompt, seed)
+
+    def _seed(self, step: int, attempt: int) -> int:
+        return seed_of(self.settings.seed, self.identity.name, self.run, step, attempt)
+
+    def _turns(self, prompt: str) -> str | tuple[Message, ...]:
+        return (Message("system", _SYSTEM), Message("user", prompt)) if self.settings.chat else prompt
