@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from seesaw_cf.builder_scripts.sources import Source, StoreSource
 from seesaw_cf.builder_scripts.statistics import markdown
 from seesaw_cf.cli.output import say
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.files import atomic_folder, write_text
+from seesaw_cf.files import atomic_folder, cache_folder, write_text
 from seesaw_cf.relations import RELATIONS
 from seesaw_cf.types import Case
 
@@ -169,8 +168,7 @@ def _source(args: argparse.Namespace) -> Source:
         )
     else:
         source = StoreSource(words)
-    home = Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
-    return CachedSource(source, args.cache or home / "replies", offline=args.offline)
+    return CachedSource(source, args.cache or cache_folder() / "replies", offline=args.offline)
 
 
 def _manifest(args: argparse.Namespace, options: BuildOptions, source: Source, edits: Edits) -> str:

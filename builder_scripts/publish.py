@@ -20,7 +20,7 @@ from seesaw_cf.builder_scripts.croissant import croissant
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import write_text
 from seesaw_cf.records.card import content_hash
-from seesaw_cf.sharing.hub import _check_repo, _explained
+from seesaw_cf.sharing.hub import check_repo, explained
 
 __all__ = ["Published", "publish"]
 
@@ -104,10 +104,10 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
     """
     from huggingface_hub import HfApi
 
-    _check_repo(repo)
+    check_repo(repo)
     ours = _checked(Path(folder))
     api = HfApi(library_name="seesaw_cf")
-    with _explained(repo):
+    with explained(repo):
         url = str(api.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
         before = _before(api, repo)
         tags = {ref.name: ref.target_commit for ref in api.list_repo_refs(repo, repo_type="dataset").tags}
@@ -118,7 +118,7 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
         write_text(staged / "croissant.json", croissant(staged, repo, ours.version, ours.card))
         write_text(staged / "seesaw_cf.json", _record(ours))
         write_text(staged / CHANGELOG, _changelog(ours, before, note))
-        with _explained(repo):
+        with explained(repo):
             if before.get("record") == json.loads(_record(ours)) and f"v{ours.version}" in tags:
                 commit = tags[f"v{ours.version}"]
             else:
@@ -206,7 +206,7 @@ def _compare(repo: str, commit: str, ours: _Folder) -> dict[str, int]:
 
     counts = {}
     for name, files in ours.files.items():
-        with _explained(repo), tempfile.TemporaryDirectory() as cache:
+        with explained(repo), tempfile.TemporaryDirectory() as cache:
             remote = load_dataset(repo, name, split="test", revision=commit, cache_dir=cache).with_format("arrow")
             local = pa.concat_tables(pq.read_table(path) for path in files)
             digests = [_digest(table) for table in (local, remote[:].cast(local.schema))]

@@ -26,6 +26,7 @@ from seesaw_cf.types import Case
 
 __all__ = ["World", "main", "triples", "write_world"]
 
+SKEW = 1.4
 FIRST_ID = 900_000_000  # QIDs of invented people; Wikidata has not come near
 _WDT = f"{WIKIDATA}prop/direct/"
 _LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
@@ -80,7 +81,7 @@ class World:
     people: int
     seed: int = 0
     edits: Sequence[Case] = ()
-    skew: float = 1.4
+    skew: float = SKEW
 
     def __post_init__(self) -> None:
         """Refuses a world without people.
@@ -238,10 +239,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--skew", type=float, default=SKEW, help=f"exponent of Zipf's law over values ({SKEW})")
     parser.add_argument("--edits", type=Path, nargs="*", default=[], help="edit files whose subjects live in the world")
     parser.add_argument("--out", type=Path, required=True, help="N-Triples file to write")
     args = parser.parse_args()
-    count = write_world(args.out, World(args.people, args.seed, read_seeds(args.edits)))
+    count = write_world(args.out, World(args.people, args.seed, read_seeds(args.edits), args.skew))
     print(f"{count:,} triples about {args.people:,} people in {args.out}")
 
 

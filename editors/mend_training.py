@@ -23,9 +23,8 @@ from seesaw_cf.editors.mend_examples import Example, examples_from_cases, exampl
 from seesaw_cf.editors.mend_factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend_files import load_network, save_network
 from seesaw_cf.editors.mend_network import MENDNetwork
-from seesaw_cf.editors.moments import cache_folder
 from seesaw_cf.errors import EditError
-from seesaw_cf.files import atomic_path
+from seesaw_cf.files import atomic_path, cache_folder
 from seesaw_cf.weights import fingerprint
 
 __all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]

@@ -13,7 +13,6 @@ import hashlib
 import json
 import logging
 import math
-import os
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -31,11 +30,11 @@ from seesaw_cf.editors.activations import batches, pad
 from seesaw_cf.editors.arch import ModelParts
 from seesaw_cf.editors.hooks import hooked, stop_after, untouched, watch
 from seesaw_cf.errors import EditError, StorageError
-from seesaw_cf.files import atomic_path, write_text
+from seesaw_cf.files import atomic_path, cache_folder, write_text
 from seesaw_cf.scoring.hf import context_length
 from seesaw_cf.weights import fingerprint
 
-__all__ = ["SecondMoment", "cache_folder", "load_texts", "second_moments"]
+__all__ = ["SecondMoment", "load_texts", "second_moments"]
 
 _LOG = logging.getLogger(__name__)
 _PROBES = 32
@@ -60,11 +59,6 @@ class SecondMoment:
     n_tokens: int
     n_texts: int
     relative_error: float
-
-
-def cache_folder() -> Path:
-    """Where moments are kept: the environment variable SEESAW_CF_CACHE, else ~/.cache/seesaw_cf."""
-    return Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
 
 
 def load_texts(dataset: str, n: int, seed: int = 0) -> list[str]:

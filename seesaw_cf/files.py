@@ -11,7 +11,12 @@ from pathlib import Path
 
 from seesaw_cf.errors import StorageError
 
-__all__ = ["atomic_folder", "atomic_path", "safe_name", "write_text"]
+__all__ = ["atomic_folder", "atomic_path", "cache_folder", "safe_name", "write_text"]
+
+
+def cache_folder() -> Path:
+    """Where this package keeps what can be computed or asked again: `$SEESAW_CF_CACHE` or `~/.cache/seesaw_cf`."""
+    return Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
 
 
 @contextlib.contextmanager

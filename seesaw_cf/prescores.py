@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ import pyarrow as pa
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import RecordError
+from seesaw_cf.files import cache_folder
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["blocks", "cache_folder", "pre_scores", "tokenizer_hash"]
+__all__ = ["blocks", "pre_scores", "tokenizer_hash"]
 
 _BLOCK = 4096
 _SCHEMA = pa.schema(
@@ -34,11 +34,6 @@ _SCHEMA = pa.schema(
         ("status", pa.string()),
     ]
 )
-
-
-def cache_folder() -> Path:
-    """Where this package keeps what can be computed again: `$SEESAW_CF_CACHE` or `~/.cache/seesaw_cf`."""
-    return Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
 
 
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:

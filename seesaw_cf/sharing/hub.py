@@ -22,7 +22,7 @@ from seesaw_cf.sharing.deltas import describe, load_delta, read_json, save_delta
 from seesaw_cf.sharing.evidence import Evidence, run_evidence
 from seesaw_cf.weights import WeightDelta
 
-__all__ = ["FORMS", "prepare_repo", "share"]
+__all__ = ["FORMS", "check_repo", "explained", "prepare_repo", "share"]
 
 FORMS = ("delta", "adapter", "checkpoint")
 _MESSAGE = "Edited model, made with seesaw_cf"
@@ -71,7 +71,7 @@ def share(
     """
     if as_ not in FORMS:
         raise unknown_name("form to share an edit in", as_, FORMS)
-    _check_repo(repo)
+    check_repo(repo)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "repository"
         prepare_repo(
@@ -129,7 +129,12 @@ def prepare_repo(
         file.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
 
 
-def _check_repo(repo: str) -> None:
+def check_repo(repo: str) -> None:
+    """Refuses a malformed name.
+
+    Raises:
+        RecordError: Not ORG/NAME in the Hub's letters.
+    """
     parts = repo.split("/")
     if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts) or len(repo) > 96:
         raise RecordError(
@@ -188,7 +193,7 @@ def _push(folder: Path, repo: str, private: bool | None, overwrite: bool) -> str
     from huggingface_hub import HfApi
 
     api = HfApi(library_name="seesaw_cf")
-    with _explained(repo):
+    with explained(repo):
         url = str(api.create_repo(repo, private=private, exist_ok=True))
         found = {entry.path: entry for entry in api.list_repo_tree(repo, recursive=True) if hasattr(entry, "blob_id")}
         found.pop(".gitattributes", None)
@@ -225,8 +230,15 @@ _REASONS = {
 
 
 @contextmanager
-def _explained(repo: str) -> Iterator[None]:
-    """Turns the Hub client's errors into one that says what to do; nothing of the request is quoted."""
+def explained(repo: str) -> Iterator[None]:
+    """Turns the Hub client's errors into one that says what to do; nothing of the request is quoted.
+
+    Args:
+        repo: ORG/NAME that the block talks to the Hub about.
+
+    Raises:
+        StorageError: The Hub refused (rights, names, other pushes) or did not answer.
+    """
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
     from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
 
