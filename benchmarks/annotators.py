@@ -1,0 +1,149 @@
+"""Recipes for annotators against baselines, on samples they have not seen. Resumable: each recipe and fold is kept.
+
+OMP_NUM_THREADS=1 python -m benchmarks.annotators DATA.csv [--recipe match ...] [--folds 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seesaw_cf.files import write_text
+from seesaw_cf.longform.annotate import LABELS, sentences
+from seesaw_cf.longform.annotators_embed import Embedder, TextVectors
+from seesaw_cf.longform.annotators_features import claim_parts
+from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
+from seesaw_cf.longform.annotators_match import Featurizer, MatchAnnotator, fit_match
+from seesaw_cf.longform.splits import grouped_folds
+from seesaw_cf.longform.training import BASELINES, RECIPES, Answers, Fit, figures, random_split
+from seesaw_cf.longform.training_data import AnnotationData, read_annotations
+from seesaw_cf.longform.training_scores import temper
+from seesaw_cf.stats.bootstrap import Floats
+
+RESULTS = Path(__file__).parent / "results" / "annotators.json"
+PARTS = Path(__file__).parent / "results" / "annotators_parts"
+
+
+@dataclass
+class Baseline:
+    """A baseline as a fit."""
+
+    of: Any
+    train: AnnotationData
+    temperature: float = 1.0
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """Of the rows asked."""
+        n = len(pairs)
+        return np.asarray(self.of(self.train, AnnotationData(tuple(pairs), (0,) * n, ("",) * n, (0,) * n)))
+
+
+class Lexical:
+    """The transparent rule, certain of itself."""
+
+    temperature = 1.0
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """One for the label."""
+        return np.array([[float(found.label == label) for label in LABELS] for found in LexicalAnnotator().classify(pairs)])
+
+
+class Templates(Embedder):
+    """Claims put as sentences before they are embedded: "The place of birth of X is Y"."""
+
+    claims: frozenset[str] = frozenset()
+
+    def embed(self, texts: Sequence[str]) -> dict[str, TextVectors]:
+        """As `Embedder.embed`."""
+        said = {text: _sentence(text) if text in self.claims else text for text in texts}
+        found = super().embed(list(said.values()))
+        return {text: found[words] for text, words in said.items()}
+
+
+def _sentence(claim: str) -> str:
+    parts = claim_parts(claim)
+    return f"The {parts.relation} of {parts.subject} is {', '.join(parts.values)}." if parts.relation else claim
+
+
+@dataclass
+class BySentence:
+    """Sentences judged one by one, then joined: most supporting, least neutral, most contradicting."""
+
+    inner: MatchAnnotator
+    temperature: float = 1.0
+
+    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """Of whole premises."""
+        out = []
+        for premise, claim in pairs:
+            rows = self.inner.probabilities([(row, claim) for row in sentences(premise) or [premise]])
+            one = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
+            out.append(one / one.sum())
+        return np.array(out)
+
+
+def fits(data: AnnotationData, wanted: Sequence[str]) -> dict[str, Fit]:
+    """Recipe -> how to fit it."""
+    templates = Templates("minilm")
+    templates.claims = frozenset(claim for _, claim in data.pairs)
+    shared, worded = Featurizer(Embedder("minilm")), Featurizer(templates)
+    own: dict[str, Any] = {name: lambda train, seed, f=f: Baseline(f, train) for name, f in BASELINES.items()}
+    own |= {
+        "lexical": lambda train, seed: Lexical(),
+        "match": lambda train, seed: fit_match(train, shared, seed),
+        "match-templates": lambda train, seed: fit_match(train, worded, seed),
+        "match-by-sentence": lambda train, seed: BySentence(fit_match(train, shared, seed)),
+    }
+    return {name: own[name] if name in own else RECIPES[name]("minilm") for name in wanted}
+
+
+def fold_answers(data: AnnotationData, name: str, fit: Fit, fold: np.ndarray, one: int) -> tuple[Floats, float]:
+    """Raw probabilities of one fold's rows and the temperature; from the disk when they are there."""
+    file = PARTS / f"{name}-{one}.json"
+    if not file.exists():
+        train, test = (data.take(np.flatnonzero(side).tolist()) for side in (fold != one, fold == one))
+        started, used = time.perf_counter(), time.process_time()
+        trained = fit(train.without_texts_of(test), 0)
+        raw = trained.probabilities(test.pairs)
+        times = {"wall_s": time.perf_counter() - started, "cpu_s": time.process_time() - used}
+        PARTS.mkdir(parents=True, exist_ok=True)
+        kept = {"raw": np.round(raw, 6).tolist(), "temperature": trained.temperature, **times}
+        write_text(file, json.dumps(kept) + "\n")
+        sys.stderr.write(f"{name} fold {one}: {times}\n")
+    found = json.loads(file.read_text(encoding="utf-8"))
+    return np.array(found["raw"]), float(found["temperature"])
+
+
+def main() -> None:
+    """Runs what is missing and writes benchmarks/results/annotators.json."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--recipe", action="append")
+    parser.add_argument("--folds", type=int, default=4)
+    given = parser.parse_args()
+    wanted = given.recipe or ["majority", "tfidf", "lexical", "match", "match-templates", "match-by-sentence", "pair"]
+    data = read_annotations(given.data)
+    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"recipes": {}}
+    fold = np.array(grouped_folds(data.groups, given.folds))
+    for name, fit in fits(data, wanted).items():
+        raw, calibrated = np.zeros((len(fold), len(LABELS))), np.zeros((len(fold), len(LABELS)))
+        for one in range(given.folds):
+            raw[fold == one], temperature = fold_answers(data, name, fit, fold, one)
+            calibrated[fold == one] = temper(raw[fold == one], temperature)
+        known["recipes"][name] = figures(data, Answers(raw, calibrated))
+    facts = {"folds": given.folds, "n": len(fold), "n_groups": len(set(data.groups)), "notes": data.notes}
+    if "match" in wanted:
+        known["published_random_split"] = random_split(data, fits(data, ["lexical", "match"]))
+    write_text(RESULTS, json.dumps(known | facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""A random forest as plain arrays: fitted with scikit-learn, kept as safetensors, used with numpy alone."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from seesaw_cf.errors import SeesawError, StorageError
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = ["Forest", "fit_forest", "load_forest"]
+
+Ints = NDArray[np.int32]
+_ARRAYS = ("left", "right", "feature", "threshold", "value", "roots")
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """All nodes of all trees in a row.
+
+    Attributes:
+        left, right: (nodes,) where to go; -1 in a leaf.
+        feature: (nodes,) which feature is asked.
+        threshold: (nodes,) go left when the feature is at most this.
+        value: (nodes, classes) shares of the classes.
+        roots: (trees,) first node of each tree.
+    """
+
+    left: Ints
+    right: Ints
+    feature: Ints
+    threshold: Floats
+    value: Floats
+    roots: Ints
+
+    def probabilities(self, rows: Floats) -> Floats:
+        """Mean over trees of the class shares in the leaf of each row.
+
+        Args:
+            rows: (n, features).
+
+        Returns:
+            (n, classes).
+        """
+        seen = rows.astype(np.float32)  # as scikit-learn compares
+        at = np.repeat(self.roots[None], len(rows), axis=0)
+        while (inner := self.left[at] >= 0).any():
+            low = seen[np.arange(len(rows))[:, None], np.maximum(self.feature[at], 0)] <= self.threshold[at]
+            at = np.where(inner, np.where(low, self.left[at], self.right[at]), at)
+        return np.asarray(self.value[at].mean(axis=1))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes one safetensors file."""
+        save_file({name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}, path)
+
+
+def load_forest(path: str | os.PathLike[str]) -> Forest:
+    """Reads what `Forest.save` wrote.
+
+    Raises:
+        StorageError: The file is missing, damaged or something else.
+    """
+    try:
+        arrays = load_file(path)
+        return Forest(**{name: arrays[name] for name in _ARRAYS})
+    except (OSError, SafetensorError, KeyError) as error:
+        raise StorageError(f"{path}: no forest can be read ({error}). Train the annotator again.") from error
+
+
+def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int = 0) -> Forest:
+    """Fits 400 trees whose leaves hold at least 5 rows, classes weighted alike.
+
+    Args:
+        rows: (n, features).
+        labels: (n,) 0 to classes - 1; every class must occur.
+        classes: How many there are.
+        seed: Of bootstrap samples and feature draws.
+
+    Raises:
+        SeesawError: scikit-learn is missing; install `seesaw_cf[longform]`.
+
+    Source: Breiman (2001).
+    """
+    try:
+        from sklearn.ensemble import RandomForestClassifier
+    except ImportError as error:
+        raise SeesawError("training needs scikit-learn: pip install 'seesaw_cf[longform]'.") from error
+    options: dict[str, Any] = {"min_samples_leaf": 5, "max_features": 0.3, "class_weight": "balanced_subsample"}
+    fitted = RandomForestClassifier(400, random_state=seed, **options).fit(rows, labels)
+    assert len(fitted.classes_) == classes
+    trees = [one.tree_ for one in fitted.estimators_]
+    starts = np.cumsum([0, *(tree.node_count for tree in trees)])
+
+    def moved(name: str) -> Ints:
+        parts = [getattr(tree, name) for tree in trees]
+        return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts)]).astype(np.int32)
+
+    value = np.concatenate([tree.value[:, 0, :] for tree in trees])
+    return Forest(
+        moved("children_left"),
+        moved("children_right"),
+        np.concatenate([tree.feature for tree in trees]).astype(np.int32),
+        np.concatenate([tree.threshold for tree in trees]),
+        value / value.sum(axis=1, keepdims=True),
+        starts[:-1].astype(np.int32),
+    )

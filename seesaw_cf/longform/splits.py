@@ -1,0 +1,76 @@
+"""Splits that keep what belongs together apart from the rest: never one sample, or one text, on both sides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from seesaw_cf.errors import RecordError
+
+__all__ = ["grouped_folds", "join_groups"]
+
+
+def join_groups(*keys: Sequence[str]) -> list[int]:
+    """Numbers rows so that two rows have the same number when a chain of shared keys leads from one to the other.
+
+    Args:
+        *keys: One list per kind of key (sample ids, passage texts), each with one key a row. White space and case do
+            not tell texts apart; an empty key joins nothing.
+
+    Returns:
+        A group number per row, 0, 1, ... in order of first appearance.
+
+    Raises:
+        RecordError: The lists differ in length.
+
+    Source: union-find with path halving (Tarjan and van Leeuwen, 1984).
+    """
+    lengths = {len(column) for column in keys}
+    if len(lengths) != 1:
+        raise RecordError(f"join_groups: keys for {sorted(lengths)} rows; expected as many of each kind as rows.")
+    parent = list(range(lengths.pop()))
+
+    def root(row: int) -> int:
+        while parent[row] != row:
+            parent[row] = parent[parent[row]]
+            row = parent[row]
+        return row
+
+    for column in keys:
+        first: dict[str, int] = {}
+        for row, key in enumerate(column):
+            if text := " ".join(key.casefold().split()):
+                parent[root(row)] = root(first.setdefault(text, row))
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(root(row), len(numbers)) for row in range(len(parent))]
+
+
+def grouped_folds(groups: Sequence[int], folds: int, seed: int = 0) -> list[int]:
+    """Deals whole groups into folds of about equal size, large groups first, each to the smallest fold so far.
+
+    Args:
+        groups: A group number per row.
+        folds: How many; at least 2.
+        seed: Decides between groups of the same size.
+
+    Returns:
+        The fold of each row, 0 to folds - 1.
+
+    Raises:
+        RecordError: Fewer groups than folds.
+    """
+    sizes = Counter(groups)
+    if not 2 <= folds <= len(sizes):
+        raise RecordError(
+            f"grouped folds: {folds} folds of {len(sizes)} independent groups (samples that share no text); expected "
+            f"2 to {len(sizes)}. Ask for fewer folds or bring more samples."
+        )
+    order = np.random.default_rng(seed).permutation(sorted(sizes))
+    filled = [0] * folds
+    fold_of: dict[int, int] = {}
+    for group in sorted(order.tolist(), key=lambda g: -sizes[g]):
+        fold_of[group] = int(np.argmin(filled))
+        filled[fold_of[group]] += sizes[group]
+    return [fold_of[group] for group in groups]

@@ -1,0 +1,117 @@
+"""How good a classifier is: figures with intervals over whole samples, confusion, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from seesaw_cf.stats import cluster_weights, interval
+from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.plain import plain
+
+__all__ = ["calibration_error", "classifier_scores", "fit_temperature", "macro_f1", "temper"]
+
+_TINY = 1e-6
+
+
+def macro_f1(confusion: Floats) -> Floats:
+    """Mean F1 over the classes that occur in the truth.
+
+    Args:
+        confusion: (..., classes, classes) counts, truth in rows and answers in columns.
+
+    Returns:
+        (...), NaN where there is no truth at all.
+    """
+    right = np.diagonal(confusion, axis1=-2, axis2=-1)
+    truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
+    below = truth + answered
+    f1 = np.divide(2 * right, below, out=np.zeros(below.shape), where=below > 0)
+    known = (truth > 0).sum(axis=-1)
+    return np.asarray(np.divide(f1.sum(axis=-1, where=truth > 0), known, out=np.full(known.shape, np.nan), where=known > 0))
+
+
+def calibration_error(truth: NDArray[np.intp], probabilities: Floats, bins: int = 10) -> float:
+    """Expected calibration error of the answers: mean over equal-width bins of |accuracy - confidence|, by rows.
+
+    Source: Guo et al. (2017), equation 3.
+    """
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(which, right - confidence, minlength=bins)
+    return float(np.abs(gaps).sum() / len(truth)) if len(truth) else float("nan")
+
+
+def temper(probabilities: Floats, temperature: float) -> Floats:
+    """Probabilities with their logits divided by the temperature; zeros count as one in a million."""
+    logits = np.log(np.maximum(probabilities, _TINY)) / temperature
+    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+
+
+def fit_temperature(truth: NDArray[np.intp], probabilities: Floats) -> float:
+    """The temperature, between 0.1 and 10, under which the truth is most likely.
+
+    Args:
+        truth: (n,) class numbers of rows that the classifier was not fitted on.
+        probabilities: (n, classes).
+
+    Source: Guo et al. (2017), temperature scaling.
+    """
+
+    def loss(log_temperature: float) -> float:
+        chances = temper(probabilities, float(np.exp(log_temperature)))[np.arange(len(truth)), truth]
+        return float(-np.log(np.maximum(chances, 1e-300)).mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(np.log(0.1), np.log(10)), method="bounded").x))
+
+
+def classifier_scores(
+    truth: Sequence[int], probabilities: Floats, groups: Sequence[int], *, draws: int = 2000, seed: int = 0
+) -> dict[str, Any]:
+    """Accuracy, macro-F1, agreement with the truth beyond chance, calibration error and confusion.
+
+    Args:
+        truth: Class number per row.
+        probabilities: (n, classes) of the classifier, for rows it was not fitted on.
+        groups: The independent sample of each row; intervals resample whole ones.
+        draws, seed: Of the bootstrap.
+
+    Returns:
+        `accuracy` and `macro_f1` (each value, low, high), `cohen_kappa`, `krippendorff_alpha`, `ece`, `confusion`
+        (truth in rows), `n`, `n_groups`; plain JSON types.
+    """
+    labels = np.asarray(truth, dtype=np.intp)
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    answers, classes = probabilities.argmax(axis=1), probabilities.shape[1]
+    each = np.zeros((int(codes.max(initial=-1)) + 1, classes, classes))
+    np.add.at(each, (codes, labels, answers), 1.0)
+    weights = cluster_weights(len(each), draws, seed) if len(each) else np.zeros((0, 0))
+    drawn = np.tensordot(weights, each, axes=1)
+    both = np.stack([labels, answers], axis=1).astype(np.float64)
+    return dict(plain({
+        "accuracy": _with_interval(_accuracy(each.sum(0)), _accuracy(drawn)),
+        "macro_f1": _with_interval(macro_f1(each.sum(0)), macro_f1(drawn)),
+        "cohen_kappa": cohen_kappa(both),
+        "krippendorff_alpha": krippendorff_alpha(both),
+        "ece": calibration_error(labels, probabilities),
+        "confusion": each.sum(0).astype(int).tolist(),
+        "n": len(labels),
+        "n_groups": len(each),
+    }))  # fmt: skip
+
+
+def _accuracy(confusion: Floats) -> Floats:
+    total = confusion.sum(axis=(-1, -2))
+    right = np.trace(confusion, axis1=-2, axis2=-1)
+    return np.asarray(np.divide(right, total, out=np.full(total.shape, np.nan), where=total > 0))
+
+
+def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:
+    low, high, _ = interval(drawn)
+    return {"value": float(value), "low": low, "high": high}
