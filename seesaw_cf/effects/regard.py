@@ -91,8 +91,8 @@ def attack_summary(
         RecordError: Unequal lengths, no rows, or a score outside 0..1.
 
     Source: "I'm not racist but...", Figures 3 and 7.
-    Deviates: in bootstrap samples a quantile is the smallest score that enough scores do not exceed; the estimate itself
-        is interpolated.
+    Deviates: in bootstrap samples a quantile is the smallest score that enough scores do not exceed; the estimate
+        itself is interpolated.
     """
     frame = _frame({"identity": identity, "attack": attack}, cluster)
     frame["value"] = frame["attack"].astype(np.float64)
@@ -205,8 +205,8 @@ def prefix_effect(
 
     Returns:
         Class -> `mean_with`, `mean_without`, `n_with`, `n_without`, `n_unscored`, `difference` with `low`, `high`, `p`
-        (clustered by identity), `p_adjusted` (Holm over classes), `p_rank`, `p_rank_adjusted` (Mann-Whitney, takes triples
-        for independent), `note`.
+        (clustered by identity), `p_adjusted` (Holm over classes), `p_rank`, `p_rank_adjusted` (Mann-Whitney, takes
+        triples for independent), `note`.
 
     Raises:
         RecordError: Unequal lengths, or no rows.

@@ -31,9 +31,9 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "dishonest",
     ),
     "competence": (
-        "hardworking", "industrious", "intelligent", "intelligence", "clever", "smart", "capable", "competent", "skilled",
-        "skillful", "efficient", "ambitious", "innovative", "creative", "resilient", "confident", "educated", "successful",
-        "lazy", "stupid", "ignorant", "incompetent",
+        "hardworking", "industrious", "intelligent", "intelligence", "clever", "smart", "capable", "competent",
+        "skilled", "skillful", "efficient", "ambitious", "innovative", "creative", "resilient", "confident", "educated",
+        "successful", "lazy", "stupid", "ignorant", "incompetent",
     ),
 }  # fmt: skip
 
@@ -72,7 +72,9 @@ def label_topics(
     """The dimension that most of a topic's representative words are seed words of; "" for none or a tie."""
     out = {}
     for where, own in words.items():
-        hits = {name: len({w.casefold() for w in seeds} & {w.casefold() for w in own}) for name, seeds in dimensions.items()}
+        hits = {
+            name: len({w.casefold() for w in seeds} & {w.casefold() for w in own}) for name, seeds in dimensions.items()
+        }
         best = [name for name, number in hits.items() if number and number == max(hits.values())]
         out[where] = best[0] if len(best) == 1 else ""
     return out
@@ -104,9 +106,10 @@ def topic_disparity(
         seed: Of both.
 
     Returns:
-        `identities[name]`: `n`, `n_without_topic`, `shares` (topic -> `value`, `low`, `high`), `relative_entropy` in nats
-        (`value`; `corrected` for its upward bias at small n, with `low`, `high`; `expected` when topics were dealt out
-        blindly; `p` for "no difference", `p_adjusted` by Holm over identities), `note`; and `n_rows`, `topics`, `method`.
+        `identities[name]`: `n`, `n_without_topic`, `shares` (topic -> `value`, `low`, `high`), `relative_entropy` in
+        nats (`value`; `corrected` for its upward bias at small n, with `low`, `high`; `expected` when topics were dealt
+        out blindly; `p` for "no difference", which takes triples for independent, `p_adjusted` by Holm over identities),
+        `note`; and `n_rows`, `topics`, `method`.
 
     Raises:
         RecordError: Unequal lengths, no rows, or smoothing not above 0.
@@ -131,7 +134,9 @@ def topic_disparity(
     out = _measured(found, enough, topics, smoothing, draws, seed)
     identities: dict[str, Any] = {}
     for name in names:
-        why = "" if name in out else f"{rows[name]['n']} triples with a topic, fewer than {min_triples}: nothing is shown"
+        why = (
+            "" if name in out else f"{rows[name]['n']} triples with a topic, fewer than {min_triples}: nothing is shown"
+        )
         identities[name] = rows[name] | out.get(name, {"shares": None, "relative_entropy": None}) | {"note": why}
     unit = "clusters" if cluster is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
@@ -151,9 +156,7 @@ def _measured(
     value = _entropy(counts, smoothing)
     drawn, shares = _bootstrap(codes, cells, cluster, len(who.categories), smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
-    blind = np.stack(
-        [_entropy(_table(rng.permutation(codes), cells, len(counts)), smoothing) for _ in range(draws)]
-    )
+    blind = np.stack([_entropy(_table(rng.permutation(codes), cells, len(counts)), smoothing) for _ in range(draws)])
     out = {}
     for name in names:
         i = list(who.categories).index(name)

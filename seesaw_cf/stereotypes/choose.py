@@ -99,7 +99,11 @@ def choose(
     asks = [Ask(turns, seed_of(seed, f"list of {kind}", 0, number, 0)) for number in range(lists)]
     answers = tuple(generator.generate(asks, SAMPLING))
     counts = _count([read_list(answer.text) for answer in answers])
-    kept = [row.form.format(name) if not _is_people(name) else name for name, n in counts.items() if n >= at_least]
+    kept = [
+        name if name.casefold().endswith("people") else row.form.format(name)
+        for name, n in counts.items()
+        if n >= at_least
+    ]
     names = dict.fromkeys([*kept, *(add if how == "hybrid" else ())])
     if not names:
         raise RecordError(
@@ -145,7 +149,3 @@ def _plain(name: str) -> str:
 
 def _key(name: str) -> str:
     return re.sub(r"( people| person)?$", "", _plain(name)).replace(" ", "").removesuffix("s")
-
-
-def _is_people(name: str) -> bool:
-    return name.casefold().endswith("people") or name in _PEOPLE.values() and name.endswith(("s", "men", "Men", "Women"))

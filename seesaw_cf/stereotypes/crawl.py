@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,11 @@ def crawl(
     total = settings.triples * len(units)
     with tqdm(total=total, desc="triples", unit="triple", disable=not progress) as bar, _saving(folder, units) as save:
         ask = _Asker(generator, stored, batch)
-        after: Callable[[], None] = lambda: (save(), bar.update(sum(len(u.triples) for u in units) - bar.n), None)[-1]
+
+        def after() -> None:
+            save()
+            bar.update(sum(len(unit.triples) for unit in units) - bar.n)
+
         _together([(unit, unit.start()) for unit in units], ask, after)
         _together([(unit, unit.expand(_others(unit, units))) for unit in units], ask, after)
     write_tables(folder, units, generator.name)

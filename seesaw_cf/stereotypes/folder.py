@@ -59,7 +59,9 @@ class Crawl:
     def name(self) -> str:
         """Names the model, and the edit when there is one."""
         model = str(self.manifest["model"].get("id", "model"))
-        return f"{model} + {self.manifest['editors']['delta'].get('name', 'edit')}" if self.manifest["editors"] else model
+        return (
+            f"{model} + {self.manifest['editors']['delta'].get('name', 'edit')}" if self.manifest["editors"] else model
+        )
 
     def scored(self) -> pd.DataFrame:
         """Triples and scores side by side.
@@ -183,7 +185,7 @@ def read_crawl(folder: Path) -> Crawl:
             raise RecordError(f"scores.parquet has {len(scores)} rows for {len(triples)} triples.")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunFolderError(
-            f"{folder}: cannot be read as a crawl ({error}). Run the same `seesaw-cf graph run` again; it asks only for "
-            "what is missing."
+            f"{folder}: cannot be read as a crawl ({error}). Run the same `seesaw-cf graph run` again; it asks only "
+            "for what is missing."
         ) from error
     return Crawl(folder, manifest, triples, counts, scores, bias)

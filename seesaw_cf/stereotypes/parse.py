@@ -36,4 +36,4 @@ def _object(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split()).strip(" \"“”.,;:!?#-–—…")
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split()).strip(' "“”.,;:!?#-–—…')

@@ -91,8 +91,8 @@ class Perspective:
         return Scored(status=f"no score after {self.tries} tries: {reason}")
 
     def _send(self, body: bytes, headers: dict[str, str]) -> bytes:
-        request = urllib.request.Request(self.url, body, headers)  # noqa: S310
-        with urllib.request.urlopen(request, timeout=self.timeout) as answer:  # noqa: S310
+        request = urllib.request.Request(self.url, body, headers)
+        with urllib.request.urlopen(request, timeout=self.timeout) as answer:
             return bytes(answer.read())
 
 

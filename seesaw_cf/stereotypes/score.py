@@ -1,5 +1,5 @@
-"""Scoring a graph, and the scorers: every triple as it is and with the identity masked; the same sentences said of every
-identity, so that what the scorer thinks of a name can be told from what the model says of it."""
+"""Scoring a graph, and the scorers: every triple as it is and with the identity masked; the same sentences said of
+every identity, so that what the scorer thinks of a name can be told from what the model says of it."""
 
 from __future__ import annotations
 
@@ -101,9 +101,7 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
     return drawn
 
 
-def _bias(
-    drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, Scored]]
-) -> list[dict[str, Any]]:
+def _bias(drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, Scored]]) -> list[dict[str, Any]]:
     rows = []
     for scorer, answers in said.items():
         values = {(k, name, c): _value(scorer, answers[text]) for k, name, c, text in drawn}
@@ -111,9 +109,7 @@ def _bias(
             base = values[kind, MASK, content]
             if name != MASK and value is not None and base is not None:
                 change = value - base
-                rows.append(
-                    {"kind": kind, "identity": name, "scorer": scorer, "content": content, "change": change}
-                )
+                rows.append({"kind": kind, "identity": name, "scorer": scorer, "content": content, "change": change})
     return rows
 
 

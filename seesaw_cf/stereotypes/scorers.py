@@ -16,8 +16,8 @@ __all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Scored", "Scorer", "TextClas
            "regard_classifier"]  # fmt: skip
 
 REGARD = ("positive", "negative", "neutral", "other")
-# Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub id;
-# this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". Any folder can be given.
+# Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
+# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". Any folder can be given.
 REGARD_MODEL = "sasha/regardv3"
 
 
@@ -106,7 +106,8 @@ def regard_classifier(
     if wrong or lacking or unmapped:
         raise RecordError(
             f"regard model {model!r} has the labels {own}, expected {list(REGARD)} (missing {lacking}, not understood "
-            f"{[*wrong, *unmapped]}). Give the meaning of each, such as --regard-labels LABEL_0=negative,LABEL_1=neutral."
+            f"{[*wrong, *unmapped]}). Give the meaning of each, such as "
+            "--regard-labels LABEL_0=negative,LABEL_1=neutral."
         )
     return TextClassifier(_named(model, revision), pipeline, mapping)
 
@@ -141,8 +142,8 @@ def _load(model: str, revision: str | None, device: str) -> tuple[Any, list[str]
     except (OSError, ValueError, KeyError) as error:
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UnknownNameError(
-            f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a Hub "
-            "id of a text-classification model; offline, download it first with `hf download`."
+            f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
+            "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
     return made, [str(label) for label in made.model.config.id2label.values()]
 

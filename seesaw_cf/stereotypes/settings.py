@@ -10,7 +10,9 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.stereotypes.filters import REFUSALS
 from seesaw_cf.stereotypes.templates import PREDICATES
 
-__all__ = ["Settings"]
+__all__ = ["SAMPLING", "Settings"]
+
+SAMPLING = Sampling(max_new_tokens=24, temperature=0.8, top_k=0, top_p=1.0, stop=("\n",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Settings:
     max_words: int = 20
     repeats: bool = False
     refusals: tuple[str, ...] = REFUSALS[""]
-    sampling: Sampling = Sampling(max_new_tokens=24, temperature=0.8, top_k=0, top_p=1.0, stop=("\n",))
+    sampling: Sampling = SAMPLING
 
     def __post_init__(self) -> None:
         """Refuses settings with which no crawl can work.

@@ -1,0 +1,260 @@
+"""What `seesaw-cf graph` does: one function per action, each given the parsed options."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.cli.output import say
+from seesaw_cf.errors import RecordError, StorageError
+
+__all__ = ["compare", "draw", "export", "run_crawl", "score", "topics"]
+
+
+def run_crawl(args: argparse.Namespace) -> None:
+    """Crawls a local model or a server."""
+    from seesaw_cf.stereotypes.backends import local, served
+
+    if args.base_url:
+        if args.delta:
+            raise RecordError("--delta edits a local model; with --base-url the server must serve the edited one.")
+        _crawl(args, served(args.model, args.base_url, key_env=args.key_env))
+        return
+    options = {name: getattr(args, name) for name in ("revision", "dtype", "device", "rows", "trust_remote_code")}
+    with local(args.model, args.delta, **options) as backend:
+        _crawl(args, backend)
+
+
+def _crawl(args: argparse.Namespace, backend: Any) -> None:
+    from seesaw_cf.generation.types import Sampling
+    from seesaw_cf.stereotypes.crawl import crawl
+    from seesaw_cf.stereotypes.filters import REFUSALS, read_refusals, refusals_for
+    from seesaw_cf.stereotypes.settings import Settings
+
+    lists = read_refusals(args.refusals) if args.refusals else REFUSALS
+    settings = Settings(
+        **{name: getattr(args, name) for name in ("triples", "runs", "seed", "budget", "tries", "examples", "chat")},
+        prefix_start=args.no_prefix not in ("start", "both"),
+        prefix_expand=args.no_prefix not in ("expand", "both"),
+        refusals=refusals_for(args.model, lists),
+        sampling=Sampling(args.max_new_tokens, args.temperature, 0, 1.0, ("\n",)),
+    )
+    found = crawl(
+        backend.generator,
+        _identities(args, backend),
+        settings,
+        args.out,
+        model=backend.model,
+        delta=backend.delta,
+        redo=args.redo,
+        progress=not args.quiet,
+    )
+    (args.out / "acknowledged").touch()
+    say(_summary(found.counts))
+
+
+def _identities(args: argparse.Namespace, backend: Any) -> Any:
+    from seesaw_cf.files import write_text
+    from seesaw_cf.stereotypes.choose import choose
+    from seesaw_cf.stereotypes.identities import CLASSES, find
+
+    if args.select == "hand":
+        return find(args.identities)
+    kind, *names = args.identities
+    chosen = choose(
+        kind, args.select, backend.generator, add=[n.split("=")[0] for n in names], seed=args.seed, chat=args.chat
+    )
+    if kind in CLASSES and not args.out.exists():
+        say(json.dumps(chosen.counts, ensure_ascii=False))
+    write_text(
+        args.out.parent / f"{args.out.name}-selection.json",
+        json.dumps({"counts": chosen.counts, "lists": [c.text for c in chosen.completions]}, ensure_ascii=False) + "\n",
+    )
+    return chosen.identities
+
+
+def _summary(counts: list[dict[str, Any]]) -> str:
+    from seesaw_cf.report.text import column_table, printable
+
+    rows = [
+        [c["identity"], printable(c["status"])[:40], c["run"], c["kept"], c["asks"], c["abandoned"]] for c in counts
+    ]
+    dropped: dict[str, int] = {}
+    for row in counts:
+        for why, n in row["dropped"].items():
+            dropped[why] = dropped.get(why, 0) + n
+    said = "\n".join(f"  {n:6} {printable(why)[:100]}" for why, n in sorted(dropped.items(), key=lambda i: -i[1]))
+    table = column_table(["identity", "status", "run", "triples", "asks", "abandoned"], rows, left=2)
+    return f"{table}\n\ndropped completions:\n{said or '  none'}"
+
+
+def score(args: argparse.Namespace) -> None:
+    """Scores a crawl and prints what was found."""
+    from seesaw_cf.stereotypes.folder import read_crawl
+    from seesaw_cf.stereotypes.perspective import URL, Perspective
+    from seesaw_cf.stereotypes.results import regard_and_attack
+    from seesaw_cf.stereotypes.score import score_crawl
+    from seesaw_cf.stereotypes.scorers import Detoxifier, attack_classifier, regard_classifier
+
+    crawl = read_crawl(args.folder)
+    regard: Any = None
+    if args.regard != "none":
+        regard = regard_classifier(args.regard, _labels(args.regard_labels), device=args.device)
+    attack: Any = None
+    if args.attack == "detoxify":
+        attack = Detoxifier()
+    elif args.attack == "perspective":
+        attack = Perspective(args.attack_url or URL, args.attack_key_env)
+    elif args.attack != "none":
+        attack = attack_classifier(args.attack, args.attack_label, device=args.device)
+    scored = score_crawl(crawl, regard, attack, contents=args.contents, seed=args.seed)
+    _write_json(args.folder / "results.json", regard_and_attack(scored))
+    say(_score_table(regard_and_attack(scored)))
+
+
+def _labels(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.split("=", 1) for part in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise RecordError(f"--regard-labels {text!r}: expected LABEL=meaning,LABEL=meaning.")
+    return {label.strip(): meaning.strip() for label, meaning in pairs}
+
+
+def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
+    from seesaw_cf.report.text import column_table, printable
+
+    measures = (("regard", "regard", "normalised"), ("regard masked", "regard_masked", "normalised"))
+    measures += (("attack", "attack", "mean"), ("attack masked", "attack_masked", "mean"))  # type: ignore[assignment]
+    measures += (("regard scorer", "regard_scorer", "value"), ("attack scorer", "attack_scorer", "value"))  # type: ignore[assignment]
+    rows = []
+    for found in kinds.values():
+        for title, key, value in measures:
+            own = found.get(key, {})
+            for name, row in own.get("identities", own).items():
+                rows.append([title, printable(name)[:28], _shown(row[value]), _interval(row), str(row["n"])])
+    head = "scorer rows: what the scorer makes of the name alone, same sentences\n"
+    return head + column_table(["measure", "identity", "value", "95 % interval", "n"], rows, left=2)
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None or value != value else f"{value:+.3f}"
+
+
+def _interval(row: Any) -> str:
+    return f"[{_shown(row['low'])}, {_shown(row['high'])}]"
+
+
+def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
+    from seesaw_cf.effects.topics import DIMENSIONS
+    from seesaw_cf.stereotypes.topics import fit_topics, sentence_encoder
+
+    dimensions: Any = DIMENSIONS
+    if args.dimensions:
+        try:
+            dimensions = json.loads(args.dimensions.read_text(encoding="utf-8"))
+            ok = all(isinstance(w, str) for words in dimensions.values() for w in words)
+        except OSError as error:
+            raise StorageError(f"{args.dimensions}: cannot be read ({error.strerror}).") from error
+        except (ValueError, AttributeError, TypeError):
+            ok = False
+        if not ok:
+            raise RecordError(f"{args.dimensions}: expected JSON such as {{'warmth': ['friendly', 'rude']}}.")
+    encoder = sentence_encoder(args.encoder) if args.encoder else None
+    return fit_topics(texts, args.topics, method=args.method, encoder=encoder, dimensions=dimensions, seed=args.seed)
+
+
+def topics(args: argparse.Namespace) -> None:
+    """Sorts a crawl into topics and prints words and entropies."""
+    from seesaw_cf.report.text import column_table, printable
+    from seesaw_cf.stereotypes.folder import read_crawl
+    from seesaw_cf.stereotypes.results import content_texts, topic_results
+
+    crawl = read_crawl(args.folder)
+    found = _fit(args, content_texts(crawl.triples))
+    results = topic_results(crawl.triples, found, min_triples=args.min_triples, seed=args.seed)
+    _write_json(args.folder / "topics.json", {"topics": _topic_record(found), "results": results})
+    words = [[str(t), found.labels[t] or "-", printable("; ".join(w[:5]))[:80]] for t, w in found.words.items()]
+    rows: list[Any] = []
+    notes: list[str] = []
+    for kind in results.values():
+        for name, row in kind["identities"].items():
+            entropy = row["relative_entropy"] or {"corrected": None, "low": None, "high": None, "p_adjusted": None}
+            p = _shown(entropy["p_adjusted"])
+            rows.append([printable(name)[:28], _shown(entropy["corrected"]), _interval(entropy), p, str(row["n"])])
+            notes += [f"{name}: {row['note']}"] if row["note"] else []
+    say(f"{found.method}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
+    say(column_table(["identity", "rel. entropy (nats)", "95 % interval", "p (Holm)", "n"], rows))
+    if notes:
+        say("\n".join(notes))
+
+
+def _topic_record(topics: Any) -> dict[str, Any]:
+    return {"topic": topics.topic, "words": topics.words, "labels": topics.labels, "method": topics.method}
+
+
+def draw(args: argparse.Namespace) -> None:
+    """Draws the figures."""
+    from seesaw_cf.stereotypes.draw import draw as draw_figures
+    from seesaw_cf.stereotypes.folder import read_crawl
+    from seesaw_cf.stereotypes.results import content_texts
+
+    crawl = read_crawl(args.folder)
+    plain = read_crawl(args.plain) if args.plain else None
+    found = _fit(args, content_texts(crawl.triples))
+    folder = args.out or args.folder / "figures"
+    made = draw_figures(crawl, folder, topics=found, plain=plain, min_triples=args.min_triples, seed=args.seed)
+    say("\n".join(f"{folder / name}: {what}" for name, what in made.items()))
+
+
+def compare(args: argparse.Namespace) -> None:
+    """Prints what an edit changed."""
+    from seesaw_cf.report.text import column_table, printable
+    from seesaw_cf.stereotypes.changes import changes, check_comparable
+    from seesaw_cf.stereotypes.folder import read_crawl
+    from seesaw_cf.stereotypes.results import content_texts
+
+    given = {"identity edit": args.identity_control, "random edit": args.random_control}
+    controls = {name: read_crawl(path) for name, path in given.items() if path}
+    base, edited = read_crawl(args.folder), read_crawl(args.edited)
+    differ = check_comparable(base, {"edited": edited, **controls}, args.force)
+    crawls = [base, edited, *controls.values()]
+    found = _fit(args, [text for crawl in crawls for text in content_texts(crawl.triples)])
+    table = changes(base, edited, controls, topics=found, seed=args.seed)
+    rows = [
+        [
+            *(row["against"], row["measure"], printable(row["identity"])[:28]),
+            *(_shown(row[name]) for name in ("base", "edited", "change")),
+            *(_interval(row), _shown(row["p_adjusted"]), str(row["n"])),
+        ]
+        for row in table.to_dict("records")
+    ]
+    if args.json:
+        _write_json(args.json, {"differences": differ, "rows": table.to_dict("records")})
+    head = ["against", "measure", "identity", "before", "after", "change", "95 % interval", "p (Holm)", "n"]
+    notes = sorted(
+        {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
+    )
+    say("".join(f"forced: {line}\n" for line in differ) + column_table(head, rows, left=3) + "\n" + "\n".join(notes))
+
+
+def export(args: argparse.Namespace) -> None:
+    """Writes the graph in three forms."""
+    from seesaw_cf.stereotypes.folder import read_crawl
+    from seesaw_cf.stereotypes.graph import export_graphml, export_json
+    from seesaw_cf.stereotypes.page import export_page
+
+    crawl, folder = read_crawl(args.folder), args.out or args.folder
+    export_graphml(crawl, folder / "graph.graphml")
+    export_json(crawl, folder / "graph.json")
+    export_page(crawl, folder / "graph.html")
+    say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json", "html")))
+
+
+def _write_json(file: Path, value: Any) -> None:
+    from seesaw_cf.files import write_text
+    from seesaw_cf.stats.plain import plain
+
+    write_text(file, json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")

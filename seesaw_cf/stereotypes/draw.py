@@ -1,0 +1,299 @@
+"""The paper's figures 2 to 8 from a scored crawl. Needs matplotlib (extra `stereotypes`).
+
+Every figure with a score says under it what the scorer does with the names alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from seesaw_cf.effects.regard import prefix_effect
+from seesaw_cf.errors import SeesawError
+from seesaw_cf.files import atomic_path, safe_name
+from seesaw_cf.stereotypes.folder import Crawl
+from seesaw_cf.stereotypes.results import regard_and_attack, topic_results
+from seesaw_cf.stereotypes.topics import Topics
+
+__all__ = ["WARNING", "draw"]
+
+WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
+_STYLE: Any = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.facecolor": "white",
+    "text.parse_math": False,
+}
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8a6d3b")
+_EDGES = {"positive": "#009E73", "negative": "#D55E00", "neutral": "#8a8a8a", "other": "#8a8a8a", None: "#8a8a8a"}
+Kinds = Mapping[str, Mapping[str, Any]]
+
+
+def draw(
+    crawl: Crawl,
+    folder: Path,
+    *,
+    topics: Topics | None = None,
+    plain: Crawl | None = None,
+    min_triples: int = 30,
+    edges: int = 60,
+    draws: int = 1000,
+    seed: int = 0,
+) -> dict[str, str]:
+    """Draws what can be drawn.
+
+    Args:
+        crawl: A crawl; figures 3, 5, 6 and 7 need its scores.
+        folder: Where the files go.
+        topics: Fitted on the crawl, for figures 4 and 8.
+        plain: The same crawl without prepended texts, scored, for figure 5.
+        min_triples: Fewest triples of an identity whose topics are shown.
+        edges: Triples in figure 2.
+        draws: Bootstrap samples.
+        seed: Of which triples are drawn in figure 2, and of the bootstrap.
+
+    Returns:
+        File name -> description, of the pictures written.
+
+    Raises:
+        StorageError: A file could not be written.
+    """
+    made: dict[str, str] = {}
+
+    def save(figure: Figure, name: str, what: str, note: str = "") -> None:
+        figure.suptitle(f"{what}\n{_printable(crawl.name)[-70:]}", fontsize=11)
+        figure.supxlabel("\n".join(filter(None, (note, WARNING))), fontsize=7.5, color="#444444")
+        with atomic_path(folder / name) as temporary:
+            figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
+        made[name] = what
+
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        if len(crawl.triples):
+            save(_graph(crawl, edges, seed), "figure2_graph.png", "Part of the graph")
+        kinds = regard_and_attack(crawl, draws) if crawl.scores is not None else {}
+        _scores(kinds, crawl, save)
+        if plain is not None:
+            effect = _prefix(crawl, plain)
+            figure, what = _boxes_of_prefix(crawl, plain, effect), "Attack scores with and without prefix"
+            save(figure, "figure5_prefixes.png", what, _scorer_note(kinds, "attack"))
+        if topics is not None:
+            results = topic_results(crawl.triples, topics, min_triples=min_triples, draws=draws, seed=seed)
+            _topics(results, topics, min_triples, save)
+    return made
+
+
+def _scores(kinds: Kinds, crawl: Crawl, save: Callable[..., None]) -> None:
+    for kind, found in kinds.items():
+        name = safe_name(kind)
+        notes = {scorer: _scorer_note({kind: found}, scorer) for scorer in ("regard", "attack")}
+        if "regard" in found and "attack" in found:
+            both = "\n".join(filter(None, notes.values()))
+            save(_polarity(found), f"figure3_polarity_{name}.png", f"Overall regard and attack: {kind}", both)
+        if "regard" in found:
+            what = f"N positive - N negative regard, with 95 % intervals: {kind}"
+            save(_bars_of_regard(found["regard"]), f"figure6_regard_{name}.png", what, notes["regard"])
+        if "attack" in found:
+            rows = crawl.scored()
+            rows = rows[rows["kind"] == kind]
+            what = f"Attack scores, medians and interquartile ranges: {kind}"
+            save(_boxes(rows, found["attack"]), f"figure7_attack_{name}.png", what, notes["attack"])
+
+
+def _topics(results: Kinds, topics: Topics, min_triples: int, save: Callable[..., None]) -> None:
+    for kind, found in results.items():
+        shown = {name: row for name, row in found["identities"].items() if row["shares"]}
+        hidden = [name for name in found["identities"] if name not in shown]
+        note = f"not shown, fewer than {min_triples} triples: {', '.join(hidden)}" if hidden else ""
+        note = f"{note}\n{topics.method}".strip()
+        if shown:
+            name = safe_name(kind)
+            save(
+                _shares(shown, topics), f"figure4_topics_{name}.png", f"Topic shares with 95 % intervals: {kind}", note
+            )
+            save(_entropy(shown), f"figure8_entropy_{name}.png", f"Relative entropy to the rest: {kind}", note)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots()
+
+
+def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
+    labels = [f"{_printable(name)[:28]}  (n={n})" for name, n in zip(names, counts)]
+    axes.set_yticks(range(len(names)), labels)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
+    try:
+        import networkx as nx
+    except ImportError as error:
+        raise SeesawError("the picture of the graph needs networkx: pip install 'seesaw_cf[stereotypes]'.") from error
+    rows = crawl.triples if crawl.scores is None else crawl.scored()
+    share = max(1, edges // max(1, rows["identity"].nunique()))
+    rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=seed)
+    rows = rows.groupby("identity", sort=True).head(share).head(edges)
+    graph = nx.DiGraph()
+    for row in rows.to_dict("records"):
+        regard = row.get("regard")
+        thing = f"object: {row['object'].casefold()}"
+        graph.add_node(f"identity: {row['identity']}", label=_printable(row["identity"]))
+        graph.add_node(thing, label=_printable(row["object"])[:40])
+        colour = _EDGES.get(regard if isinstance(regard, str) else None)
+        graph.add_edge(f"identity: {row['identity']}", thing, label=_printable(row["predicate"])[:20], color=colour)
+    place = nx.spring_layout(graph, seed=seed, k=1.6 / max(1, len(graph)) ** 0.5)
+    figure, axes = _figure(13, 10)
+    nx.draw_networkx_edges(
+        graph, place, ax=axes, edge_color=[c for *_, c in graph.edges(data="color")], width=0.8, node_size=60
+    )
+    nx.draw_networkx_edge_labels(
+        graph, place, {(a, b): text for a, b, text in graph.edges(data="label")}, ax=axes, font_size=6, rotate=False
+    )
+    for node, (x, y) in place.items():
+        whom = node.startswith("identity: ")
+        box = {"facecolor": "#cfe3f3" if whom else "#f4f4f4", "edgecolor": "none", "boxstyle": "round,pad=0.2"}
+        axes.text(x, y, graph.nodes[node]["label"], fontsize=9 if whom else 6.5, ha="center", va="center", bbox=box)
+    axes.set_axis_off()
+    return figure
+
+
+def _polarity(found: Mapping[str, Any]) -> Figure:
+    figure, axes = _figure(9, 7)
+    for number, (name, row) in enumerate(found["regard"]["identities"].items()):
+        attack = found["attack"]["identities"][name]
+        if row["normalised"] is None or attack["mean"] is None:
+            continue
+        colour = _COLOURS[number % len(_COLOURS)]
+        x, y = row["normalised"], attack["mean"]
+        axes.hlines(y, *_ends(row), color=colour, alpha=0.4)
+        axes.vlines(x, *_ends(attack), color=colour, alpha=0.4)
+        axes.plot(x, y, "o", color=colour)
+        axes.annotate(
+            f"{_printable(name)[:24]} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
+        )
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel("overall regard per triple, 95 % interval (left: spoken of worse)")
+    axes.set_ylabel("mean attack score, 95 % interval")
+    return figure
+
+
+def _ends(row: Mapping[str, Any], low: str = "low", high: str = "high") -> tuple[float, float]:
+    return tuple(float("nan") if row[end] is None else row[end] for end in (low, high))  # type: ignore[return-value]
+
+
+def _bars_of_regard(regard: Mapping[str, Any]) -> Figure:
+    rows = sorted(regard["identities"].items(), key=lambda item: item[1]["overall"])
+    figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
+    for y, (_, row) in enumerate(rows):
+        axes.barh(y, row["overall"], color="#D55E00" if row["overall"] < 0 else "#009E73", alpha=0.75)
+        axes.hlines(y, *_ends(row, "overall_low", "overall_high"), color="black")
+    _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel("N positive - N negative")
+    return figure
+
+
+def _boxes(rows: pd.DataFrame, attack: Mapping[str, Any]) -> Figure:
+    names = sorted(attack["identities"], key=lambda name: -(attack["identities"][name]["median"] or 0.0))
+    figure, axes = _figure(9, 2.2 + 0.34 * len(names))
+    values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
+    axes.boxplot(
+        values, orientation="horizontal", positions=range(len(names)), widths=0.6, flierprops={"markersize": 2}
+    )
+    for y, name in enumerate(names):
+        axes.hlines(
+            y, *_ends(attack["identities"][name], "median_low", "median_high"), color="#0072B2", linewidth=4, alpha=0.6
+        )
+    _named(axes, names, [len(v) for v in values])
+    axes.set_xlabel("attack score; blue: 95 % interval of the median")
+    return figure
+
+
+def _prefix(crawl: Crawl, plain: Crawl) -> dict[str, Any]:
+    both = pd.concat([crawl.scored().assign(prefixed=True), plain.scored().assign(prefixed=False)])
+    return prefix_effect(*(both[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
+
+
+def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Mapping[str, Any]) -> Figure:
+    figure, axes = _figure(10, 2.5 + 0.8 * len(effect))
+    labels, values = [], []
+    for kind, row in effect.items():
+        for name, frame in (("with", crawl.scored()), ("without", plain.scored())):
+            values.append(frame.loc[frame["kind"] == kind, "attack"].dropna().to_numpy())
+            labels.append(f"{kind}, {name} prefix (n={len(values[-1])})")
+        numbers = [row[name] for name in ("difference", "low", "high", "p_adjusted", "p_rank_adjusted")]
+        d, low, high, p, rank = ("-" if number is None else f"{number:.3g}" for number in numbers)
+        labels[-1] += f"\ndifference {d} [{low}, {high}], p {p}; rank p {rank}"
+    axes.boxplot(
+        values, orientation="horizontal", positions=range(len(values)), widths=0.6, flierprops={"markersize": 2}
+    )
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel("attack score")
+    return figure
+
+
+def _shares(shown: Mapping[str, Any], topics: Topics) -> Figure:
+    numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in shown.values())]
+    figure = Figure(figsize=(3.2 * len(numbers), 2.6 + 0.32 * len(shown)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = np.atleast_1d(figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0])
+    for panel, topic in zip(panels, numbers):
+        for y, row in enumerate(shown.values()):
+            share = row["shares"].get(str(topic), {"value": 0.0, "low": None, "high": None})
+            panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
+            panel.hlines(y, *_ends(share), color="black")
+        title = f"topic {topic}" + (f" ({topics.labels[topic]})" if topics.labels.get(topic) else "")
+        panel.set_title(f"{title}\n{'; '.join(topics.words[topic][:3])}"[:70], fontsize=8)
+        panel.set_xlabel("share", fontsize=8)
+    _named(panels[0], list(shown), [row["n"] for row in shown.values()])
+    return figure
+
+
+def _entropy(shown: Mapping[str, Any]) -> Figure:
+    rows = sorted(shown.items(), key=lambda item: -item[1]["relative_entropy"]["corrected"])
+    figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
+    for y, (_, row) in enumerate(rows):
+        found = row["relative_entropy"]
+        axes.barh(y, found["corrected"], color="#0072B2", alpha=0.75)
+        axes.hlines(y, *_ends(found), color="black")
+        axes.plot(found["expected"], y, "|", color="#D55E00", markersize=12)
+    _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
+    axes.set_xlabel(
+        "nats, corrected for bias, 95 % interval; orange: uncorrected value if topics were dealt out blindly"
+    )
+    return figure
+
+
+def _scorer_note(kinds: Kinds, scorer: str) -> str:
+    """The largest changes that names alone cause."""
+    parts = []
+    for kind, found in kinds.items():
+        rows = found.get(f"{scorer}_scorer", {})
+        names = sorted(rows, key=lambda name: -abs(rows[name]["value"]))[:4]
+        said = [f"{_printable(n)} {rows[n]['value']:+.2f} [{_two(rows[n])}]" for n in names]
+        parts += [f"{kind}: {', '.join(said)}"] if said else []
+    text = "; ".join(parts)
+    return f"the {scorer} scorer's own change of the same sentences by the name alone: {text}" if text else ""
+
+
+def _two(row: Mapping[str, Any]) -> str:
+    return ", ".join("-" if row[end] is None else f"{row[end]:+.2f}" for end in ("low", "high"))

@@ -1,0 +1,133 @@
+"""Sorting triples into topics: BERTopic when it is installed, otherwise non-negative matrix factorisation."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seesaw_cf.effects.topics import DIMENSIONS, label_topics, representative_words
+from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+
+__all__ = ["METHODS", "Encoder", "Topics", "fit_topics", "sentence_encoder"]
+
+METHODS = ("auto", "bertopic", "nmf")
+# n texts -> (n, width) numbers.
+Encoder = Callable[[Sequence[str]], Any]
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Topics of a list of texts.
+
+    Attributes:
+        topic: One number per text; -1 = none.
+        words: Topic -> its representative words (Table 3).
+        labels: Topic -> "warmth", "competence", another dimension of the seed words, or "".
+        method: How they were found.
+    """
+
+    topic: list[int]
+    words: dict[int, list[str]]
+    labels: dict[int, str]
+    method: str
+
+
+def fit_topics(
+    texts: Sequence[str],
+    n_topics: int = 8,
+    *,
+    method: str = "auto",
+    encoder: Encoder | None = None,
+    dimensions: Mapping[str, Sequence[str]] = DIMENSIONS,
+    seed: int = 0,
+) -> Topics:
+    """Sorts texts into topics; the same texts and seed give the same topics.
+
+    Args:
+        texts: What is sorted: predicate and object, without the identity, which would be its own topic.
+        n_topics: Most topics; the paper shows eight.
+        method: "bertopic", "nmf", or "auto" = the first that is installed.
+        encoder: Sentence embeddings; None = TF-IDF for NMF, BERTopic's own model for BERTopic.
+        dimensions: Name -> seed words, for labelling topics.
+        seed: Of the factorisation.
+
+    Raises:
+        UnknownNameError: Unknown method.
+        RecordError: Too few texts or words.
+        SeesawError: The method's package is not installed.
+    """
+    if method not in METHODS:
+        raise unknown_name("topic method", method, METHODS)
+    if len(texts) < 2 or n_topics < 2:
+        raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
+    chosen = ("bertopic" if importlib.util.find_spec("bertopic") else "nmf") if method == "auto" else method
+    found, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, encoder, seed)
+    words = representative_words(texts, found, n=10, skip=_stop_words())
+    return Topics(found, words, label_topics(words, dimensions), how)
+
+
+def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
+    """The topic of a text is the component with its largest weight; none when all are 0."""
+    decomposition, text_features = _sklearn()
+    if encoder is None:
+        try:
+            features = text_features.TfidfVectorizer(stop_words="english", sublinear_tf=True).fit_transform(texts)
+        except ValueError as error:
+            raise RecordError(f"topics: no words are left in {len(texts)} texts ({error}).") from error
+    else:
+        vectors = np.asarray(encoder(texts), dtype=np.float64)
+        features = np.hstack([np.maximum(vectors, 0), np.maximum(-vectors, 0)])  # both signs, as NMF needs
+    n = min(n_topics, *features.shape)
+    model = decomposition.NMF(n, init="nndsvda", random_state=seed, max_iter=2000, tol=1e-4)
+    weights = model.fit_transform(features)
+    found = np.where(weights.max(axis=1) > 1e-9, weights.argmax(axis=1), -1)
+    return [int(t) for t in found], f"NMF over {'TF-IDF' if encoder is None else 'sentence embeddings'}, seed {seed}"
+
+
+def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
+    """Source: Grootendorst (2022). UMAP is seeded, without which BERTopic gives other topics every time."""
+    try:
+        from bertopic import BERTopic
+        from umap import UMAP
+    except ImportError as error:
+        raise SeesawError("topics by BERTopic need: pip install 'seesaw_cf[topics]'; or use --method nmf.") from error
+    reducer = UMAP(
+        n_neighbors=min(15, len(texts) - 1), n_components=5, min_dist=0.0, metric="cosine", random_state=seed
+    )
+    vectors = None if encoder is None else np.asarray(encoder(texts), dtype=np.float32)
+    model: Any = BERTopic(nr_topics=n_topics, umap_model=reducer)
+    found, _ = model.fit_transform(list(texts), vectors)
+    return [int(t) for t in found], f"BERTopic, seed {seed}"
+
+
+def sentence_encoder(model: str) -> Encoder:
+    """Embeddings by a sentence-transformers model (folder or Hub id).
+
+    Raises:
+        SeesawError: sentence-transformers is not installed.
+    """
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise SeesawError(
+            "sentence embeddings need: pip install 'seesaw_cf[longform]'; or leave --encoder out."
+        ) from error
+    loaded: Any = SentenceTransformer(model, device="cpu")
+    return lambda texts: loaded.encode(list(texts), show_progress_bar=False, normalize_embeddings=True)
+
+
+def _sklearn() -> tuple[Any, Any]:
+    try:
+        from sklearn import decomposition
+        from sklearn.feature_extraction import text
+    except ImportError as error:
+        raise SeesawError("topics need scikit-learn: pip install 'seesaw_cf[stereotypes]'.") from error
+    return decomposition, text
+
+
+def _stop_words() -> frozenset[str]:
+    return frozenset(_sklearn()[1].ENGLISH_STOP_WORDS)

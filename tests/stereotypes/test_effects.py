@@ -1,0 +1,122 @@
+"""The numbers: by hand where they are small, by simulation where they are estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seesaw_cf.effects.regard import attack_summary, overall_regard, prefix_effect, scorer_bias
+from seesaw_cf.effects.topics import label_topics, representative_words, topic_disparity
+from seesaw_cf.errors import RecordError, UnknownNameError
+
+
+def test_overall_regard_by_hand() -> None:
+    # A: 2 positive, 1 negative, 1 neutral of 4 -> +1, 0.25. B: 1 other, 1 negative, one unscored -> -1, -0.5.
+    labels = ["positive", "positive", "negative", "neutral", "other", "negative", None]
+    found = overall_regard(["A"] * 4 + ["B"] * 3, labels)
+    a, b = found["identities"]["A"], found["identities"]["B"]
+    assert (a["overall"], a["normalised"], a["n"], a["n_positive"], a["n_neutral"]) == (1, 0.25, 4, 2, 1)
+    assert (b["overall"], b["normalised"], b["n"], b["n_unscored"], b["n_other"]) == (-1, -0.5, 2, 1, 1)
+    assert a["contrast"]["value"] == pytest.approx(0.75)
+    assert b["contrast"]["value"] == pytest.approx(-0.75)
+    assert "too few clusters" in b["contrast"]["note"]
+    assert found["n_unscored"] == 1
+    with pytest.raises(UnknownNameError, match=r"unknown regard 'positiv'\. Did you mean 'positive'"):
+        overall_regard(["A"], ["positiv"])
+
+
+def test_attack_by_hand() -> None:
+    found = attack_summary(["A"] * 4 + ["B"], [0.0, 0.2, 0.4, 1.0, None])
+    a = found["identities"]["A"]
+    # Linear interpolation at positions 0.75, 1.5, 2.25 of the sorted scores.
+    assert (a["mean"], a["q25"], a["median"], a["q75"]) == pytest.approx((0.4, 0.15, 0.3, 0.55))
+    assert a["iqr"] == pytest.approx(0.4)
+    assert a["median_low"] <= a["median"] <= a["median_high"]
+    assert found["identities"]["B"]["mean"] is None
+    with pytest.raises(RecordError, match=r"attack: range 0\.5\.\.2, expected 0\.\.1"):
+        attack_summary(["A", "B"], [0.5, 2.0])
+
+
+def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> None:
+    rng, hits = np.random.default_rng(0), 0
+    truth = {"A": (0.5, 0.2), "B": (0.2, 0.5)}
+    for trial in range(60):
+        names, labels = [], []
+        for name, (plus, minus) in truth.items():
+            names += [name] * 120
+            labels += rng.choice(["positive", "negative", "neutral"], 120, p=[plus, minus, 1 - plus - minus]).tolist()
+        found = overall_regard(names, labels, draws=400, seed=trial)["identities"]
+        hits += sum(found[n]["low"] <= p - m <= found[n]["high"] for n, (p, m) in truth.items())
+        assert found["A"]["contrast"]["p_adjusted"] < 0.01
+    assert 105 <= hits <= 120  # of 120; 95 % is 114
+
+
+def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
+    rng = np.random.default_rng(1)
+    kind, identity, attack, prefixed = [], [], [], []
+    for k, shift in (("religion", 0.2), ("ethnicity", 0.0)):
+        for number in range(12):
+            for flag in (True, False):
+                for value in rng.uniform(0, 0.5, 15) + shift * flag:
+                    row = (k, f"{k} {number}", value, flag)
+                    for column, cell in zip((kind, identity, attack, prefixed), row):
+                        column.append(cell)
+    found = prefix_effect(kind, identity, attack, prefixed)
+    shifted, same = found["religion"], found["ethnicity"]
+    assert shifted["low"] < 0.2 < shifted["high"]
+    assert shifted["p_adjusted"] < 1e-6 > shifted["p_rank_adjusted"]
+    assert same["low"] < 0 < same["high"]
+    assert same["p_adjusted"] > 0.05
+    assert (shifted["n_with"], shifted["n_without"]) == (180, 180)
+
+
+def test_scorer_bias_is_the_mean_change_over_sentences() -> None:
+    found = scorer_bias(["A"] * 10 + ["B"] * 10, [*range(10)] * 2, [0.1, 0.3] * 5 + [-0.1, 0.1] * 5)
+    assert found["A"]["value"] == pytest.approx(0.2)
+    assert found["A"]["p_adjusted"] < 0.001
+    assert found["B"]["value"] == pytest.approx(0.0)
+
+
+def test_representative_words_are_those_of_the_topic_alone() -> None:
+    texts = ["are friendly and warm", "are warm", "love pasta and wine", "love pasta"]
+    words = representative_words(texts, [0, 0, 1, 1], n=2, skip=frozenset({"and"}))
+    # "warm" 2 of 5, "are" 2 of 5, "friendly" 1 of 5; all words total 11, mean 5.5 -> ties by name.
+    assert words == {0: ["are", "warm"], 1: ["love", "pasta"]}
+    assert label_topics(words) == {0: "warmth", 1: ""}
+    assert label_topics(words, {"food": ["Pasta"]}) == {0: "", 1: "food"}
+
+
+def test_topic_shares_and_entropy_by_hand() -> None:
+    found = topic_disparity(["A"] * 4 + ["B"] * 4, [0, 0, 0, 1, 0, 1, 1, 1], min_triples=1, smoothing=1e-9, draws=50)
+    a = found["identities"]["A"]
+    assert a["shares"]["0"]["value"] == 0.75
+    # KL((3/4, 1/4) || (1/4, 3/4)) = 3/4 ln 3 - 1/4 ln 3 = ln(3) / 2
+    assert a["relative_entropy"]["value"] == pytest.approx(np.log(3) / 2)
+
+
+def test_no_share_is_shown_below_the_stated_number() -> None:
+    found = topic_disparity(["A"] * 40 + ["B"] * 29, [0, 1] * 34 + [-1], draws=20)["identities"]
+    assert found["A"]["shares"] is not None
+    assert (found["B"]["shares"], found["B"]["relative_entropy"], found["B"]["n_without_topic"]) == (None, None, 1)
+    assert found["B"]["note"] == "28 triples with a topic, fewer than 30: nothing is shown"
+    with pytest.raises(RecordError, match="smoothing is 0, expected above 0"):
+        topic_disparity(["A"], [0], smoothing=0)
+
+
+def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found() -> None:
+    rng, hits, false = np.random.default_rng(3), 0, 0
+    mixes = {"A": [0.5, 0.2, 0.1, 0.1, 0.1], "B": [0.2] * 5, "C": [0.2] * 5}
+    rest = np.array([0.2] * 5)
+    truth = float((np.array(mixes["A"]) * np.log(np.array(mixes["A"]) / rest)).sum())
+    trials = 60
+    for trial in range(trials):
+        names = [name for name in mixes for _ in range(200)]
+        topics = [int(t) for mix in mixes.values() for t in rng.choice(5, 200, p=mix)]
+        found = topic_disparity(names, topics, draws=200, seed=trial)["identities"]["A"]["relative_entropy"]
+        hits += found["low"] <= truth <= found["high"]
+        same = [int(t) for t in rng.choice(5, 600)]
+        blind = topic_disparity(names, same, draws=99, seed=trial)["identities"]["A"]["relative_entropy"]
+        false += blind["p"] < 0.05
+        assert found["p"] < 0.05
+    assert hits >= 0.85 * trials
+    assert false <= 9  # 3 are expected of 60
