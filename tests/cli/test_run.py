@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -81,7 +82,7 @@ def test_what_goes_wrong_is_said_and_nothing_is_left(
     [
         ("{", "Expected an object of editor names"),
         ("[1]", "expected"),
-        ('{"ft": {"stepps": 3}}', "unknown field of the ft config 'stepps'. Did you mean 'steps'"),
+        ('{"ft": {"stepps": 3}}', "unknown setting of FTConfig 'stepps'. Did you mean 'steps'"),
         ('{"rome": {}}', "unknown editor of this run 'rome'"),
     ],
 )
@@ -128,7 +129,9 @@ def test_a_run_folder_of_another_setting_is_refused(
 @pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command: list[Any] = [sys.executable, "-m", "seesaw_cf", *words, "--limit", "100", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    # A shell's background job ignores Ctrl-C, and so would its child.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     for _ in range(600):
         if list((tmp_path / "run").rglob("shards/ft/*.parquet")):
             break

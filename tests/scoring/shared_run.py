@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ class Mortal(small.Nudge):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
         dies, rank = os.environ.get("SEESAW_TEST_DIES"), os.environ.get("SEESAW_TEST_RANK")
+        if dies and rank not in (None, os.environ.get("RANK")):
+            _wait(Path(dies))
         if dies and rank in (None, os.environ.get("RANK")) and (self.seen or rank is None):
             try:
                 Path(dies).touch(exist_ok=os.environ.get("SEESAW_TEST_ALWAYS") == "1")
@@ -40,6 +43,13 @@ class Mortal(small.Nudge):
             else:
                 os.kill(os.getpid(), signal.SIGKILL)
         return super().edit(model, tokenizer, requests)
+
+
+def _wait(path: Path) -> None:
+    """The others do not finish the work before the one that is to die has begun."""
+    deadline = time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def make(out: Path, **changes: object) -> Run:
