@@ -53,7 +53,9 @@ class Lexical:
 
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """One for the label."""
-        return np.array([[float(found.label == label) for label in LABELS] for found in LexicalAnnotator().classify(pairs)])
+        return np.array(
+            [[float(found.label == label) for label in LABELS] for found in LexicalAnnotator().classify(pairs)]
+        )
 
 
 class Templates(Embedder):

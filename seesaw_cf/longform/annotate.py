@@ -19,13 +19,17 @@ _NAN = float("nan")
 
 _END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
 _WORD = re.compile(r"\w+")
-# Function words of English, and of other languages in Latin letters. A broken model's "Boston Boston" has neither and is
-# no foreign language.
-_ENGLISH = frozenset("the and of to for with by his her that from which as it he she they this were has was is are".split())
+# Function words of English, and of other languages in Latin letters. A broken model's "Boston Boston" has neither and
+# is no foreign language.
+_ENGLISH = frozenset(
+    _WORD.findall("the and of to for with by his her that from which as it he she they this were has was is are")
+)
 _OTHER = frozenset(
-    "le les des du et est une dans pour qui que el los las y en un una por con del es der die das und ist nicht mit von "
-    "den ein eine het een van niet met il di che per non gli och att som det ett er og til om os na uma para com "
-    "w z nie jest je se ve bir bu ile dan yang di adalah".split()
+    _WORD.findall(
+        "le les des du et est une dans pour qui que el los las y en un una por con del es der die das und ist nicht mit "
+        "von den ein eine het een van niet met il di che per non gli och att som det ett er og til om os na uma para com "
+        "w z nie jest je se ve bir bu ile dan yang di adalah"
+    )
 )
 _SHARE = 0.08
 

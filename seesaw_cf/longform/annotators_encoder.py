@@ -56,7 +56,7 @@ def label_order(config: Any, labels: Mapping[str, str] | None = None, name: str 
 
 
 def encode_pairs(tokenizer: Any, pairs: Sequence[Texts], max_length: int) -> Any:
-    """Tokenises pairs so that the claim survives: only the premise is cut, or both where the claim alone is too long."""
+    """Tokenises pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
     room = max_length - tokenizer.num_special_tokens_to_add(pair=True)
     longest = max(len(tokenizer(claim, add_special_tokens=False)["input_ids"]) for _, claim in pairs)
     cut = "only_first" if longest < room // 2 else "longest_first"
@@ -127,7 +127,9 @@ class EncoderAnnotator:
         alone = dict(zip(asked, self._plain(asked)))
         found = []
         for (premise, claim), label, row in zip(pairs, labels, chances):
-            carried = {} if label == "neutral" else {s: alone[s, claim][LABELS.index(label)] for s in sentences(premise)}
+            carried = (
+                {} if label == "neutral" else {s: alone[s, claim][LABELS.index(label)] for s in sentences(premise)}
+            )
             cut = min(0.5, max(carried.values(), default=0.5))
             evidence = tuple(sentence for sentence, p in carried.items() if p >= cut)
             found.append(Judgement(label, (float(row[0]), float(row[1]), float(row[2])), evidence))

@@ -6,7 +6,7 @@ Nothing here knows which kind of claim it is or which method wrote the passage.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,14 @@ __all__ = ["ClaimParts", "claim_parts", "content", "features", "share", "stems"]
 
 _WORD = re.compile(r"\w+")
 _STOP = frozenset(
-    "a an the of in on at to is was are were be been by for with and or from as its his her their it he she they that "
-    "this which who has have had not no".split()
+    _WORD.findall(
+        "a an the of in on at to is was are were be been by for with and or from as its his her their it he she they "
+        "that this which who has have had not no"
+    )
 )
-_NEGATION = frozenset("not never no none neither nor without however instead rather although despite contrary".split())
+_NEGATION = frozenset(
+    _WORD.findall("not never no none neither nor without however instead rather although despite contrary")
+)
 _FRESH = re.compile(r"(?<!^)\b[A-Z]\w+|\d+")  # names (capitals inside a sentence) and numbers
 _STEM = 5  # words that agree in their first letters count as one
 

