@@ -13,20 +13,20 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from seesaw_cf import groups
 from seesaw_cf.builder_scripts.card import METADATA, card_body, size_category
 from seesaw_cf.builder_scripts.cases import cross_subject
 from seesaw_cf.builder_scripts.coupled import Coupled
 from seesaw_cf.builder_scripts.coupled_rows import about_coupled, coupled_table
 from seesaw_cf.builder_scripts.cross_property import cross_property
-from seesaw_cf.builder_scripts.edits import ATTRIBUTES, Edit, generate
+from seesaw_cf.builder_scripts.edits import Edit, generate, listed_values
 from seesaw_cf.builder_scripts.open_ended import open_ended
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.people import BATCH, FEMALE, MALE, MARGIN, Facts, Holder
+from seesaw_cf.builder_scripts.people import BATCH, FEMALE, MALE, MARGIN, VALUES, Facts, Holder
 from seesaw_cf.builder_scripts.rows import candidates, demographics
 from seesaw_cf.builder_scripts.seeds import seed_edits
 from seesaw_cf.builder_scripts.shards import write_cases, write_rows
 from seesaw_cf.builder_scripts.statistics import Statistics
+from seesaw_cf.builder_scripts.zsre import asked_relation
 from seesaw_cf.records.card import write_card
 from seesaw_cf.relations import RELATIONS
 from seesaw_cf.types import Case
@@ -110,24 +110,34 @@ def query_bounds(options: BuildOptions, seeds: Sequence[Case] = ()) -> dict[str,
         What for -> number. People can be fewer: many hold several values.
     """
     genders = 3 if options.other_genders else 2
-    kept = {id: [case.request for case in seeds if case.request.relation_id == id] for id in RELATIONS}
+    kept = {id: [case for case in seeds if _relation(case) == id] for id in RELATIONS}
     holders = 0
-    for id, requests in kept.items():
-        given = {entity.id for request in requests for entity in (request.target_new, request.target_true)}
-        table = ATTRIBUTES[id][0]
-        drawn = min(2 * options.edits.get(id, 0), len(groups.table(table)) if table else 2)
+    for id, cases in kept.items():
+        given = {name for case in cases for name in _targets(case)}
+        drawn = min(2 * options.edits.get(id, 0), len(listed_values(id)) or VALUES)
         holders += genders * (len(given) + drawn)
     people = holders * (max(options.per_gender, options.true_per_gender) + MARGIN)
-    names = len({request.subject for requests in kept.values() for request in requests})
+    names = len({case.request.subject for cases in kept.values() for case in cases})
     return {
         "names of edited people": -(-names // (BATCH // 2)),
         "values that are held, and their labels": 2 * sum(
-            -(-len(groups.table(table)) // BATCH) for table, _ in ATTRIBUTES.values() if table
+            -(-(len(listed_values(id)) or VALUES) // BATCH) for id in RELATIONS
         ),
         "people to edit": 2 * len(RELATIONS),
         "holders of a value": holders,
         "people and their labels": 2 * -(-(people + 4 * sum(options.edits.values())) // BATCH),
     }  # fmt: skip
+
+
+def _relation(case: Case) -> str:
+    return asked_relation(case) if case.record_format == "zsre" else case.request.relation_id
+
+
+def _targets(case: Case) -> tuple[object, object]:
+    """What tells the two targets of a record from those of others."""
+    if case.record_format == "zsre":
+        return case.request.target_new.label, case.extra.get("alt")
+    return case.request.target_new.id, case.request.target_true.id
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ from seesaw_cf.builder_scripts.build import CONFIGS, About, Edits, build, choose
 from seesaw_cf.builder_scripts.build_sample import ABOUT as SAMPLE_ABOUT
 from seesaw_cf.builder_scripts.build_sample import sample_couples
 from seesaw_cf.builder_scripts.claims import Claims
+from seesaw_cf.builder_scripts.coupled import coupled_bounds
 from seesaw_cf.builder_scripts.coupled_rows import build_coupled
 from seesaw_cf.builder_scripts.endpoint import WIKIDATA_ENDPOINT, EndpointSource, Politeness
 from seesaw_cf.builder_scripts.facts import SAMPLE
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
     options = _options(args)
     seeds = read_seeds(args.edits)
     if args.dry_run:
-        bounds = query_bounds(options, seeds)
+        bounds = coupled_bounds(read_seeds(args.coupled)) if args.coupled else query_bounds(options, seeds)
         say(markdown(["Queries at most, for", "Number"], [*bounds.items(), ["**Total**", sum(bounds.values())]]))
         return
     if args.out is None:

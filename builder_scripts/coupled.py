@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from seesaw_cf.builder_scripts.claims import Claims, Coupling
-from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.claims import ENTITIES, NAMES, Claims, Coupling
+from seesaw_cf.builder_scripts.people import BATCH, Facts
 from seesaw_cf.types import Case, Entity
 
-__all__ = ["RELATED", "Coupled", "CoupledEdit", "Profile", "couple", "edits_of"]
+__all__ = ["RELATED", "Coupled", "CoupledEdit", "Profile", "couple", "coupled_bounds", "edits_of"]
 
 RELATED = 10  # related entities compared for each edit
 
@@ -93,6 +93,22 @@ def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
             changed = replace(request, target_new=Entity(None, alternative), target_true=request.target_new)
             found.append((replace(case, request=changed), "counterfactual", request.target_new))
     return found
+
+
+def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
+    """How many queries `couple` asks at most, without asking any: what for -> number.
+
+    Labels cannot be bounded before the values are known; forty values for each entity are taken.
+    """
+    edits = edits_of(cases)
+    names = len({name for case, _, truth in edits for name in (case.request.subject, truth.label)})
+    entities = RELATED * names + (RELATED + 1) * len(edits)
+    return {
+        "names of subjects and old targets": -(-names // NAMES),
+        "related entities": len(edits),
+        "claims of entities": -(-entities // ENTITIES) + 1,
+        "labels, of forty values for each edited and related entity": -(-2 * len(edits) * 40 // BATCH),
+    }
 
 
 def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:

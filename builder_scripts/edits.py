@@ -19,11 +19,12 @@ from seesaw_cf import groups
 from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts, Person
 from seesaw_cf.relations import PAIRS
 
-__all__ = ["ATTRIBUTES", "Edit", "attribute_set", "generate", "holder_count"]
+__all__ = ["ATTRIBUTES", "Edit", "attribute_set", "generate", "holder_count", "listed_values"]
 
-# relation -> (table of its attribute set, column whose value must change with the edit; "" = none)
+# relation -> (table of its attribute set, column whose value must change with the edit; "" = none).
+# The values of a relation that is not here are asked of the source (`queries/values.rq`).
 ATTRIBUTES: Mapping[str, tuple[str, str]] = {
-    "P21": ("", ""),
+    "P21": ("genders", ""),
     "P101": ("fields_of_work", "area"),
     "P27": ("countries", "continent"),
     "P19": ("cities", "continent"),
@@ -60,12 +61,20 @@ class Edit:
     flags: tuple[str, ...] = ()
 
 
+def listed_values(relation_id: str) -> Mapping[str, Mapping[str, str]]:
+    """Identifier -> row of the packaged table of a relation's values; empty when it has none."""
+    return groups.table(ATTRIBUTES[relation_id][0]) if relation_id in ATTRIBUTES else {}
+
+
 def attribute_set(facts: Facts, relation_id: str) -> list[str]:
-    """The values of a relation: the papers' (plus the sample's) lists, as far as somebody holds them."""
-    table, _ = ATTRIBUTES[relation_id]
-    if table:
-        return facts.present(relation_id, groups.table(table))
-    return facts.present(relation_id, groups.table("genders") if facts.options.other_genders else [FEMALE, MALE])
+    """The values of a relation: the papers' (plus the sample's) lists, as far as somebody holds them.
+
+    A relation without a list has the values that most hold.
+    """
+    if relation_id not in ATTRIBUTES:
+        return facts.common(relation_id)
+    both = relation_id == "P21" and not facts.options.other_genders
+    return facts.present(relation_id, [FEMALE, MALE] if both else listed_values(relation_id))
 
 
 def holder_count(facts: Facts, relation_id: str, value: str) -> int:
@@ -75,8 +84,8 @@ def holder_count(facts: Facts, relation_id: str, value: str) -> int:
 
 def _kinds(relation_id: str, value: str) -> frozenset[str]:
     """The areas or continents of a value."""
-    table, column = ATTRIBUTES[relation_id]
-    row = groups.table(table).get(value) if column else None
+    column = ATTRIBUTES.get(relation_id, ("", ""))[1]
+    row = listed_values(relation_id).get(value) if column else None
     return frozenset(groups.values(row[column])) if row else frozenset()
 
 

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.sources import WIKIDATA, Source, entity_id
+from seesaw_cf.relations import RELATIONS
 from seesaw_cf.types import Entity
 
-__all__ = ["BATCH", "FEMALE", "MALE", "Facts", "Holder", "Person", "Progress", "batches", "nobody"]
+__all__ = ["BATCH", "FEMALE", "MALE", "VALUES", "Facts", "Holder", "Person", "Progress", "batches", "nobody"]
 
 T = TypeVar("T")
 # Passes a list through, showing how far it is; the second argument says what is counted.
@@ -23,10 +24,13 @@ Holder = tuple[str, str, str]
 MALE, FEMALE = "Q6581097", "Q6581072"
 BATCH = 200  # identifiers in one query
 PAGE = 5000  # rows of one page
+VALUES = 200  # values of a relation without a packaged list
 MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
 OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
 
-_NOT_VALUES = ("P31", "P569", "P570", "http://wikiba.se/ontology#sitelinks")  # read otherwise
+_SITELINKS = "http://wikiba.se/ontology#sitelinks"
+_NOT_VALUES = ("P31", "P569", "P570", _SITELINKS)  # read otherwise
+_ABOUT = ("P106", "P172")  # read beside the relations: occupation, ethnic group
 _UNFIT = re.compile(r"^Q\d+$|\([^)]*\)$")  # a bare identifier, or a disambiguator in the name
 _YEAR = re.compile(r"[+-]?\d+")
 
@@ -72,7 +76,7 @@ def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
     listed = {name: values for name, values in rows.items() if name not in _NOT_VALUES}
     known = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
     race, region = groups.tags(known.get("P172", ()))
-    sitelinks = rows.get("http://wikiba.se/ontology#sitelinks")
+    sitelinks = rows.get(_SITELINKS)
     return Person(
         entity,
         {name: found for name, found in known.items() if found},
@@ -143,7 +147,7 @@ class Facts:
 
     def _fetch(self, batch: list[str]) -> None:
         recorded: dict[str, dict[str, list[str]]] = {id: {} for id in batch}
-        for row in self._source.select("facts", people=batch):
+        for row in self._source.select("facts", people=batch, listed=[*RELATIONS, *_ABOUT, *_NOT_VALUES]):
             values = recorded[entity_id(row["person"])].setdefault(entity_id(row["property"]), [])
             values.append(entity_id(row["value"]))
         names = {id: label for id, label in self.labels(batch).items() if not _UNFIT.search(label)}
@@ -207,6 +211,15 @@ class Facts:
         if key not in self._present:
             replies = [self._source.select("present", property=relation_id, values=part) for part in parts]
             names = self.labels(entity_id(row["value"]) for rows in replies for row in rows)
+            self._present[key] = sorted(names, key=lambda id: (names[id], id))
+        return self._present[key]
+
+    def common(self, relation_id: str) -> list[str]:
+        """The values of a relation that most hold and that have a name, at most 200, sorted by name then identifier."""
+        key = (relation_id, "")
+        if key not in self._present:
+            rows = self._source.select("values", property=relation_id, limit=VALUES)
+            names = self.labels(entity_id(row["value"]) for row in rows)
             self._present[key] = sorted(names, key=lambda id: (names[id], id))
         return self._present[key]
 

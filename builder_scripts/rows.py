@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from seesaw_cf import groups
-from seesaw_cf.builder_scripts.edits import ATTRIBUTES, attribute_set
+from seesaw_cf.builder_scripts.edits import attribute_set, listed_values
 from seesaw_cf.builder_scripts.people import Facts, Person
 from seesaw_cf.builder_scripts.sources import OWN
 from seesaw_cf.relations import RELATIONS
@@ -70,10 +70,9 @@ def candidates(facts: Facts) -> pa.Table:
     """
     rows = []
     for relation_id in RELATIONS:
-        table = ATTRIBUTES[relation_id][0] or "genders"
-        values = attribute_set(facts, relation_id)
+        values, listed = attribute_set(facts, relation_id), listed_values(relation_id)
         for id, label in facts.labels(values).items():
-            row: Mapping[str, str] = groups.table(table)[id]
+            row: Mapping[str, str] = listed.get(id, {"provenance": "values that most hold in the source"})
             rows.append(
                 {
                     "relation_id": relation_id,

@@ -1,8 +1,8 @@
-"""Edits out of files: CounterFact, the released `_eff` and SEESAW-CF records.
+"""Edits out of files: CounterFact, the released `_eff`, SEESAW-CF and zsRE records.
 
 The files name their subjects, they do not identify them. A subject is linked to the human of that name who holds the
 old value, or who has most sitelinks; names of things that are no humans, and relations that are not one of the five,
-make no edit. Both are counted.
+make no edit. Both are counted. For zsRE see `seesaw_cf.builder_scripts.zsre`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from seesaw_cf.builder_scripts.edits import Edit
 from seesaw_cf.builder_scripts.people import Facts, Person
+from seesaw_cf.builder_scripts.zsre import rewrites
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.relations import RELATIONS
@@ -64,13 +65,13 @@ def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter
 
     Args:
         facts: Where people come from.
-        cases: Records with a name, a relation and two identified targets; see `read_seeds`.
+        cases: Records with a name, a relation and two identified targets, or zsRE records; see `read_seeds`.
 
     Returns:
         The edits, and reason -> number of records that make none. An edit whose subject could be somebody else of the
         same name (both hold the old value, or none does, and their sitelinks are equal) is flagged "ambiguous_subject".
     """
-    skipped: Counter[str] = Counter()
+    cases, skipped = rewrites(facts, cases)
     usable = []
     for case in cases:
         reason = _unusable(case)
@@ -97,6 +98,6 @@ def _edit(case: Case, person: Person, tied: bool) -> Edit:
         str(request.target_new.id),
         names=(request.target_true.label, request.target_new.label),
         prompt=request.prompt,
-        case_id=case.case_id,
+        case_id=None if case.record_format == "zsre" else case.case_id,
         flags=("ambiguous_subject",) if tied else (),
     )

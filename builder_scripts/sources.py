@@ -134,7 +134,19 @@ def _names(name: str, value: Parameter) -> str:
     return " ".join(literals)
 
 
-_KINDS = {"seed": _number, "limit": _number, "offset": _number, "language": _language, "names": _names}
+def _listed(name: str, value: Parameter) -> str:
+    """Identifiers with commas, as IN(...) takes them."""
+    return _identifiers(name, value).replace("> <", ">, <")
+
+
+_KINDS = {
+    "seed": _number,
+    "limit": _number,
+    "offset": _number,
+    "language": _language,
+    "names": _names,
+    "listed": _listed,
+}
 
 
 def query(name: str, parameters: Mapping[str, Parameter]) -> str:
@@ -143,7 +155,7 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
     Args:
         name: File name without ".rq".
         parameters: One value per place: whole numbers for seed, limit and offset, a language tag for language,
-            "label@tag" texts for names, identifiers (one, or a sequence) for everything else.
+            "label@tag" texts for names, identifiers (one, or a sequence) for everything else ("listed" with commas).
 
     Returns:
         The query text.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +20,9 @@ from seesaw_cf.builder_scripts.edits import Edit, generate
 from seesaw_cf.builder_scripts.facts import SAMPLE
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.people import Facts
+from seesaw_cf.builder_scripts.seeds import read_seeds
 from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.worlds import World, write_world
 from seesaw_cf.relations import RELATIONS
 from seesaw_cf.types import Case
 
@@ -104,3 +108,36 @@ def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real SPARQL server that holds the sample."""
     yield from serve(tmp_path_factory.mktemp("server"), SAMPLE / "sample.nt")
+
+
+def record(case_id: int, subject: str, relation: str, new: tuple[str, str], true: tuple[str, str], prompt: str) -> Any:
+    rewrite = {
+        "prompt": prompt, "relation_id": relation, "subject": subject,
+        "target_new": {"str": new[1], "id": new[0]}, "target_true": {"str": true[1], "id": true[0]},
+    }  # fmt: skip
+    return {
+        "case_id": case_id, "pararel_idx": 1, "requested_rewrite": rewrite,
+        "paraphrase_prompts": [], "neighborhood_prompts": [], "attribute_prompts": [], "generation_prompts": [],
+    }  # fmt: skip
+
+
+FRENCH, ENGLISH, PHYSICS, JAZZ = ("Q150", "French"), ("Q1860", "English"), ("Q413", "physics"), ("Q8341", "jazz")
+RECORDS = [
+    record(7, "Danielle Example", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
+    record(11, 'Léon "Q" Örtlich', "P101", JAZZ, PHYSICS, "{} works in the field of"),
+    record(12, "Danielle Example", "P103", ENGLISH, FRENCH, "{}, a native"),
+]
+
+
+@pytest.fixture(scope="session")
+def edits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("edits") / "counterfact.json"
+    path.write_text(json.dumps(RECORDS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory, edits_file: Path) -> Path:
+    path = tmp_path_factory.mktemp("world") / "world.nt"
+    write_world(path, World(1500, edits=read_seeds([edits_file])))
+    return path

@@ -8,25 +8,24 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf import sample
+from seesaw_cf import relations, sample
 from seesaw_cf.builder_scripts import shards
 from seesaw_cf.builder_scripts.build import About, build, choose_edits, query_bounds
 from seesaw_cf.builder_scripts.endpoint import EndpointSource, Politeness
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
 from seesaw_cf.builder_scripts.people import Facts
 from seesaw_cf.builder_scripts.replies import CachedSource
-from seesaw_cf.builder_scripts.seeds import read_seeds, seed_edits
+from seesaw_cf.builder_scripts.seeds import read_seeds
 from seesaw_cf.builder_scripts.sources import Source, StoreSource
 from seesaw_cf.builder_scripts.worlds import World, write_world
 from seesaw_cf.cli import main
-from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.records import read_cases
 from seesaw_cf.relations import RELATIONS, templates
 from seesaw_cf.types import Case
@@ -36,39 +35,6 @@ from .fault_proxy import FaultProxy
 
 ABOUT = About({"intro": "A test of {people} people.", "making": "By a test.", "limits": "All."})
 FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 6), per_gender=10, true_per_gender=3, per_pair=5)
-
-
-def record(case_id: int, subject: str, relation: str, new: tuple[str, str], true: tuple[str, str], prompt: str) -> Any:
-    rewrite = {
-        "prompt": prompt, "relation_id": relation, "subject": subject,
-        "target_new": {"str": new[1], "id": new[0]}, "target_true": {"str": true[1], "id": true[0]},
-    }  # fmt: skip
-    return {
-        "case_id": case_id, "pararel_idx": 1, "requested_rewrite": rewrite,
-        "paraphrase_prompts": [], "neighborhood_prompts": [], "attribute_prompts": [], "generation_prompts": [],
-    }  # fmt: skip
-
-
-FRENCH, ENGLISH, PHYSICS, JAZZ = ("Q150", "French"), ("Q1860", "English"), ("Q413", "physics"), ("Q8341", "jazz")
-RECORDS = [
-    record(7, "Danielle Example", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
-    record(11, 'Léon "Q" Örtlich', "P101", JAZZ, PHYSICS, "{} works in the field of"),
-    record(12, "Danielle Example", "P103", ENGLISH, FRENCH, "{}, a native"),
-]
-
-
-@pytest.fixture(scope="module")
-def edits_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("edits") / "counterfact.json"
-    path.write_text(json.dumps(RECORDS), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory, edits_file: Path) -> Path:
-    path = tmp_path_factory.mktemp("world") / "world.nt"
-    write_world(path, World(1500, edits=read_seeds([edits_file])))
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -104,50 +70,21 @@ def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_fil
     assert not {case.case_id for case in pairs} & set(cases)
 
 
-def test_records_that_make_no_edit_are_counted(world: Path, tmp_path: Path) -> None:
-    odd = [
-        record(1, "octane", "P101", JAZZ, PHYSICS, "{} works in the field of"),
-        record(2, "Danielle Example", "P413", ENGLISH, FRENCH, "{} plays as"),
-        record(3, "A\\B", "P103", ENGLISH, FRENCH, "The mother tongue of {} is"),
-    ]
-    odd[1]["requested_rewrite"]["relation_id"] = "P413"
-    file = tmp_path / "odd.json"
-    file.write_text(json.dumps(odd), encoding="utf-8")
-    edits, skipped = seed_edits(Facts(StoreSource([world]), FEW), read_seeds([file]))
-    assert edits == []
-    assert skipped == {"no human of that name": 2, "relation P413": 1}
-
-
-def test_a_target_without_identifier_is_counted(small: Callable[..., Facts], tmp_path: Path) -> None:
-    bad = record(1, "Ann", "P103", ENGLISH, FRENCH, "The mother tongue of {} is")
-    del bad["requested_rewrite"]["target_new"]["id"]
-    file = tmp_path / "bad.json"
-    file.write_text(json.dumps([bad]), encoding="utf-8")
-    _, skipped = seed_edits(small(""), read_seeds([file]))
-    assert skipped == {"no id of target_new": 1}
-
-
-def test_the_likeliest_namesake_is_chosen_and_doubt_is_flagged(small: Callable[..., Facts], tmp_path: Path) -> None:
-    file = tmp_path / "edits.json"
-    file.write_text(json.dumps([RECORDS[0]]), encoding="utf-8")
-    person = 'wd:{id} wdt:P31 wd:Q5 ; rdfs:label "{name}"@en ; wikibase:sitelinks {links} ; wdt:P103 wd:{value} .\n'
-    name = RECORDS[0]["requested_rewrite"]["subject"]
-
-    def link(*people: tuple[str, int, str]) -> tuple[str, tuple[str, ...]]:
-        turtle = "".join(person.format(id=id, name=name, links=links, value=value) for id, links, value in people)
-        ((edit,), _) = seed_edits(small(turtle), read_seeds([file]))
-        return edit.subject.id, edit.flags
-
-    assert link(("Q1", 90, "Q1860"), ("Q2", 3, "Q150")) == ("Q2", ()), "holds the old value"
-    assert link(("Q1", 90, "Q1860"), ("Q2", 3, "Q1860")) == ("Q1", ()), "better known"
-    assert link(("Q1", 3, "Q150"), ("Q2", 3, "Q150")) == ("Q1", ("ambiguous_subject",))
-
-
-def test_two_files_with_the_same_number_are_refused(edits_file: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.json"
-    copy.write_bytes(edits_file.read_bytes())
-    with pytest.raises(RecordError, match=r"copy\.json: case_id 7 is in another edits file too"):
-        read_seeds([edits_file, copy])
+def test_another_relation_needs_its_row_and_its_prompts(world: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Occupation: its values are asked of the source, everything else follows."""
+    monkeypatch.setitem(RELATIONS, "P106", relations.Relation("P106", "occupation", "occupation"))
+    prompt = relations.Template("P106-cloze-01", "P106", "cloze", "The occupation of {} is", "The occupation of {} was")
+    monkeypatch.setattr(relations, "TEMPLATES", (*relations.TEMPLATES, prompt))
+    options = BuildOptions(edits={"P106": 6}, per_gender=5, true_per_gender=2)
+    names = "".join(f'<http://www.wikidata.org/entity/{id}> <http://www.w3.org/2000/01/rdf-schema#label> "{id.lower()}"'
+                    "@en .\n" for id in ("Q36180", "Q33999", "Q82955", "Q901"))  # fmt: skip
+    (tmp_path / "names.nt").write_text(names, encoding="utf-8")
+    out = make(tmp_path / "out", StoreSource([world, tmp_path / "names.nt"]), options)
+    cases = read_cases(out / "data" / "cross_subject")
+    assert len(cases) == 6
+    assert {case.request.target_new.label for case in cases} <= {"q36180", "q33999", "q82955", "q901"}
+    assert all(row.text.startswith("The occupation of ") for case in cases for row in case.attribute_prompts)
+    assert "| occupation (P106) | 6 |" in (out / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> None:
@@ -214,14 +151,28 @@ def test_killed_and_started_again_nothing_is_asked_twice(world_server: str, tmp_
     assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
 
 
-def test_a_full_disk_leaves_nothing_behind(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+def test_a_full_disk_leaves_nothing_behind(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The disk is full after the first row group of a shard."""
+    write = pq.ParquetWriter.write_table
+    written: list[int] = []
+
+    def full(writer: pq.ParquetWriter, table: Any, *more: Any) -> None:
+        if written:
+            raise OSError(28, "No space left on device")
+        written.append(table.num_rows)
+        write(writer, table, *more)
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
+    monkeypatch.setattr(shards, "CASES_PER_GROUP", 2)
     code = main(["build", "--source", str(world), "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "cache"),
                  "--per-gender", "5", "--number", *(f"{id}=2" for id in RELATIONS)])  # fmt: skip
     assert code == 1
+    assert written == [2]
+    message = capsys.readouterr().err
+    assert "No space left on device" in message
+    assert "Free some space" in message
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
@@ -274,11 +225,3 @@ def test_large_builds_are_cut_into_shards(world: Path, tmp_path: Path, monkeypat
     assert [pq.read_metadata(file).num_rows for file in files] == [12, 12, 6]
     rows = load_dataset(str(out), "cross_subject", split="test", cache_dir=str(tmp_path / "cache"))
     assert [row["case_id"] for row in rows] == [case.case_id for case in read_cases(out / "data" / "cross_subject")]
-
-
-def test_a_file_that_is_no_edits_file(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="Check the path"):
-        read_seeds([tmp_path / "none.json"])
-    (tmp_path / "half.json").write_text('[{"case_id": 1,')
-    with pytest.raises(RecordError, match=r"half\.json"):
-        read_seeds([tmp_path / "half.json"])

@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf import groups
 from seesaw_cf.builder_scripts.claims import Claims
-from seesaw_cf.builder_scripts.coupled import Coupled, couple
+from seesaw_cf.builder_scripts.coupled import Coupled, couple, coupled_bounds
 from seesaw_cf.builder_scripts.coupled_rows import build_coupled, prompt, prompt_properties
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.people import Facts
@@ -136,6 +136,28 @@ def test_what_has_no_couple_is_counted(run: Callable[..., tuple[list[Coupled], d
     missing = ZSRE | {"answers": ["Atlantis"], "alt": ""}
     assert run(unknown, lonely)[1] == {"subject not found": 1, "no related entity": 1}
     assert run(missing)[1] == {"old target not found": 1}
+
+
+def test_entities_that_link_to_themselves_or_in_a_circle(
+    run: Callable[..., tuple[list[Coupled], dict[str, int]]],
+) -> None:
+    """The tower is part of itself, and field and museum are parts of each other; nothing is coupled with itself."""
+    circle = "wd:Q243 wdt:P276 wd:Q243, wd:Q90 . wd:Q2 wdt:P276 wd:Q3 . wd:Q3 wdt:P276 wd:Q2 .\n"
+    ((row,), skipped) = run(COUNTERFACT, world=WORLD + circle)
+    assert (row.related.entity.id, skipped) == ("Q2", {})
+    assert row.subject.truths["P276"] == ["Q2", "Q243", "Q90"]
+
+
+def test_dry_run_counts_the_queries_of_couples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
+    records = tmp_path / "counterfact.json"
+    records.write_text(json.dumps([COUNTERFACT]), encoding="utf-8")
+    options = ["--source", str(tmp_path / "world.ttl"), "--cache", str(tmp_path / "cache"), "--coupled", str(records)]
+    assert main(["build", "--dry-run", *options]) == 0
+    assert "| related entities | 1 |" in capsys.readouterr().out
+    assert main(["build", "--out", str(tmp_path / "out"), *options]) == 0
+    asked = int(capsys.readouterr().out.split(" queries asked")[0].split()[-1])
+    assert 0 < asked <= sum(coupled_bounds(read_seeds([records])).values())
 
 
 def test_ties_have_a_fixed_order(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:

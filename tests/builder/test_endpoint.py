@@ -21,7 +21,8 @@ from .fault_proxy import FaultProxy
 HOLDERS: dict[str, Parameter] = {
     "property": "P27", "value": "Q30", "gender": "Q6581072", "language": "en", "seed": 0, "limit": 5,
 }  # fmt: skip
-PEOPLE = query("facts", {"people": ["Q23357", "Q7186"]})
+FACTS: dict[str, Parameter] = {"people": ["Q23357", "Q7186"], "listed": ["P27", "P569"]}
+PEOPLE = query("facts", FACTS)
 QUICK = Politeness(timeout=2, attempts=7, pause=0.01)
 
 
@@ -34,7 +35,7 @@ class Waits(list[float]):
 
 def test_the_server_answers_as_the_embedded_store(server: str, store: StoreSource) -> None:
     endpoint = EndpointSource(server)
-    for name, parameters in (("holders", HOLDERS), ("facts", {"people": ["Q23357", "Q7186"]})):
+    for name, parameters in (("holders", HOLDERS), ("facts", FACTS)):
         rows = endpoint.select(name, **parameters)
         assert rows
         assert rows == store.select(name, **parameters)
@@ -81,6 +82,23 @@ def test_giving_up_says_what_happened(server: str) -> None:
         pytest.raises(SourceError, match=r"no answer in 3 tries; the last: HTTP 503 .*goes on from there"),
     ):
         EndpointSource(proxy.url, Politeness(attempts=3, pause=0.01), sleep=Waits()).ask(PEOPLE)
+
+
+def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
+    """A web page with status 200 in every try, as a wrong address gives; and a server that never ends a query."""
+    politeness = Politeness(attempts=3, pause=0.01, timeout=1)
+    with (
+        FaultProxy(server, ["page"] * 3) as proxy,
+        pytest.raises(
+            SourceError, match=r"(?s)http://.* 3 tries; the last: .*not a whole SPARQL.*<!doctype.*Check the"
+        ),
+    ):
+        EndpointSource(proxy.url, politeness, sleep=Waits()).ask(PEOPLE)
+    with (
+        FaultProxy(server, ["hang:1.5"] * 3) as proxy,
+        pytest.raises(SourceError, match=r"no answer in 3 tries; the last: .*timed out"),
+    ):
+        EndpointSource(proxy.url, politeness, sleep=Waits()).ask(PEOPLE)
 
 
 @pytest.mark.parametrize(("code", "remedy"), [(401, "wants a login"), (403, "Name a contact"), (404, "nothing at")])
