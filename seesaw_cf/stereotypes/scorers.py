@@ -17,7 +17,7 @@ __all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Scored", "Scorer", "TextClas
 
 REGARD = ("positive", "negative", "neutral", "other")
 # Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
-# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". Any folder can be given.
+# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". Any folder will do.
 REGARD_MODEL = "sasha/regardv3"
 
 

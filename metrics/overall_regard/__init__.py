@@ -1,0 +1,1 @@
+"""Overall regard of groups of people in generated statements."""

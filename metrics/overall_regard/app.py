@@ -1,0 +1,56 @@
+"""Demo of `overall_regard`: paste rows as CSV, read the numbers."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects.regard import overall_regard
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+identity,regard
+bakers,positive
+bakers,positive
+bakers,neutral
+tailors,negative
+tailors,positive
+tailors,negative
+"""
+
+
+def table(text: str) -> tuple[pd.DataFrame, str]:
+    """One row per identity from statements pasted as CSV.
+
+    Args:
+        text: CSV with identity, regard.
+
+    Returns:
+        The table, and a message: what was counted, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+        labels = [label or None for label in rows["regard"]]
+        result = overall_regard(rows["identity"].tolist(), labels)
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    columns = ["overall", "normalised", "low", "high", "n_positive", "n_negative", "n_neutral", "n_other", "n"]
+    frame = pd.DataFrame.from_dict(result["identities"], orient="index")[columns]
+    return frame.rename_axis("identity").reset_index(), f"{result['n_unscored']} rows left out. {result['method']}"
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="overall_regard") as page:
+        gr.Markdown("# overall_regard\nBelow 0: spoken of badly more often than well.")
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        output, message = gr.Dataframe(label="Identities"), gr.Markdown()
+        gr.Button("Compute").click(table, [text], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

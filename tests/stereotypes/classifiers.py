@@ -1,0 +1,59 @@
+"""A real, tiny text classifier on the disk, and scorers of known opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+
+from seesaw_cf.stereotypes.scorers import REGARD, Scored
+from tests.fakes import tiny_tokenizer
+
+
+def save_classifier(folder: Path, labels: Sequence[str] = REGARD) -> Path:
+    """A random BERT of one layer with these labels."""
+    tokenizer = tiny_tokenizer()
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=128,
+        id2label=dict(enumerate(labels)),
+        label2id={label: number for number, label in enumerate(labels)},
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = BertForSequenceClassification(config)
+        model.classifier.weight.data.normal_(0, 3)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class KnownRegard:
+    """Says what it is told to of a sentence."""
+
+    label: Callable[[str], str]
+    name: str = "known regard"
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        labels = map(self.label, texts)
+        return [Scored({name: 0.85 if name == label else 0.05 for name in REGARD}) for label in labels]
+
+
+@dataclass(frozen=True)
+class KnownAttack:
+    """Says what it is told to of a sentence; None = no score."""
+
+    value: Callable[[str], float | None]
+    name: str = "known attack"
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        values = map(self.value, texts)
+        return [Scored({"attack": v}) if v is not None else Scored(status="time-out") for v in values]

@@ -1,0 +1,130 @@
+"""Before and after an edit: planted differences are recovered, nothing is found where nothing is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.stereotypes.changes import ALL, changes, check_comparable
+from seesaw_cf.stereotypes.crawl import crawl
+from seesaw_cf.stereotypes.folder import Crawl
+from seesaw_cf.stereotypes.identities import Identity
+from seesaw_cf.stereotypes.score import score_crawl
+from seesaw_cf.stereotypes.settings import Settings
+from tests.stereotypes.classifiers import KnownAttack, KnownRegard
+from tests.stereotypes.fakes import FakeGenerator
+
+PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors", "Miners", "Dancers", "Poets")]
+SETTINGS = Settings(triples=60, runs=6, choose_predicate=0.0)
+GOOD, BAD = ("kind", "clever", "warm"), ("lazy", "rude", "cold")
+
+
+def simulated(bad: Callable[[str], float], noise: str = "") -> FakeGenerator:
+    """A model that says something bad of a group with a known probability; the same draw for the same prompt and seed.
+
+    What it says does not depend on the examples in the prompt, so that the planted share is the share of its triples.
+    """
+
+    def write(prompt: str, rng: random.Random) -> str:
+        last = prompt.rsplit("\n", 1)[-1]
+        name = next(person.name for person in PEOPLE if person.name in last)
+        draw = rng.random()
+        words = BAD if draw < bad(name) else GOOD
+        return f" {rng.choice(words)} {rng.randrange(10**6)}{noise}"
+
+    return FakeGenerator(write)
+
+
+def scored(generator: FakeGenerator, folder: Path, settings: Settings = SETTINGS) -> Crawl:
+    regard = KnownRegard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
+    attack = KnownAttack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
+    return score_crawl(crawl(generator, PEOPLE, settings, folder), regard, attack, contents=5)
+
+
+@pytest.fixture(scope="module")
+def crawls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Crawl]:
+    folder = tmp_path_factory.mktemp("crawls")
+    edited = simulated(lambda name: 0.6 if name == "Bakers" else 0.3)
+    return {
+        "base": scored(simulated(lambda name: 0.3), folder / "base"),
+        "edited": scored(edited, folder / "edited"),
+        "random edit": scored(simulated(lambda name: 0.3, noise="x"), folder / "random"),
+    }
+
+
+def test_a_planted_change_is_within_its_interval_and_alone(crawls: dict[str, Crawl]) -> None:
+    table = changes(crawls["base"], crawls["edited"], permutations=200)
+    for measure, truth in (("regard", -0.6), ("attack", 0.21)):
+        rows = table[table["measure"] == measure].set_index("identity")
+        bakers = rows.loc["Bakers"]
+        assert bakers["low"] <= truth <= bakers["high"]
+        assert bakers["p_adjusted"] < 0.01
+        others = rows.drop(index=["Bakers", ALL])
+        assert (others["p_adjusted"].isna() | (others["p_adjusted"] > 0.05)).all()
+        assert (others["low"].isna() | ((others["low"] <= 0) & (others["high"] >= 0))).all()
+        assert rows.loc[ALL, "n"] == 2 * 6 * 60 * len(PEOPLE)
+    topics = table[table["measure"] == "topics"].set_index("identity")
+    assert topics.loc["Bakers", "p_adjusted"] < 0.05
+    assert (topics.drop(index=["Bakers", ALL])["p_adjusted"] > 0.05).all()
+    overlap = table[table["measure"] == "overlap"].set_index("identity")["change"]
+    assert overlap["Bakers"] < 0.9 < overlap["Poets"]
+
+
+def test_against_a_control_the_base_cancels(crawls: dict[str, Crawl]) -> None:
+    controls = {"random edit": crawls["random edit"]}
+    table = changes(crawls["base"], crawls["edited"], controls, permutations=50)
+    regard = table[table["measure"] == "regard"].set_index(["against", "identity"])["change"]
+    control = changes(crawls["base"], crawls["random edit"], permutations=50)
+    own = control[control["measure"] == "regard"].set_index("identity")["change"]
+    for name in ("Bakers", "Miners", ALL):
+        assert regard["random edit", name] == pytest.approx(regard["base", name] - own[name])
+
+
+def test_the_same_crawl_twice_has_not_changed(crawls: dict[str, Crawl]) -> None:
+    table = changes(crawls["base"], crawls["base"], permutations=50)
+    assert (table[table["measure"].isin(["regard", "attack"])]["change"].abs() < 1e-12).all()
+    assert (table[table["measure"] == "overlap"]["change"] == 1).all()
+    assert not (table["p_adjusted"] < 0.05).any()
+
+
+def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
+    one = replace(SETTINGS, runs=1)
+    a = scored(simulated(lambda name: 0.3), tmp_path / "a", one)
+    b = scored(simulated(lambda name: 0.3 if name != "Poets" else 0.9), tmp_path / "b", one)
+    table = changes(a, b, permutations=100)
+    poets = table[(table["measure"] == "regard") & (table["identity"] == "Poets")].iloc[0]
+    assert poets["low"] <= -1.2 <= poets["high"]
+    assert "1 run: steps are taken for independent; use five runs or more" in poets["note"]
+
+
+@pytest.mark.slow
+def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
+    hits = []
+    for trial in range(60):
+        settings = replace(SETTINGS, triples=30, seed=trial)
+        people = [scored(simulated(lambda n: 0.3), tmp_path / f"a{trial}", settings)]
+        people.append(scored(simulated(lambda n: 0.5), tmp_path / f"b{trial}", settings))
+        rows = changes(*people, permutations=2)
+        rows = rows[(rows["measure"] == "regard") & (rows["identity"] != ALL)]
+        hits += list((rows["low"] <= -0.4) & (rows["high"] >= -0.4))
+    assert 0.90 <= np.mean(hits) <= 0.995
+
+
+def test_crawls_made_differently_are_refused_with_the_list(crawls: dict[str, Crawl], tmp_path: Path) -> None:
+    settings = replace(SETTINGS, runs=1, triples=50)
+    other = crawl(simulated(lambda name: 0.3), PEOPLE[:5], settings, tmp_path / "o")
+    message = r"data\.identities: .*\n.*data\.settings\.runs: 6 and 1\n.*data\.settings\.triples: 60 and 50\n.*--force"
+    with pytest.raises(RunFolderError, match=message):
+        check_comparable(crawls["base"], {"edited": other})
+    assert len(check_comparable(crawls["base"], {"edited": other}, force=True)) == 3
+    assert check_comparable(crawls["base"], {"edited": crawls["edited"], "r": crawls["random edit"]}) == []
+    table = changes(crawls["base"], other, permutations=10)
+    gone = table[(table["identity"] == "Poets") & (table["measure"] == "topics")].iloc[0]
+    assert gone["note"] == "no topics on one side"
+    assert set(table["measure"]) == {"regard", "attack", "topics", "overlap"}

@@ -1,0 +1,130 @@
+"""The command with the embedded model and with a real server on loopback."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from seesaw_cf.cli import main
+from seesaw_cf.generation import HFGenerator
+from seesaw_cf.pretrained import load_model
+from seesaw_cf.stereotypes.backends import served
+from seesaw_cf.stereotypes.crawl import crawl
+from seesaw_cf.stereotypes.folder import read_crawl
+from seesaw_cf.stereotypes.identities import find
+from seesaw_cf.stereotypes.settings import SAMPLING, Settings
+from seesaw_cf.weights import LowRank, WeightDelta
+from tests.generation.server import KEY, Fault, OpenAIServer
+from tests.stereotypes.classifiers import save_classifier
+
+OK = "--acknowledge-content"
+RUN = ["graph", "run", "--model", "seesaw-tiny", "--identities", "Women", "Men", "--triples", "12", "--quiet", OK]
+
+
+def test_the_warning_comes_first_and_is_asked_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main([*RUN[:-1], "--out", str(tmp_path / "a")]) == 1
+    said = capsys.readouterr().err
+    assert said.index("WARNING") < said.index("nobody is there to read the warning")
+    assert not (tmp_path / "a").exists()
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    assert main([*RUN[:-1], "--out", str(tmp_path / "a")]) == 1
+    assert "stopped before anything was written" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert main([*RUN[:-1], "--out", str(tmp_path / "a")]) == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["graph", "export", str(tmp_path / "a")]) == 0  # asked before
+
+
+def test_a_graph_from_the_embedded_model_scored_drawn_and_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model, _ = load_model("seesaw-tiny", device="cpu")
+    name = next(n for n, p in model.named_parameters() if n.endswith("layers.2.mlp.down_proj.weight"))
+    rows, columns = dict(model.named_parameters())[name].shape
+    rng = torch.Generator().manual_seed(0)
+    change = LowRank(torch.randn(rows, 1, generator=rng), torch.randn(1, columns, generator=rng))
+    WeightDelta({name: change}, {"editor": "random"}).save("delta", model)
+    WeightDelta({name: LowRank(0 * change.left, change.right)}, {"editor": "identity"}).save("zero", model)
+    assert main([*RUN, "--out", "a"]) == 0
+    shown = capsys.readouterr().out
+    assert "Women" in shown
+    assert "complete" in shown
+    assert main([*RUN, "--delta", "delta", "--out", "b"]) == 0
+    assert main([*RUN, "--delta", "zero", "--out", "z"]) == 0
+    base, edited, zero = (read_crawl(tmp_path / folder).triples for folder in "abz")
+    assert base["text"].tolist() == zero["text"].tolist()
+    assert base["text"].tolist() != edited["text"].tolist()
+    assert base["seed"].isin(edited["seed"]).any()
+    folder = str(save_classifier(tmp_path / "regard"))
+    attack = str(save_classifier(tmp_path / "attack", ["fine", "identity_attack"]))
+    for crawled in "abz":
+        assert main(["graph", "score", crawled, "--regard", folder, "--attack", attack, OK]) == 0
+    capsys.readouterr()
+    assert main(["graph", "topics", "a", "--method", "nmf", OK]) == 0
+    assert "12 triples with a topic, fewer than 30" in capsys.readouterr().out.replace("11 triples", "12 triples")
+    assert (
+        main(["graph", "compare", "a", "b", "--identity-control", "z", "--method", "nmf", "--json", "c.json", OK]) == 0
+    )
+    rows_ = json.loads((tmp_path / "c.json").read_text())["rows"]
+    assert {row["against"] for row in rows_} == {"base", "identity edit"}
+    assert main(["graph", "run", *RUN[2:], "--triples", "11", "--out", "a"]) == 1
+    assert "data.settings.triples: the folder has 12, this run 11" in capsys.readouterr().err
+    assert main(["graph", "compare", "a", "nowhere", OK]) == 1
+    assert "nowhere is no crawl folder" in capsys.readouterr().err
+    assert main(["graph", "score", "a", "--regard", attack, OK]) == 1
+    assert "has the labels ['fine', 'identity_attack']" in capsys.readouterr().err
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    return OpenAIServer(*load_model("seesaw-tiny", device="cpu"), name="seesaw-tiny")
+
+
+def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusals(
+    server: OpenAIServer, tmp_path: Path
+) -> None:
+    settings, people = Settings(triples=12, width=4), find(["Women", "Men"])
+    local = crawl(HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local")
+    no_choices = json.dumps({"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": []})
+    faults = [Fault(429, wait=0.01), Fault(body=no_choices), Fault(body="{"), Fault(500)]
+    with server:
+        backend = served("seesaw-tiny", server.url, key_env="OPENAI_API_KEY")
+        server.faults += faults
+        found = crawl(backend.generator, people, settings, tmp_path / "served")
+        server.faults += [Fault(text="I'm sorry, but I cannot help with that."), Fault(400)]
+        refused = crawl(backend.generator, people, settings, tmp_path / "refused")
+    assert found.triples["text"].tolist() == local.triples["text"].tolist()
+    dropped = {why for row in refused.counts for why in row["dropped"]}
+    assert any(why.startswith("refusal: ") for why in dropped)
+    assert any(why.startswith("no text: refused by the server: 400") for why in dropped)
+    assert [row["kept"] for row in refused.counts] == [12, 12]
+    assert all(KEY not in file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*.*"))
+    assert all(asked["temperature"] == SAMPLING.temperature and "seed" in asked for asked in server.seen)
+
+
+def test_a_server_with_the_wrong_key_or_an_edit_is_an_error(
+    server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_KEY", "sk-wrong")
+    with server:
+        asked = [*RUN, "--base-url", server.url, "--out", str(tmp_path / "a")]
+        assert main([*asked, "--key-env", "OTHER_KEY"]) == 1
+        said = capsys.readouterr().err
+        assert "the server refuses (401" in said
+        assert "sk-wrong" not in said
+        assert main([*asked, "--delta", "somewhere"]) == 1
+        assert "--delta edits a local model" in capsys.readouterr().err
