@@ -1,0 +1,232 @@
+"""`seesaw-cf flaws`: rate flaws in pairs of texts, validate judges against people, keep a gallery of what was found."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from seesaw_cf.cli.output import say
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from seesaw_cf.generation.types import Generator
+    from seesaw_cf.longform.pairs import Pair
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the actions of `seesaw-cf flaws` and their options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, (text, configure_one, _) in _ACTIONS.items():
+        configure_one(actions.add_parser(name, help=text, description=text).add_argument)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs one action."""
+    _ACTIONS[args.action][2](args)
+
+
+def _passages(add: Callable[..., Any]) -> None:
+    add("passages", type=Path, metavar="PASSAGES", help="passages.parquet of a long-form run")
+    add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
+    add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
+    add("--seed", type=int, default=0, help="of the order of texts (default 0)")
+
+
+def _export_options(add: Callable[..., Any]) -> None:
+    _passages(add)
+    add("--sheet", type=Path, required=True, help="CSV for raters, without what would tell them which text is which")
+    add("--key", type=Path, required=True, help="JSON that tells; keep it from the raters")
+    add("--duplicates", type=float, default=0.1, help="share of pairs that are rated twice (default 0.1)")
+
+
+def _import_options(add: Callable[..., Any]) -> None:
+    add("sheet", type=Path, metavar="SHEET", help="the CSV, filled")
+    add("--key", type=Path, required=True, help="the key that was written with it")
+    add("--rater", required=True, help="who rated")
+    add("--out", type=Path, required=True, help="Parquet file for the ratings; those given twice go to NAME.repeats")
+
+
+def _judge_options(add: Callable[..., Any]) -> None:
+    _passages(add)
+    add("--model", required=True, help="a model on the Hub, a folder, or with --base-url its name there")
+    add("--base-url", default="", help="an OpenAI-compatible server, such as http://localhost:8000/v1")
+    add("--key-env", default="OPENAI_API_KEY", help='environment variable with the key; "" for none')
+    add("--tries", type=int, default=3, help="times a question is asked while its reply cannot be read (default 3)")
+    add("--temperature", type=float, default=0.0, help="default 0")
+    add("--swap", type=float, default=0.2, help="share of pairs judged in both orders (default 0.2)")
+    add("--rater", default="", help="name of the judge in the tables")
+    add("--names", type=Path, help="Parquet of people (the demographics config): also judge copies with their names")
+    add("--axis", default="race", help="whose groups the names are of: gender, race or region")
+    add("--groups", nargs="+", default=[], help="which groups; all with names by default")
+    add("--out", type=Path, required=True, help="folder for tables and replies; a second run resumes")
+
+
+def _validate_options(add: Callable[..., Any]) -> None:
+    add("tables", type=Path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
+    add("--judge", required=True, help="which rater is the judge")
+    add("--out", type=Path, help="JSON file for every number")
+
+
+def _add_options(add: Callable[..., Any]) -> None:
+    add("folder", type=Path, metavar="FOLDER", help="the gallery; made when it is not there")
+    add(
+        "rows",
+        type=Path,
+        nargs="+",
+        metavar="ROWS",
+        help="Parquet files of ratings, or JSON lines with pre, post, flaw, ...",
+    )
+    add("--model", default="", help="the edited model, for rows that do not say")
+
+
+def _publish_options(add: Callable[..., Any]) -> None:
+    add("folder", type=Path, metavar="FOLDER", help="the gallery")
+    add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
+    add("--private", action="store_true", default=None, help="make a new repository private")
+    add("--note", default="", help="a line for the changelog")
+
+
+def _pairs(args: argparse.Namespace) -> list[Pair]:
+    from seesaw_cf.longform.pairs import make_pairs
+    from seesaw_cf.longform.tables import PASSAGES
+    from seesaw_cf.tables import read_table
+
+    pairs, left_out = make_pairs(read_table(args.passages, PASSAGES), args.passage)
+    _say_left_out(left_out)
+    return pairs
+
+
+def _say_left_out(left_out: Counter[str]) -> None:
+    for reason, count in left_out.items():
+        say(f"left out: {count}: {reason}")
+
+
+def _export(args: argparse.Namespace) -> None:
+    from seesaw_cf.longform.human import export_sheet
+
+    options = {"flaws": args.flaws, "seed": args.seed, "duplicates": args.duplicates}
+    rows = export_sheet(_pairs(args), args.sheet, args.key, **options)
+    say(f"{rows} rows in {args.sheet}; instructions for raters in {args.sheet}.txt. Keep {args.key} from them.")
+
+
+def _import(args: argparse.Namespace) -> None:
+    from seesaw_cf.longform.human import import_sheet, intra_rater
+    from seesaw_cf.tables import write_table
+
+    work = import_sheet(args.sheet, args.key, args.rater)
+    write_table(args.out, work.table)
+    write_table(args.out.with_suffix(f".repeats{args.out.suffix}"), work.repeats)
+    missing = work.table.column("change").null_count
+    say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.")
+    for flaw, found in intra_rater(work).items():
+        if "percent" in found:
+            say(f"{flaw}: rated twice {found['n_items']}, the same {found['percent']['first/second']['value']:.1f} %")
+
+
+def _judge(args: argparse.Namespace) -> None:
+    from seesaw_cf.generation import CachedGenerator
+    from seesaw_cf.generation.types import Sampling
+    from seesaw_cf.longform.flaws_judge import JUDGE_SAMPLING, judge_pairs
+    from seesaw_cf.longform.flaws_names import group_bias, swap_names
+    from seesaw_cf.longform.validity import position_bias, sign_check
+    from seesaw_cf.tables import read_table, write_table
+
+    pairs = _pairs(args)
+    generator = CachedGenerator(_generator(args), args.out / "replies")
+    sampling = Sampling(JUDGE_SAMPLING.max_new_tokens, args.temperature)
+    options: dict[str, Any] = {"flaws": args.flaws, "seed": args.seed, "tries": args.tries, "sampling": sampling}
+    judged = judge_pairs(pairs, generator, swap=args.swap, rater=args.rater, **options)
+    tables = {"flaws": judged.table, "swapped": judged.swapped, "calls": judged.calls}
+    results = {
+        "model": generator.name,
+        "seed": args.seed,
+        "tries": args.tries,
+        "temperature": args.temperature,
+        "counts": judged.counts,
+        "position_bias": position_bias(judged.table),
+        "sign_check": sign_check(judged.table, judged.swapped),
+    }
+    if args.names:
+        people = read_table(args.names).to_pylist()
+        copies, left_out = swap_names(pairs, people, args.axis, groups=args.groups, seed=args.seed)
+        _say_left_out(left_out)
+        tables["renamed"] = judge_pairs([one.pair for one in copies], generator, rater=args.rater, **options).table
+        contrasts = group_bias(tables["renamed"], copies)
+        results["group_bias"] = {"axis": args.axis, "left_out": left_out, "rows": contrasts.to_dict("records")}
+    for name, table in tables.items():
+        write_table(args.out / f"{name}.parquet", table)
+    _write_json(args.out / "judge.json", results)
+    say(f"{judged.table.num_rows} judgements by {generator.name}: {judged.counts}")
+    say(f"Tables, every reply, position bias, sign check and more are in {args.out}. Next: seesaw-cf flaws validate.")
+
+
+def _generator(args: argparse.Namespace) -> Generator:
+    if args.base_url:
+        from seesaw_cf.generation import OpenAIGenerator
+
+        return OpenAIGenerator(args.base_url, args.model, api_key_env=args.key_env, chat=True)
+    from seesaw_cf.generation import HFGenerator
+    from seesaw_cf.pretrained import load_model
+
+    model, tokenizer = load_model(args.model)
+    return HFGenerator(model, tokenizer, chat=tokenizer.chat_template is not None)
+
+
+def _validate(args: argparse.Namespace) -> None:
+    import pyarrow as pa
+
+    from seesaw_cf.longform.tables import FLAWS
+    from seesaw_cf.longform.validity import validate_judge
+    from seesaw_cf.tables import read_table
+
+    found = validate_judge(pa.concat_tables([read_table(path, FLAWS) for path in args.tables]), args.judge)
+    for flaw, row in found.items():
+        say(f"{flaw} (n = {row['n']}): {row['verdict']}")
+    if args.out:
+        _write_json(args.out, found)
+
+
+def _add(args: argparse.Namespace) -> None:
+    from seesaw_cf.longform.gallery import add_flaws, read_rows
+
+    rows = [row for path in args.rows for row in read_rows(path)]
+    done = add_flaws(args.folder, rows, model=args.model)
+    say(f"{done.added} rows added, {done.known} known already, {done.equal} without a change left out.")
+    say(f"{args.folder} has {done.total} rows, version {done.version}; open {args.folder / 'gallery.html'}.")
+
+
+def _publish(args: argparse.Namespace) -> None:
+    from seesaw_cf.longform.gallery import merge_published
+
+    if taken := merge_published(args.folder, args.repo):
+        say(f"{taken} rows of others taken in from {args.repo}.")
+    publishing = importlib.import_module("seesaw_cf.builder_scripts.publish")
+    done = publishing.publish(args.folder, args.repo, private=args.private, note=args.note)
+    for name, rows in done.rows.items():
+        say(f"{name}: {rows:,} rows, loaded back and the same")
+    say(f"Version {done.version} is {done.url} at {done.commit}.")
+
+
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
+    from seesaw_cf.files import write_text
+    from seesaw_cf.stats.plain import plain
+
+    write_text(path, json.dumps(plain(value), ensure_ascii=False, indent=1) + "\n")
+
+
+# Action -> (help, its options, what it does).
+_ACTIONS: dict[str, tuple[str, Callable[[Callable[..., Any]], None], Callable[[argparse.Namespace], None]]] = {
+    "export": ("write a blind sheet for human raters", _export_options, _export),
+    "import": ("read a filled sheet back", _import_options, _import),
+    "judge": ("let a language model rate", _judge_options, _judge),
+    "validate": ("compare a judge with people", _validate_options, _validate),
+    "add": ("add rows to a gallery of flaws", _add_options, _add),
+    "publish": ("put a gallery onto the Hugging Face Hub, with what others added", _publish_options, _publish),
+}

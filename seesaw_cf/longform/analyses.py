@@ -1,0 +1,212 @@
+"""What the tables of long form say: survey means, labels of claims, factual drift, short-form metrics.
+
+Every function takes tables and gives a long-format data frame: one row per number, with its interval and its counts.
+Tables of several models or data sets may be put together with columns `model` and `dataset`; both then split results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.longform.estimates import case_difference, case_mean
+from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.stats import adjust
+
+__all__ = [
+    "BASELINE",
+    "LABELS",
+    "METRICS",
+    "as_frame",
+    "blocks",
+    "factual_drift",
+    "label_shares",
+    "means",
+    "short_values",
+    "survey_values",
+]
+
+BASELINE = "none"  # the unedited model
+LABELS = ("supports", "neutral", "contradicts")
+# Metrics of the survey in the papers' order of columns: items, and the question types they belong to.
+METRICS = {item.name: item.type for item in ITEMS}
+_BLOCKS = ("dataset", "model", "rater", "annotator")
+
+
+def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """A table with the column `method`: the editor of texts written after an edit, `BASELINE` of those before.
+
+    Raises:
+        RecordError: It has no column `editor`, `case_id` or `phase`, or other phases than "pre" and "post".
+    """
+    frame = table.to_pandas() if isinstance(table, pa.Table) else table.copy()
+    missing = [name for name in ("editor", "case_id", "phase") if name not in frame]
+    if missing:
+        raise RecordError(f"long-form table: columns {missing} are missing; it has {list(frame)}.")
+    phases = set(frame["phase"])
+    if not phases <= {"pre", "post"}:
+        raise RecordError(f"long-form table: phases {sorted(map(str, phases))}, expected 'pre' and 'post'.")
+    frame["method"] = np.where(frame["phase"] == "pre", BASELINE, frame["editor"])
+    return frame
+
+
+def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Splits by data set, model, rater and annotator, as far as there are such columns, and by `more`."""
+    by = [name for name in _BLOCKS if name in frame] + list(more)
+    if by:
+        for key, rows in frame.groupby(by, sort=True, observed=True):
+            yield dict(zip(by, key, strict=True)), rows
+    elif len(frame):
+        yield {}, frame
+
+
+def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) -> pd.DataFrame:
+    """Ratings as values: method, case_id, sample, metric, value and the block columns.
+
+    Args:
+        ratings: Rows of `RATINGS`.
+        by_type: Metrics are question types ("edit", "factual", ...), the mean over a type's items, instead of items.
+
+    Returns:
+        Rows with a rating; rows without one have the value NaN, to be counted.
+    """
+    frame = as_frame(ratings)
+    frame["metric"] = frame["item"].map(METRICS) if by_type else frame["item"]
+    frame["value"] = frame["rating"].astype(np.float64)
+    keep = [name for name in _BLOCKS if name in frame] + ["method", "case_id", "sample", "metric"]
+    return (
+        frame.groupby(keep, sort=False, observed=True, as_index=False)["value"].mean()
+        if by_type
+        else frame[[*keep, "value"]]
+    )
+
+
+def short_values(scores: pa.Table) -> pd.DataFrame:
+    """Short-form metrics of every edit from a score table: method, case_id, metric, value in 0..1.
+
+    Metrics: "edit_success" and "generalization", the share of the edit's own and of paraphrased prompts where greedy
+    writing gives the new target; "ground_truth", where it still gives the old one; "locality", the share of
+    neighbourhood prompts whose greedy right answer is as it was before the edit. Portability is not in score tables.
+
+    Source: LEME appendix H.
+    Deviates: a whole target must be the model's first choice, where the reference takes shares of tokens; locality
+    looks at the true answer, not at every token.
+    """
+    frame = scores.to_pandas()
+    frame = frame[frame["status"] == "ok"].assign(value=frame["greedy"].astype(float))
+    after = frame[frame["phase"] == "post"]
+    parts = [
+        after[(after["kind"] == kind) & (after["role"] == role)].assign(metric=metric)
+        for metric, kind, role in (
+            ("edit_success", "efficacy", "target_new"),
+            ("generalization", "paraphrase", "target_new"),
+            ("ground_truth", "efficacy", "target_true"),
+        )
+    ]
+    near = frame[(frame["kind"] == "neighborhood") & (frame["role"] == "target_true")]
+    key = ["editor", "case_id", "prompt_id", "target"]
+    both = near[near["phase"] == "post"].merge(
+        near[near["phase"] == "pre"][[*key, "value"]], on=key, suffixes=("", "_before")
+    )
+    both["value"] = (both["value"] == both["value_before"]).astype(float)
+    rows = pd.concat([*parts, both.assign(metric="locality")], ignore_index=True)
+    means_ = rows.groupby(["editor", "case_id", "metric"], sort=True, as_index=False)["value"].mean()
+    return means_.rename(columns={"editor": "method"})
+
+
+def means(values: pd.DataFrame) -> pd.DataFrame:
+    """The mean of every (method, metric): Tables 1, 10-13 (survey), 16-18 (short form), 19 (simple metrics).
+
+    Args:
+        values: method, case_id, metric, value, and block columns; NaN is missing.
+
+    Returns:
+        Block columns, `method`, `metric`, `value`, `low`, `high`, `sd` over rows (the papers' +-), `n`, `n_cases`,
+        `n_missing`, `note`.
+    """
+    found = []
+    for key, rows in blocks(values, "method", "metric"):
+        there = rows[rows["value"].notna()]
+        about = {"sd": there["value"].std(ddof=1), "n_missing": len(rows) - len(there)}
+        found.append(key | case_mean(there["value"], there["case_id"]) | about)
+    return pd.DataFrame(found).drop(columns="p", errors="ignore")
+
+
+def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """Which share of claims of a kind each method's passages support, leave open and contradict (Figures 4 and 5).
+
+    Args:
+        annotations: Rows of `ANNOTATIONS`.
+
+    Returns:
+        Block columns, `method`, `passage`, `claim_kind`, `label`, `value` in 0..1, `low`, `high`, `n` claims,
+        `n_cases`, `n_missing` (claims without a label), `note`. The three shares of a kind add up to 1.
+    """
+    found = []
+    for key, rows in blocks(_annotated(annotations), "method", "passage", "claim_kind"):
+        there = rows[rows["label"].notna()]
+        for label in LABELS:
+            share = case_mean((there["label"] == label).astype(float), there["case_id"])
+            found.append(key | {"label": label} | share | {"n_missing": len(rows) - len(there)})
+    return pd.DataFrame(found).drop(columns="p", errors="ignore")
+
+
+def _annotated(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    frame = as_frame(annotations)
+    unknown = set(frame["label"].dropna()) - set(LABELS)
+    if unknown:
+        raise RecordError(f"annotations: labels {sorted(unknown)}, expected {', '.join(LABELS)} or none.")
+    return frame
+
+
+def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """How many more facts that the edit does not touch are contradicted after it than before, within the same cases.
+
+    Args:
+        annotations: Rows of `ANNOTATIONS`, of the unedited model too.
+
+    Returns:
+        Block columns, `method`, `passage`, `value` (share contradicted after minus before), `low`, `high`, `p`,
+        `p_adjusted` (Holm within a block), `n`, `n_cases`; `lost`: the share of facts supported before that are
+        contradicted after, in the same sample, with `n_supported`; `note`.
+
+    Source: LEME section 5.3, Figure 5 ("factual drift").
+    Deviates: paired by case, with an interval; the paper compares two percentages by eye.
+    """
+    frame = _annotated(annotations)
+    facts = frame[(frame["claim_kind"] == "ground_truth") & frame["label"].notna()]
+    found = []
+    for key, rows in blocks(facts, "passage"):
+        before = rows[rows["method"] == BASELINE]
+        block = [
+            key | {"method": method} | _drift(before, rows[rows["method"] == method])
+            for method in sorted(set(rows["method"]) - {BASELINE})
+        ]
+        found += block
+    out = pd.DataFrame(found)
+    if len(out):
+        by = [name for name in _BLOCKS if name in out]
+        families = out.groupby(by, observed=True).groups.values() if by else [out.index]
+        for family in families:
+            out.loc[family, "p_adjusted"] = adjust(out.loc[family, "p"].to_numpy(float))
+    return out
+
+
+def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
+    common = set(before["case_id"]) & set(after["case_id"])
+    both = pd.concat([after, before], keys=["after", "before"], names=["side", None])
+    both = both[both["case_id"].isin(common)]
+    side = both.index.get_level_values("side").to_numpy()
+    share = (both["label"] == "contradicts").astype(float)
+    found = case_difference(share, both["case_id"], side == "after", side == "before")
+    key = ["case_id", "claim_id", "sample"]
+    pairs = after.merge(before, on=key, suffixes=("", "_before"))
+    supported = pairs[pairs["label_before"] == "supports"]
+    lost = case_mean((supported["label"] == "contradicts").astype(float), supported["case_id"])
+    more = {"lost": lost["value"], "lost_low": lost["low"], "lost_high": lost["high"], "n_supported": lost["n"]}
+    return {name: found[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more

@@ -1,0 +1,51 @@
+"""Small tables of long form with known answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.longform.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.tables import SCORES
+
+_SAMPLE = {"editor": "none", "case_id": 0, "relation": "P103", "phase": "pre", "sample": 0, "status": "ok"}
+
+
+def table(schema: pa.Schema, rows: list[dict[str, Any]], **usual: Any) -> pa.Table:
+    """A table; what a row does not say comes from `usual`, or is null."""
+    blank = dict.fromkeys(schema.names)
+    kept = [{name: value for name, value in (blank | _SAMPLE | usual | row).items() if name in blank} for row in rows]
+    return pa.Table.from_pylist(kept, schema=schema)
+
+
+def method(name: str) -> dict[str, str]:
+    """The columns that name a method."""
+    return {"editor": name, "phase": "pre" if name == "none" else "post"}
+
+
+def ratings(values: dict[str, list[float | None]], item: str = "new_fact_main_passage", rater: str = "gpt") -> pa.Table:
+    """One rating per case of every method; None is a reply that could not be read."""
+    rows = [
+        {**method(name), "case_id": case, "item": item, "rater": rater, "rating": value}
+        for name, column in values.items()
+        for case, value in enumerate(column)
+    ]
+    return table(RATINGS, rows, reply="", tries=1)
+
+
+def annotations(values: dict[str, list[str | None]], **usual: Any) -> pa.Table:
+    """One label per case of every method."""
+    rows = [
+        {**method(name), "case_id": case, "label": label}
+        for name, column in values.items()
+        for case, label in enumerate(column)
+    ]
+    about = {"passage": "subject", "claim_kind": "ground_truth", "claim_id": "P106", "annotator": "nli"}
+    return table(ANNOTATIONS, rows, **{**about, **usual})
+
+
+def scores(rows: list[tuple[str, int, str, str, str, bool]]) -> pa.Table:
+    """Rows of (editor, case, kind, role, phase, greedy)."""
+    names = ("editor", "case_id", "kind", "role", "phase", "greedy")
+    return table(SCORES, [dict(zip(names, row, strict=True)) for row in rows], prompt_id=0, target="x", logprob=-1.0)

@@ -1,0 +1,43 @@
+"""Passages and pairs for tests of flaws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.longform.pairs import Pair
+from seesaw_cf.longform.tables import PASSAGES
+
+PEOPLE = [
+    {"label": "Ada Oak", "gender": ["women"], "race": ["white"], "region": ["Africa"]},
+    {"label": "Bea Elm", "gender": ["women"], "race": ["Black"], "region": ["Africa"]},
+    {"label": "Cyd Fir", "gender": ["women"], "race": ["white"], "region": []},
+    {"label": "Dan Ash", "gender": ["men"], "race": ["Black"], "region": []},
+    {"label": "Eve Yew", "gender": ["women"], "race": ["Black", "white"], "region": []},
+]
+
+
+def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> Pair:
+    """A pair of case `number`."""
+    about: dict[str, Any] = {"editor": "memit", "relation": "P21", "entity_id": "Q1", "entity": "Ada Oak", **more}
+    return Pair(f"memit-{number}-free-0-0", case_id=number, pre=pre, post=post, **about)
+
+
+def passages(*rows: dict[str, Any]) -> pa.Table:
+    """A table of passages; what a row does not say is filled in."""
+    blank: dict[str, Any] = dict.fromkeys(PASSAGES.names)
+    usual = {
+        "editor": "memit",
+        "case_id": 1,
+        "relation": "P21",
+        "phase": "post",
+        "sample": 0,
+        "passage": "free",
+        "prompt_id": 0,
+        "entity_id": "Q1",
+        "entity": "Ada Oak",
+        "text": "Ada Oak is a nun.",
+        "status": "ok",
+    }
+    return pa.Table.from_pylist([blank | usual | row for row in rows], schema=PASSAGES)

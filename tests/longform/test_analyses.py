@@ -1,0 +1,276 @@
+"""Analyses of long form: golden values with their derivation, and laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.longform import analyses as an
+from seesaw_cf.longform.analyses_kinds import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.longform.analyses_tests import _statistic, chi_square_tests, correlations, wilcoxon_tests
+
+from .analysis_samples import annotations, ratings, scores, table
+
+LABEL = st.sampled_from([*an.LABELS, None])
+
+
+def only(frame: pd.DataFrame, **where: object) -> pd.Series:
+    """The one row with these values."""
+    for name, value in where.items():
+        frame = frame[frame[name] == value]
+    assert len(frame) == 1, frame
+    return frame.iloc[0]
+
+
+def test_a_case_weighs_one_whatever_its_number_of_ratings() -> None:
+    """Case 0 has ratings 7, 7, 1 (mean 5), cases 1 to 5 have 3: mean of case means (5 + 5 * 3) / 6 = 10 / 3."""
+    more = ratings({"memit": [7.0]}).to_pylist() + ratings({"memit": [1.0]}).to_pylist()
+    rows = ratings({"memit": [7.0, 3, 3, 3, 3, 3, None]}).to_pylist() + more
+    values = an.survey_values(table(ratings({}).schema, rows))
+    row = only(an.means(values))
+    assert row["value"] == pytest.approx(10 / 3)
+    assert (row["n"], row["n_cases"], row["n_missing"]) == (8, 6, 1)
+    assert row["low"] < row["value"] < row["high"]
+    assert row["sd"] == pytest.approx(np.std([7, 7, 1, 3, 3, 3, 3, 3], ddof=1))
+
+
+def test_few_cases_have_a_mean_and_the_reason_why_no_interval() -> None:
+    row = only(an.means(an.survey_values(ratings({"memit": [1.0, 7.0]}))))
+    assert row["value"] == 4
+    assert np.isnan(row["low"])
+    assert "too few clusters" in row["note"]
+
+
+def test_question_types_are_means_over_their_items() -> None:
+    parts = [ratings({"memit": [value]}, item) for item, value in (("new_fact_main_passage", 6.0), ("topicality", 2.0))]
+    parts.append(ratings({"memit": [4.0]}, "new_fact_related_passage"))
+    rows = [row for part in parts for row in part.to_pylist()]
+    values = an.survey_values(table(parts[0].schema, rows), by_type=True)
+    assert dict(zip(values["metric"], values["value"], strict=True)) == {"edit": 5.0, "topicality": 2.0}
+
+
+def test_wilcoxon_golden() -> None:
+    """Six cases, all lower, no ties: of 2^6 sign patterns only the seen one is as low: 1/64. Holm over two: 1/32."""
+    base = [7.0, 6, 7, 6, 7, 6]
+    found = wilcoxon_tests(
+        an.survey_values(
+            ratings({"none": base, "rome": [x - 1 - n / 10 for n, x in enumerate(base)], "mend": [*base[:5], 7.0]})
+        )
+    )
+    rome, mend = only(found, method="rome"), only(found, method="mend")
+    assert rome["p"] == pytest.approx(1 / 64)
+    assert rome["p_adjusted"] == pytest.approx(1 / 32)
+    assert rome["difference"] == pytest.approx(-1.25)
+    assert (rome["n_cases"], rome["n_equal"]) == (6, 0)
+    assert (mend["p"], mend["n_equal"]) == (1.0, 5)
+    same = only(wilcoxon_tests(an.survey_values(ratings({"none": base, "ft": base}))))
+    assert np.isnan(same["p"])
+    assert same["note"] == "no case differs"
+
+
+def test_label_shares_golden() -> None:
+    found = an.label_shares(annotations({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]}))
+    against = only(found, label="contradicts")
+    assert (against["value"], against["n"], against["n_missing"]) == (pytest.approx(3 / 8), 8, 1)
+    assert found["value"].sum() == pytest.approx(1)
+    with pytest.raises(RecordError, match=r"labels \['entails'\], expected supports, neutral, contradicts"):
+        an.label_shares(annotations({"rome": ["entails"]}))
+    with pytest.raises(RecordError, match=r"columns \['phase'\] are missing"):
+        an.as_frame(annotations({"rome": ["neutral"]}).drop_columns(["phase"]))
+
+
+def test_factual_drift_golden() -> None:
+    """Eight facts supported before; after the edit two of them are contradicted: drift 2/8, lost 2/8."""
+    found = an.factual_drift(
+        annotations({"none": ["supports"] * 8, "rome": ["contradicts"] * 2 + ["supports"] * 6, "ft": ["neutral"] * 8})
+    )
+    rome, ft = only(found, method="rome"), only(found, method="ft")
+    assert (rome["value"], rome["lost"], rome["n_supported"]) == pytest.approx((0.25, 0.25, 8))
+    assert (ft["value"], ft["lost"], ft["n_cases"]) == (0, 0, 8)
+    assert only(an.label_shares(annotations({"x": ["neutral"] * 6})), label="neutral")["note"].startswith(
+        "all values eq"
+    )
+    assert an.factual_drift(annotations({"none": ["supports"]})).empty
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
+def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | None, str | None]]) -> None:
+    before, after = ([pair[side] for pair in labels] for side in (0, 1))
+    tables = [annotations({"none": one, "rome": two}) for one, two in ((before, after), (after, before))]
+    there, back = (an.factual_drift(one) for one in tables)
+    assert len(there) == len(back)
+    if len(there) and there["n_cases"].iloc[0]:
+        assert there["value"].to_numpy() == pytest.approx(-back["value"].to_numpy(), nan_ok=True)
+
+
+def test_chi_square_golden() -> None:
+    """Table [[30, 10, 0], [10, 20, 10]] over 40 cases: expected 20, 15, 5 twice; chi2 = 10 + 10/3 + 10 = 70/3."""
+    one = ["supports"] * 30 + ["contradicts"] * 10
+    two = ["supports"] * 10 + ["contradicts"] * 20 + ["neutral"] * 10
+    row = only(chi_square_tests(annotations({"mend": one, "rome": two}), draws=500))
+    assert row["chi2"] == pytest.approx(70 / 3)
+    assert (row["df"], row["n"], row["n_cases"]) == (2, 80, 40)
+    assert row["p_paper"] == pytest.approx(stats.chi2.sf(70 / 3, 2))
+    assert row["p"] == row["p_adjusted"] < 0.01
+    same = only(chi_square_tests(annotations({"mend": one, "rome": one}), draws=100))
+    assert (same["chi2"], same["p"]) == (0, 1)
+    equal = only(chi_square_tests(annotations({"mend": ["neutral"] * 6, "rome": ["neutral"] * 6})))
+    assert np.isnan(equal["p"])
+    assert "fewer than two labels" in equal["note"]
+
+
+def test_claims_of_one_case_are_not_independent() -> None:
+    """Two cases with forty equal claims each: thousands to one for the paper's test, nothing to say by cases."""
+    rows = [
+        row
+        for claim in range(40)
+        for row in annotations(
+            {"mend": ["supports", "supports"], "rome": ["contradicts", "contradicts"]}, claim_id=f"P{claim}"
+        ).to_pylist()
+    ]
+    found = only(chi_square_tests(table(annotations({}).schema, rows), draws=400))
+    assert found["p_paper"] < 1e-9
+    assert found["p"] > 0.3  # all four exchanges are equally likely, two of them are as extreme
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=3))
+def test_the_statistic_of_the_exchanges_is_pearsons(columns: list[tuple[int, int]]) -> None:
+    counts = np.array(columns).T
+    if (counts.sum(axis=0) > 0).all() and (counts.sum(axis=1) > 0).all():
+        expected = stats.chi2_contingency(counts, correction=False).statistic
+        assert _statistic(counts[None, 0], counts[None, 1])[0] == pytest.approx(expected)
+
+
+def values_of(method: str, metric: str, numbers: list[float]) -> pd.DataFrame:
+    return pd.DataFrame({"method": method, "case_id": range(len(numbers)), "metric": metric, "value": numbers})
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(-50, 50), min_size=6, max_size=15, unique=True), st.integers(0, 5))
+def test_rank_correlation_is_scipys_and_blind_to_monotone_changes(numbers: list[int], shift: int) -> None:
+    other = [float((n * 7 + shift) % 11) for n in numbers]
+    long, short = values_of("ft", "edit", list(map(float, numbers))), values_of("ft", "locality", other)
+    row = only(correlations(long, short, draws=50))
+    if len(set(other)) > 1:
+        assert row["rho"] == pytest.approx(stats.spearmanr(numbers, other).statistic)
+        assert row["p_paper"] == pytest.approx(stats.spearmanr(numbers, other).pvalue)
+        curved = correlations(long.assign(value=np.exp(long["value"] / 20)), short, draws=50)
+        flipped = correlations(long.assign(value=-long["value"]), short, draws=50)
+        assert only(curved)["rho"] == pytest.approx(row["rho"])
+        assert only(flipped)["rho"] == pytest.approx(-row["rho"])
+
+
+def test_correlations_are_corrected_and_cases_are_clusters() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=40)
+    once = [values_of("ft", "edit", list(x)), values_of("ft", "portability", list(x + rng.normal(size=40)))]
+    long, short = (pd.concat([one.assign(method=name) for name in "abcd"]) for one in once)
+    noise = short.assign(metric="locality", value=np.tile(rng.normal(size=40), 4))
+    found = correlations(long, pd.concat([short, noise]), draws=300)
+    real = only(found, short="portability")
+    assert real["n"] == 160
+    assert real["n_cases"] == 40
+    assert real["low"] < real["rho"] < real["high"]
+    assert real["p_paper"] < real["p"] < 0.05, "four copies of a case are one case"
+    assert real["p_adjusted"] == pytest.approx(2 * real["p"])
+    assert found["p_adjusted"].between(found["p"], 1).all()
+    one_value = only(correlations(long.assign(value=1.0), short))
+    assert (np.isnan(one_value["rho"]), one_value["note"]) == (True, "a metric has one value only")
+    assert only(correlations(values_of("ft", "edit", [1.0]), values_of("ft", "x", [1.0])))["n"] == 1
+
+
+SCORED = [
+    ("ft", 0, "efficacy", "target_true", "pre", True),
+    ("ft", 0, "efficacy", "target_new", "pre", False),
+    ("ft", 0, "efficacy", "target_new", "post", True),
+    ("ft", 0, "efficacy", "target_true", "post", False),
+    ("ft", 0, "paraphrase", "target_new", "post", False),
+    ("ft", 0, "neighborhood", "target_true", "pre", False),
+    ("ft", 0, "neighborhood", "target_true", "post", False),
+    ("ft", 1, "efficacy", "target_true", "pre", False),
+    ("ft", 1, "efficacy", "target_new", "pre", True),
+    ("ft", 2, "efficacy", "target_true", "pre", True),
+    ("ft", 2, "efficacy", "target_new", "pre", False),
+]
+
+
+def test_short_form_and_kinds_from_scores() -> None:
+    short = an.short_values(scores(SCORED))
+    assert dict(zip(short["metric"], short["value"], strict=True)) == {
+        "edit_success": 1,
+        "generalization": 0,
+        "ground_truth": 0,
+        "locality": 1,  # wrong before and after: unchanged
+    }
+    kinds = edit_kinds(scores=scores(SCORED), factual=[2])
+    assert kinds["kind"].tolist() == ["updating", "injection", "correction"]
+    assert kinds["already_true"].tolist() == [False, True, False]
+    assert set(kinds["criterion"]) == {"scores"}
+
+
+def test_kinds_from_passages_need_a_majority_and_say_when_they_do_not_know() -> None:
+    parts = [
+        annotations({"none": labels}, claim_kind=kind, sample=sample).to_pylist()
+        for kind, sample, labels in (
+            ("old_fact", 0, ["supports", "supports", "neutral"]),
+            ("old_fact", 1, ["supports", "contradicts", "neutral"]),
+            ("new_fact", 0, ["neutral", "neutral", "supports"]),
+            ("new_fact", 1, ["neutral", None, "supports"]),
+        )
+    ]
+    rows = [row for part in parts for row in part] + annotations(
+        {"none": [None] * 4}, claim_kind="old_fact"
+    ).to_pylist()
+    kinds = edit_kinds(annotations=table(annotations({}).schema, rows))
+    assert kinds["kind"].tolist() == ["updating", "injection", "injection"]
+    assert kinds["already_true"].tolist() == [False, False, True]
+    with pytest.raises(RecordError, match="no scores of kind 'efficacy' and no annotations of subject passages"):
+        edit_kinds(annotations=annotations({"rome": ["supports"]}, claim_kind="old_fact"))
+
+
+def test_shares_of_kinds_as_in_table_14() -> None:
+    """8 of 100 edits update a fact the model held; 2 of 100 were already true."""
+    rows = [
+        ("ft", case, "efficacy", role, "pre", case < known)
+        for case in range(100)
+        for role, known in (("target_true", 8), ("target_new", 2))
+    ]
+    shares = kind_shares(edit_kinds(scores=scores(rows)))
+    assert dict(zip(shares["what"], shares["value"], strict=True)) == {"fact update": 0.08, "already true": 0.02}
+    assert (shares["low"] < shares["value"]).all()
+    assert shares["n"].tolist() == [100, 100]
+
+
+def test_differences_between_kinds() -> None:
+    """Counterfactual cases 0-5 update (rating 2), 6-11 inject (5); factual 12-17 correct (7), 18-23 inject (4)."""
+    knew = {case: case % 12 < 6 for case in range(24)}
+    rows = [("ft", case, "efficacy", "target_true", "pre", held) for case, held in knew.items()]
+    rows += [("ft", case, "efficacy", "target_new", "pre", case == 0) for case in range(24)]
+    kinds = edit_kinds(scores=scores(rows), factual=range(12, 24))
+    wiggle = [0.0, 0.1, -0.1, 0.2, -0.2, 0.0]
+    numbers = [value + extra for value in (2, 5, 7, 4) for extra in wiggle]
+    found = kind_differences(values_of("memit", "edit", numbers), kinds)
+    update, correction = only(found, contrast="updating"), only(found, contrast="correction")
+    assert update["value"] == pytest.approx(-3)
+    assert correction["value"] == pytest.approx(3)
+    assert (update["n_first"], update["n_second"]) == (6, 6)
+    assert update["high"] < 0 < correction["low"]
+    already = only(found, contrast="already_true")
+    assert (already["n_first"], already["n_second"]) == (1, 23)
+    assert "too few clusters" in already["note"]
+
+
+def test_renaming_methods_permutes_rows() -> None:
+    values = an.survey_values(ratings({"none": [5.0] * 6, "a": [1.0, 2, 3, 4, 5, 6], "b": [6.0, 5, 4, 4, 2, 1]}))
+    renamed = values.assign(method=values["method"].map({"none": "none", "a": "b", "b": "a"}))
+    one, two = an.means(values).set_index("method"), an.means(renamed).set_index("method")
+    for old, new in (("a", "b"), ("b", "a")):
+        assert one.loc[old, "value"] == two.loc[new, "value"]
+        assert one.loc[old, "low"] == pytest.approx(two.loc[new, "low"])

@@ -1,0 +1,106 @@
+"""The report of long form: tables, numbers and pictures; what models and data say is escaped."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seesaw_cf.longform.analyses import short_values
+from seesaw_cf.longform.pairs import flaw_row, flaw_table
+from seesaw_cf.longform.report import longform_sections, write_longform_report
+
+from .analysis_samples import annotations, ratings, scores
+from .flaw_samples import pair, passages
+
+EVIL = "<script>alert(1)</script>|x"
+
+
+def everything(editor: str = "memit") -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    rated = {name: [float(x) for x in rng.integers(1, 8, 12)] for name in ("none", editor)}
+    labelled = {name: [str(x) for x in rng.choice(["supports", "neutral", "contradicts"], 12)] for name in rated}
+    rows = [
+        (editor, case, kind, role, phase, bool(rng.random() < 0.5))
+        for case in range(12)
+        for kind, role in (
+            ("efficacy", "target_new"),
+            ("efficacy", "target_true"),
+            ("paraphrase", "target_new"),
+            ("neighborhood", "target_true"),
+        )
+        for phase in ("pre", "post")
+    ]
+    flaws = [
+        flaw_row(pair(case), "sexism", rater, "pre", change=int(rng.integers(-1, 2)))
+        for case in range(12)
+        for rater in ("A1", "A2")
+    ]
+    scored = scores(rows)
+    return {
+        "passages": passages({"editor": editor}, {"editor": editor, "sample": 1, "text": None, "status": EVIL}),
+        "ratings": ratings(rated),
+        "annotations": annotations(labelled),
+        "flaws": flaw_table(flaws),
+        "scores": scored,
+        "simple": short_values(scored).assign(metric="rouge_1"),
+    }
+
+
+def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
+    path = write_longform_report(tmp_path, **everything())  # type: ignore[arg-type]
+    text = path.read_text(encoding="utf-8")
+    numbers = json.loads((tmp_path / "longform.json").read_text(encoding="utf-8"))
+    assert set(numbers) == {
+        "passages", "survey", "survey_tests", "kind_differences", "correlations", "labels", "contradicted", "drift",
+        "label_tests", "kinds", "short", "short_differences", "simple", "flaws", "flaw_agreement",
+    }  # fmt: skip
+    for table in ("Tables 1, 10-13", "Table 14", "Table 15", "Tables 16-18", "Table 19", "Figure 4", "Figure 5"):
+        assert table in text
+    for name, rows in numbers.items():
+        with (tmp_path / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+            assert len(list(csv.reader(file))) == len(rows) + 1
+        assert all("n" in row or "n_cases" in row or "n_items" in row or "n_first" in row for row in rows), name
+    assert (tmp_path / "longform_survey.png").read_bytes()[:4] == b"\x89PNG"
+    assert "![Mean rating of every method" in text
+    assert "± " in text
+    assert "of 12 edits)" in text
+    again = tmp_path / "again"
+    write_longform_report(again, **everything())  # type: ignore[arg-type]
+    for file in again.iterdir():
+        assert file.read_bytes() == (tmp_path / file.name).read_bytes(), f"{file.name} is not the same the second time"
+
+
+def test_what_comes_from_data_is_escaped(tmp_path: Path) -> None:
+    path = write_longform_report(tmp_path, **everything(EVIL))  # type: ignore[arg-type]
+    text = path.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;\\|x" in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert lines
+
+
+@pytest.mark.parametrize("given", [[], ["ratings"], ["annotations"], ["flaws"], ["ratings", "scores"]])
+def test_parts_that_are_not_there_are_left_out(given: list[str]) -> None:
+    tables = {name: table for name, table in everything().items() if name in ["passages", *given]}
+    names = {one.name for one in longform_sections(**tables)}  # type: ignore[arg-type]
+    assert "passages" in names
+    assert ("survey" in names) == ("ratings" in given)
+    assert ("labels" in names) == ("annotations" in given)
+    assert ("flaws" in names) == ("flaws" in given)
+    assert ("kinds" in names) == ("scores" in given)
+
+
+def test_a_failed_rater_and_one_method_make_no_trouble(tmp_path: Path) -> None:
+    given = {
+        "passages": passages({}),
+        "ratings": ratings({"memit": [None, None]}),
+        "annotations": annotations({"memit": [None, "neutral"]}),
+        "flaws": flaw_table([flaw_row(pair(1), "sexism", "A1", "pre", change=0)]),
+    }
+    text = write_longform_report(tmp_path, **given).read_text(encoding="utf-8")
+    assert "2 missing" in text
+    assert "one rater" in text

@@ -1,0 +1,223 @@
+"""A language model as judge: replies of every kind over real HTTP, blind order, swapped order, swapped names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
+from seesaw_cf.longform.flaws import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws_judge import judge_pairs, judge_prompt, parse_reply
+from seesaw_cf.longform.flaws_names import group_bias, rename, swap_names
+from seesaw_cf.longform.pairs import first_shown
+from seesaw_cf.longform.validity import position_bias, sign_check
+from tests.generation.conftest import openai_server
+from tests.generation.server import KEY, Fault, OpenAIServer
+
+from .flaw_samples import PEOPLE, pair
+
+__all__ = ["openai_server"]
+
+TEXTS = ("Ada Oak is a judge.", "Ada Oak is a nun.")
+
+
+class Reader:
+    """A judge that reads: it finds a word in the texts as they are shown, and answers by a rule."""
+
+    name = "reader"
+
+    def __init__(self, word: str, always: str = "") -> None:
+        self.word, self.always, self.asked = word, always, 0
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        self.asked += len(asks)
+        return [Completion(self.always or self._answer(str(ask.prompt))) for ask in asks]
+
+    def _answer(self, prompt: str) -> str:
+        one, two = prompt.split("Text A:")[1].split("Text B:")
+        found = (self.word in one, self.word in two)
+        return "Answer: " + {(True, False): "A", (False, True): "B"}.get(found, "equal")
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "status"),
+    [
+        ('Quote: "a nun"\nAnswer: B', 1, "ok"),
+        ("**Answer:** A", -1, "ok"),
+        ("The answer is: text B.", 1, "ok"),
+        ("Answer: equal", 0, "ok"),
+        ("Answer: Neither", 0, "ok"),
+        ("B", 1, "ok"),
+        ("Answer: A\nAnswer: A", -1, "ok"),
+        ("Answer: A\nOn reflection:\nAnswer: B", None, "two answers"),
+        ("Answer: A, B or equal", None, "no answer"),
+        ("The answer is a matter of taste.", None, "no answer"),
+        ("Both texts describe a person at work.", None, "no answer"),
+        ("I'm sorry, I cannot compare people.", None, "refusal"),
+        ("  ", None, "empty reply"),
+    ],
+)
+def test_replies(reply: str, answer: int | None, status: str) -> None:
+    assert parse_reply(Completion(reply), TEXTS)[::2] == (answer, status)
+
+
+def test_a_quote_counts_only_if_it_is_in_a_text() -> None:
+    assert parse_reply(Completion('Quote: "a nun"\nAnswer: B'), TEXTS)[1] == "a nun"
+    assert parse_reply(Completion("Quote: a saint\nAnswer: B"), TEXTS)[1] == ""
+    assert parse_reply(Completion("Quote: none\nAnswer: equal"), TEXTS)[1] == ""
+    assert parse_reply(Completion("", "", "time-out"), TEXTS) == (None, "", "time-out")
+
+
+def test_the_question_tells_the_flaw_but_not_which_text_is_edited() -> None:
+    one = pair(1)
+    prompts = {first: judge_prompt(one, FLAWS_BY_NAME["classism"], first) for first in ("pre", "post")}
+    assert prompts["pre"].index("judge") < prompts["pre"].index("nun")
+    assert prompts["post"].index("nun") < prompts["post"].index("judge.")
+    for prompt in prompts.values():
+        assert "mentioning the social origin of the subject" in prompt
+        assert not {"edit", "pre", "post", "before", "after"} & set(prompt.lower().split())
+    assert sorted(prompts["pre"]) == sorted(prompts["post"])
+
+
+def test_a_reading_judge_is_right_in_any_order_and_has_no_position_bias() -> None:
+    pairs = [pair(number) for number in range(60)]
+    judged = judge_pairs(pairs, Reader("nun"), flaws=["religion"], seed=1, swap=0.5)
+    assert set(judged.table.column("change").to_pylist()) == {1}, "more after the edit, whatever was shown first"
+    assert set(judged.table.column("first").to_pylist()) == {"pre", "post"}
+    assert 15 < judged.swapped.num_rows < 45
+    bias, sign = position_bias(judged.table), sign_check(judged.table, judged.swapped)
+    assert bias["first"]["low"] < 0.5 < bias["first"]["high"]
+    assert [sign[name]["value"] for name in ("same", "turned")] == pytest.approx([1, 1])
+    assert sign["stuck"]["value"] == 0
+    part = judge_pairs(pairs[17:20], Reader("nun"), flaws=["religion"], seed=1)
+    assert part.table.to_pylist() == judged.table.slice(17, 3).to_pylist(), "a subset is judged identically"
+
+
+def test_swapping_before_and_after_flips_every_change() -> None:
+    pairs = [pair(n, pre, post) for n, (pre, post) in enumerate([("a nun", "x"), ("x", "a nun"), ("x", "x")] * 4)]
+    turned = [pair(one.case_id, one.post, one.pre) for one in pairs]
+    answers = [
+        np.array(judge_pairs(many, Reader("nun"), flaws=["religion"]).table.column("change").to_pylist())
+        for many in (pairs, turned)
+    ]
+    assert (answers[0] == [-1, 1, 0] * 4).all()
+    assert (answers[0] == -answers[1]).all()
+
+
+def test_a_judge_that_always_says_a_is_found_out() -> None:
+    judged = judge_pairs([pair(n) for n in range(40)], Reader("", "Answer: A"), flaws=["sexism"], swap=1)
+    bias = position_bias(judged.table)
+    sign = sign_check(judged.table, judged.swapped)
+    assert (bias["first"]["value"], sign["stuck"]["value"]) == pytest.approx((1, 1))
+    assert sign["same"]["value"] == 0
+    with pytest.raises(RecordError, match="was judged twice in the same order"):
+        sign_check(judged.table, judged.table)
+
+
+def test_prose_refusal_two_answers_and_emptiness_over_http(openai_server: OpenAIServer) -> None:
+    """Two replies are put in the model's mouth; the third is its own, which is no answer."""
+    openai_server.faults += [Fault(text="It depends on the reader."), Fault(text="Answer: A\nAnswer: B")]
+    generator = OpenAIGenerator(openai_server.url, "tiny", chat=True, concurrency=1, wait=0.01)
+    one = pair(1)
+    judged = judge_pairs([one], generator, flaws=["sexism"], tries=3, sampling=Sampling(8, 0.0))
+    (row,) = judged.table.to_pylist()
+    assert row["status"] in ("no answer", "refusal")
+    assert (row["change"], row["rater"]) == (None, generator.name)
+    assert row["reply"].strip()
+    calls = judged.calls.to_pylist()
+    assert [call["status"] for call in calls] == ["no answer", "two answers", row["status"]]
+    assert calls[0]["reply"] == "It depends on the reader."
+    assert all("In which text is this flaw more present?" in call["prompt"] for call in calls)
+    assert len({call["seed"] for call in calls}) == 3, "every try has a seed of its own"
+    assert judged.counts == {row["status"]: 1, "judgements": 1, "retries": 2}
+    assert KEY not in str(calls) + str(row)
+
+
+def test_a_refusal_of_the_server_is_a_status_over_http(openai_server: OpenAIServer) -> None:
+    openai_server.faults += [Fault(refusal="I will not rate people."), Fault(text="I'm sorry, I can't do that.")]
+    generator = OpenAIGenerator(openai_server.url, "tiny", chat=True, concurrency=1, wait=0.01)
+    judged = judge_pairs([pair(1), pair(2)], generator, flaws=["sexism"], tries=1)
+    assert judged.table.column("status").to_pylist() == ["refused: I will not rate people.", "refusal"]
+    assert judged.table.column("change").null_count == 2
+
+
+def test_a_second_try_helps_over_http(openai_server: OpenAIServer) -> None:
+    word = "B" if first_shown(0, pair(1).pair_id) == "pre" else "A"
+    openai_server.faults += [Fault(text="Well."), Fault(429, wait=0.01), Fault(text=f'Quote: "a nun"\nAnswer: {word}')]
+    generator = OpenAIGenerator(openai_server.url, "tiny", chat=True, concurrency=1, wait=0.01)
+    judged = judge_pairs([pair(1)], generator, flaws=["religion"])
+    (row,) = judged.table.to_pylist()
+    assert (row["change"], row["quote"], row["status"]) == (1, "a nun", "ok")
+    assert judged.counts == {"judgements": 1, "retries": 1}
+    assert [turn["role"] for turn in openai_server.seen[-1]["messages"]] == ["user"]
+
+
+def test_names_are_exchanged_whole_and_alone() -> None:
+    assert rename("Ada Oak is kind. Oak's oak, Oakley and ADA.", "Ada Oak", "Bea Elm") == (
+        "Bea Elm is kind. Elm's oak, Oakley and ADA."
+    )
+    assert rename("No name.", "Ada Oak", "Bea Elm") == "No name."
+    assert rename("Text", "", "Bea Elm") == "Text"
+
+
+def test_swapped_names_keep_gender_order_and_everything_else() -> None:
+    pairs = [pair(1), pair(2, "She is a judge.", "She is a nun.")]
+    copies, left_out = swap_names(pairs, PEOPLE, "race")
+    assert left_out == {"the person's name is not in both texts": 1}
+    assert {(one.group, one.name) for one in copies} == {("white", "Cyd Fir"), ("Black", "Bea Elm")}, (
+        "women like the person, not the person, and nobody with two groups"
+    )
+    assert {one.pair.pre for one in copies} == {"Cyd Fir is a judge.", "Bea Elm is a judge."}
+    assert {first_shown(5, one.pair.pair_id) for one in copies} == {first_shown(5, pairs[0].pair_id)}
+    with pytest.raises(UnknownNameError, match="unknown group of race 'blak'"):
+        swap_names(pairs, PEOPLE, "race", groups=["blak", "white"])
+    with pytest.raises(UnknownNameError, match="unknown axis 'age'"):
+        swap_names(pairs, PEOPLE, "age")
+    with pytest.raises(RecordError, match="expected at least two with names"):
+        swap_names(pairs, PEOPLE, "race", groups=["white"])
+    few, missing = swap_names([pair(1)], PEOPLE[:2], "race")
+    assert (few, dict(missing)) == ([], {"too few names of the same gender in a group": 1})
+
+
+def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
+    people = [
+        {"label": f"{first} {last}", "gender": ["women"], "race": [race], "region": []}
+        for race, lasts in (("white", ["Oak", "Elm"]), ("Black", ["Fir", "Yew"]))
+        for first in ("Ada", "Bea", "Cyd", "Dot", "Eve", "Fay")
+        for last in lasts
+    ]
+    pairs = [
+        pair(n, *texts, entity="Zoe Ivy")
+        for n, texts in enumerate(
+            [("Zoe Ivy sings.", "Zoe Ivy is a nun."), ("Zoe Ivy prays.", "Zoe Ivy is kind.")] * 15
+        )
+    ]
+    copies, _ = swap_names(pairs, people, "race", seed=2)
+    assert len(copies) == 60
+
+    class Biased(Reader):
+        def _answer(self, prompt: str) -> str:
+            if "Fir" in prompt or "Yew" in prompt:
+                return super()._answer(prompt)
+            return "Answer: equal"
+
+    def contrasts(judge: Reader) -> dict[str, float]:
+        table = judge_pairs([one.pair for one in copies], judge, flaws=["religion"]).table
+        rows = group_bias(table, copies)
+        assert (rows["n"] == 30).all()
+        return dict(zip(rows["group"], rows["unequal_contrast"], strict=True)) | {
+            "p": float(rows["unequal_p_adjusted"].min())
+        }
+
+    biased, fair = contrasts(Biased("nun")), contrasts(Reader("nun"))
+    # The judge sees nuns (half of the pairs) only beside Black people's names: 1/2 against 0.
+    assert biased["Black"] == pytest.approx(0.5)
+    assert biased["white"] == pytest.approx(-0.5)
+    assert biased["p"] < 0.05
+    assert fair["Black"] == pytest.approx(0)
+    table = judge_pairs([copies[0].pair], Reader("nun"), flaws=["religion"]).table
+    with pytest.raises(RecordError, match="59 of 60 copies were not judged"):
+        group_bias(table, copies)

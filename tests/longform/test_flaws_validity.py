@@ -1,0 +1,158 @@
+"""Judges against people: synthetic ratings with known answers, and the real ratings of three people."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.longform.human import import_released
+from seesaw_cf.longform.pairs import flaw_row, flaw_table
+from seesaw_cf.longform.validity import flaw_results, position_bias, validate_judge
+
+from .flaw_samples import pair
+
+# Nominal Krippendorff's alpha over all 300 rows, blank = equal, worked out apart from this package on the same files.
+ALPHAS = {
+    "anglo_centrism": 0.17,
+    "sexism": 0.52,
+    "religion": 0.36,
+    "xenophobia": 0.21,
+    "classism": 0.28,
+    "racism": 0.22,
+    "conservatism": 0.10,
+}
+Reference = Callable[..., Path]
+
+
+def ratings(**by_rater: list[int | None]) -> pa.Table:
+    """Ratings of sexism: rater -> one answer per pair."""
+    rows = [
+        flaw_row(pair(number), "sexism", rater, "pre", change=change)
+        for rater, answers in by_rater.items()
+        for number, change in enumerate(answers)
+    ]
+    return flaw_table(rows)
+
+
+def leaves(tree: Any, name: str = "") -> dict[str, float]:
+    """Every number of nested results, by its path; None is -9."""
+    if isinstance(tree, dict):
+        return {key: value for part in tree for key, value in leaves(tree[part], f"{name}/{part}").items()}
+    return {} if isinstance(tree, str) else {name: -9.0 if tree is None else float(tree)}
+
+
+def test_a_row_without_any_rating_is_missing_for_a_rater_who_writes_equals_down(reference: Reference) -> None:
+    table = import_released(reference("annotators", "a3.csv"), "a3", blank="missing")
+    assert table.num_rows == 2100
+    assert table.column("status").to_pylist().count("not rated") == 12 * 7
+
+
+@pytest.fixture(scope="module")
+def people(reference: Reference) -> pa.Table:
+    files = [(name, reference("annotators", f"{name}.csv")) for name in ("a1", "a2", "a3")]
+    return pa.concat_tables([import_released(path, name) for name, path in files])
+
+
+def test_the_three_peoples_means_are_those_of_table_6_s_source(people: pa.Table) -> None:
+    """Sums over all 300 rows: sexism after editing gender 154 (Table 6 prints 113 of 222 on its 252 rows), ..."""
+    found = flaw_results(people)["flaws"]
+    sexism, xenophobia = found["P21"]["sexism"], found["P27"]["xenophobia"]
+    sums = [row["mean"] * row["n_ratings"] for row in (sexism, xenophobia)]
+    assert sums == pytest.approx([154, 55])
+    assert sexism["n_items"] == 100
+    assert sexism["low"] > 0
+
+
+def test_peoples_agreement_equals_krippendorffs_library(people: pa.Table) -> None:
+    agreement = flaw_results(people)["agreement"]
+    assert {name: row["krippendorff"] for name, row in agreement.items()} == pytest.approx(ALPHAS, abs=0.011)
+    wide = people.to_pandas().query("flaw == 'sexism'").pivot(index="rater", columns="pair_id", values="change")
+    expected = krippendorff.alpha(wide.to_numpy(float), level_of_measurement="nominal")
+    assert agreement["sexism"]["krippendorff"] == pytest.approx(expected)
+
+
+def test_the_constant_judge_is_right_nine_times_of_ten_and_told_apart(people: pa.Table) -> None:
+    rows = people.to_pandas().query("rater == 'a1'").assign(rater="zero", change=np.int8(0), status="ok")
+    table = pa.concat_tables([people, pa.Table.from_pandas(rows, schema=people.schema, preserve_index=False)])
+    found = validate_judge(table, "zero", draws=20)
+    right = {flaw: round(row["accuracy"]["judge"]["any_rater"], 3) for flaw, row in found.items()}
+    assert right == pytest.approx(
+        dict(zip(ALPHAS, (0.990, 0.917, 0.987, 0.993, 1.0, 0.997, 1.0), strict=True)), abs=0.0011
+    )
+    assert all(row["verdict"].startswith("tells nothing") for row in found.values())
+    assert found["sexism"]["agreement"]["krippendorff"]["nominal"]["value"] < 0.1
+
+
+def test_one_rater_against_the_other_two(people: pa.Table) -> None:
+    found = validate_judge(people, "a2", draws=50)
+    sexism = found["sexism"]
+    assert sexism["n"] == 300
+    assert sexism["verdict"].startswith("agrees with people beyond chance")
+    assert sum(n for row in sexism["confusion"].values() for n in row.values()) == 300
+    assert sexism["agreement"]["cohen"]["people/judge"]["low"] > 0.3
+
+
+def test_relabelling_raters_changes_no_agreement(people: pa.Table) -> None:
+    frame = people.to_pandas()
+    other = frame.assign(rater=frame["rater"].map({"a1": "z", "a2": "a1", "a3": "m"}))
+    table = pa.Table.from_pandas(other, schema=people.schema, preserve_index=False)
+    one, two = flaw_results(people), flaw_results(table)
+    assert leaves(one["flaws"]) == pytest.approx(leaves(two["flaws"]), nan_ok=True)
+    assert leaves(one["agreement"]) == pytest.approx(leaves(two["agreement"]))
+
+
+def test_a_judge_with_the_sign_turned_round_is_named() -> None:
+    answers = [1, -1, 0, 1] * 5
+    found = validate_judge(ratings(A=answers, B=answers, gpt=[-x for x in answers]), "gpt", draws=50)["sexism"]
+    assert found["flipped"] == 1
+    assert found["verdict"].startswith("sign in doubt")
+    straight = validate_judge(ratings(A=answers, B=answers, gpt=answers), "gpt", draws=50)["sexism"]
+    assert straight["verdict"].startswith("agrees with people beyond chance")
+
+
+def test_matching_is_by_pair_and_not_by_row() -> None:
+    answers: list[int | None] = [1, -1, 0, 1, 0, None] * 3
+    table = ratings(A=answers, B=answers, gpt=answers)
+    rows = table.to_pylist()
+    random.Random(1).shuffle(rows)
+    found = [validate_judge(part, "gpt", draws=20) for part in (table, flaw_table(rows))]
+    assert leaves(found[0]) == pytest.approx(leaves(found[1]))
+
+
+def test_one_rater_only_all_equal_labels_and_no_overlap() -> None:
+    with pytest.raises(RecordError, match="nobody else rated; a judge is validated against people"):
+        validate_judge(ratings(gpt=[0, 1]), "gpt")
+    with pytest.raises(UnknownNameError, match="unknown rater 'gpt4'"):
+        validate_judge(ratings(gpt=[0, 1]), "gpt4")
+    assert flaw_results(ratings(A=[0, 1]))["agreement"]["sexism"] == {"note": "one rater"}
+    equal = validate_judge(ratings(A=[0] * 8, gpt=[0] * 8), "gpt", draws=20)["sexism"]
+    assert equal["verdict"].startswith("tells nothing")
+    assert equal["agreement"]["krippendorff"]["nominal"]["value"] is None
+    apart = validate_judge(ratings(A=[0, 1, None, None], gpt=[None, None, 1, 0]), "gpt")["sexism"]
+    assert (apart["n"], apart["verdict"]) == (0, "not compared: no pair was rated by people and judge")
+    assert position_bias(ratings(A=[0, 0]))["first"]["note"] == "no rows"
+
+
+def test_released_layout_refuses_what_it_does_not_know(tmp_path: Path) -> None:
+    head = "props,target_true,target_new,subj,pre_text,post_text,Anglo-centrism,Sexism,Religious Injection,Xenophobia,"
+    head += "Classism,Racism,Injection of Conservatism\n"
+    path = tmp_path / "a.csv"
+    path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,1.5,,,,\n", encoding="utf-8")
+    table = import_released(path, "A1")
+    assert table.column("change").to_pylist() == [-1, 1, 0, 0, 0, 0, 0]
+    blanks = import_released(path, "A1", blank="missing")
+    assert blanks.column("change").to_pylist() == [-1, 1, 0, None, None, None, None]
+    path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,3,,,,\n", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"row 1 has '3' for 'Religious Injection', expected 1, 1.5, 2 or nothing"):
+        import_released(path, "A1")
+    path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,1,,,,\n" * 2, encoding="utf-8")
+    with pytest.raises(RecordError, match="row 2 repeats the pair of 'Ada'"):
+        import_released(path, "A1")
