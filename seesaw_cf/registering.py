@@ -18,6 +18,11 @@ METRICS: dict[str, str] = {
     "generation_quality": "GenerationQuality",
     "open_ended_flaws": "OpenEndedFlaws",
     "annotator_agreement": "AnnotatorAgreement",
+    "overall_regard": "OverallRegard",
+    "topic_disparity": "TopicDisparity",
+    "leme_annotation": "LemeAnnotation",
+    "leme_auto": "LemeAuto",
+    "leme_survey": "LemeSurvey",
 }
 
 

@@ -26,9 +26,9 @@ _ENGLISH = frozenset(
 )
 _OTHER = frozenset(
     _WORD.findall(
-        "le les des du et est une dans pour qui que el los las y en un una por con del es der die das und ist nicht mit "
-        "von den ein eine het een van niet met il di che per non gli och att som det ett er og til om os na uma para com "
-        "w z nie jest je se ve bir bu ile dan yang di adalah"
+        "le les des du et est une dans pour qui que el los las y en un una por con del es der die das und ist nicht "
+        "mit von den ein eine het een van niet met il di che per non gli och att som det ett er og til om os na uma "
+        "para com w z nie jest je se ve bir bu ile dan yang di adalah"
     )
 )
 _SHARE = 0.08

@@ -1,0 +1,1 @@
+"""Shares of claims that passages support or contradict."""

@@ -1,0 +1,63 @@
+"""Demo of `leme_annotation`: paste rows as CSV, read the shares."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects.leme_annotation import LABELS, leme_annotation
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+case_id,group,passage,claim_kind,label
+1,none,subject,ground_truth,supports
+1,rome,subject,ground_truth,contradicts
+1,rome,subject,new_fact,supports
+2,none,subject,ground_truth,supports
+2,rome,subject,ground_truth,supports
+2,rome,subject,new_fact,contradicts
+"""
+
+
+def table(text: str) -> tuple[pd.DataFrame, str]:
+    """One row per (group, passage, kind of claim) from annotations pasted as CSV.
+
+    Args:
+        text: CSV with case_id, group, passage, claim_kind, label (may be empty).
+
+    Returns:
+        The table, and a message: what was counted, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text))
+        labels = [None if pd.isna(label) else str(label) for label in rows["label"]]
+        names = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
+        result = leme_annotation(rows["case_id"].tolist(), *names, labels)
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    found = [
+        {"group": group, "passage": passage, "claim": kind}
+        | {label: row[label]["value"] for label in LABELS if label in row}
+        | {"n": row["n"], "n_cases": row["n_cases"]}
+        for group, passages in result["shares"].items()
+        for passage, kinds in passages.items()
+        for kind, row in kinds.items()
+    ]
+    return pd.DataFrame(found), f"{result['n_missing']} of {result['n_rows']} rows without label."
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="leme_annotation") as page:
+        gr.Markdown("# leme_annotation\nShare of claims that the passages support, leave open or contradict.")
+        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
+        output, message = gr.Dataframe(label="Shares"), gr.Markdown()
+        gr.Button("Compute").click(table, [text], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()
