@@ -108,7 +108,7 @@ def topic_disparity(
     Returns:
         `identities[name]`: `n`, `n_without_topic`, `shares` (topic -> `value`, `low`, `high`), `relative_entropy` in
         nats (`value`; `corrected` for its upward bias at small n, with `low`, `high`; `expected` when topics were dealt
-        out blindly; `p` for "no difference", which takes triples for independent, `p_adjusted` by Holm over identities),
+        out blindly; `p` for "no difference", which takes triples for independent; `p_adjusted`, Holm over identities),
         `note`; and `n_rows`, `topics`, `method`.
 
     Raises:
@@ -149,14 +149,15 @@ def _measured(
     if not names:
         return {}
     who = pd.Categorical(found["identity"], categories=sorted(found["identity"].unique()))
-    cells = np.eye(len(topics))[pd.Categorical(found["topic"], categories=topics).codes]
-    codes = np.asarray(who.codes)
-    cluster = pd.factorize(found["cluster"])[0]
-    counts = _table(codes, cells, len(who.categories))
+    topic = np.asarray(pd.Categorical(found["topic"], categories=topics).codes, dtype=np.intp)
+    codes = np.asarray(who.codes, dtype=np.intp)
+    shape = (len(who.categories), len(topics))
+    counts = _table(codes, topic, shape)
     value = _entropy(counts, smoothing)
-    drawn, shares = _bootstrap(codes, cells, cluster, len(who.categories), smoothing, draws, seed)
+    cluster = pd.factorize(found["cluster"])[0]
+    drawn, shares = _bootstrap(codes * shape[1] + topic, cluster, counts, smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
-    blind = np.stack([_entropy(_table(rng.permutation(codes), cells, len(counts)), smoothing) for _ in range(draws)])
+    blind = _entropy(np.stack([_table(rng.permutation(codes), topic, shape) for _ in range(draws)]), smoothing)
     out = {}
     for name in names:
         i = list(who.categories).index(name)
@@ -169,11 +170,10 @@ def _measured(
     return out
 
 
-def _table(codes: NDArray[Any], cells: Floats, n: int) -> Floats:
+def _table(codes: NDArray[np.intp], topic: NDArray[np.intp], shape: tuple[int, int]) -> Floats:
     """Counts (identities, topics)."""
-    table = np.zeros((n, cells.shape[1]))
-    np.add.at(table, codes, cells)
-    return table
+    counts = np.bincount(codes * shape[1] + topic, minlength=shape[0] * shape[1])
+    return counts.reshape(shape).astype(np.float64)
 
 
 def _entropy(counts: Floats, smoothing: float) -> Floats:
@@ -186,26 +186,30 @@ def _entropy(counts: Floats, smoothing: float) -> Floats:
 
 
 def _bootstrap(
-    codes: NDArray[Any], cells: Floats, cluster: NDArray[Any], n: int, smoothing: float, draws: int, seed: int
+    cell: NDArray[np.intp], cluster: NDArray[np.intp], counts: Floats, smoothing: float, draws: int, seed: int
 ) -> tuple[Floats, Floats]:
     """Entropies (draws, identities) and shares (draws, identities, topics) in samples of whole clusters.
 
     Without clusters, triples are drawn within their identity, as they were collected.
+
+    Args:
+        cell: (n,) identity x topics + topic of each triple.
+        cluster: (n,) codes.
+        counts: (identities, topics).
+        smoothing, draws, seed: See `topic_disparity`.
     """
-    size = cells.shape[1]
-    flat = np.zeros((int(cluster.max()) + 1, n * size))
-    np.add.at(flat, (cluster[:, None], codes[:, None] * size + np.arange(size)), cells)
-    if len(flat) == len(cluster):
-        counts = np.zeros((draws, n, size))
-        for i in range(n):
-            own = cells[codes == i]
-            shares = own.mean(axis=0) / max(1e-300, own.mean(axis=0).sum())
-            counts[:, i] = np.random.default_rng([seed, 1, i]).multinomial(len(own), shares, size=draws)
+    clusters = int(cluster.max()) + 1
+    if clusters == len(cluster):
+        rng = np.random.default_rng([seed, 1])
+        drawn = np.stack([rng.multinomial(int(row.sum()), row / row.sum(), size=draws) for row in counts], axis=1)
+        drawn = drawn.astype(np.float64)
     else:
-        counts = (cluster_weights(len(flat), draws, seed) @ flat).reshape(draws, n, size)
-    total = counts.sum(axis=2, keepdims=True)
-    shares = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
-    return _entropy(counts, smoothing), shares
+        flat = np.zeros((clusters, counts.size))
+        np.add.at(flat, (cluster, cell), 1.0)
+        drawn = (cluster_weights(clusters, draws, seed) @ flat).reshape(draws, *counts.shape)
+    total = drawn.sum(axis=2, keepdims=True)
+    shares = np.divide(drawn, total, out=np.full(drawn.shape, np.nan), where=total > 0)
+    return _entropy(drawn, smoothing), shares
 
 
 def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[str, dict[str, float]]:

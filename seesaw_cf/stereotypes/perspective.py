@@ -78,6 +78,7 @@ class Perspective:
             try:
                 return _read(self._send(json.dumps(asked).encode(), headers))
             except urllib.error.HTTPError as error:
+                error.close()
                 if error.code in (401, 403, 404):
                     raise ServiceError(
                         f"{self.url}: the server refuses (status {error.code}). Check the address and the key in "

@@ -62,17 +62,19 @@ class TextClassifier:
     batch: int = 32
 
     def score(self, texts: Sequence[str]) -> list[Scored]:
-        """Label -> probability for every sentence; longer ones are truncated to the model's context and say so.
+        """Label -> probability for every sentence; one that is longer than the model's context has no score."""
+        limit = self._limit()
+        sizes = [len(ids) for ids in self.pipeline.tokenizer(list(texts))["input_ids"]] if texts else []
+        fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
+        found = iter(self.pipeline(fitting, batch_size=self.batch, top_k=None) if fitting else [])
+        too_long = Scored(status=f"longer than the {limit} tokens that {self.name} reads")
+        return [self._scored(next(found)) if size <= limit else too_long for size in sizes]
 
-        Raises:
-            RecordError: The pipeline gave another number of results.
-        """
-        if not texts:
-            return []
-        found = self.pipeline(list(texts), batch_size=self.batch, truncation=True, top_k=None)
-        if len(found) != len(texts):
-            raise RecordError(f"{self.name}: {len(found)} results for {len(texts)} sentences; expected one each.")
-        return [self._scored(row) for row in found]
+    def _limit(self) -> int:
+        """Tokens the model reads: what its tokenizer says, or its positions less the two some models keep back."""
+        said = int(self.pipeline.tokenizer.model_max_length)
+        positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
+        return said if said < 10**6 or positions is None else int(positions) - 2
 
     def _scored(self, row: Sequence[Mapping[str, Any]]) -> Scored:
         values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}

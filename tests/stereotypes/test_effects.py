@@ -40,7 +40,7 @@ def test_attack_by_hand() -> None:
 def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> None:
     rng, hits = np.random.default_rng(0), 0
     truth = {"A": (0.5, 0.2), "B": (0.2, 0.5)}
-    for trial in range(60):
+    for trial in range(40):
         names, labels = [], []
         for name, (plus, minus) in truth.items():
             names += [name] * 120
@@ -48,7 +48,7 @@ def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> N
         found = overall_regard(names, labels, draws=400, seed=trial)["identities"]
         hits += sum(found[n]["low"] <= p - m <= found[n]["high"] for n, (p, m) in truth.items())
         assert found["A"]["contrast"]["p_adjusted"] < 0.01
-    assert 105 <= hits <= 120  # of 120; 95 % is 114
+    assert hits >= 70  # of 80; 95 % is 76
 
 
 def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
@@ -108,7 +108,7 @@ def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found()
     mixes = {"A": [0.5, 0.2, 0.1, 0.1, 0.1], "B": [0.2] * 5, "C": [0.2] * 5}
     rest = np.array([0.2] * 5)
     truth = float((np.array(mixes["A"]) * np.log(np.array(mixes["A"]) / rest)).sum())
-    trials = 60
+    trials = 40
     for trial in range(trials):
         names = [name for name in mixes for _ in range(200)]
         topics = [int(t) for mix in mixes.values() for t in rng.choice(5, 200, p=mix)]
@@ -119,4 +119,4 @@ def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found()
         false += blind["p"] < 0.05
         assert found["p"] < 0.05
     assert hits >= 0.85 * trials
-    assert false <= 9  # 3 are expected of 60
+    assert false <= 7  # 2 are expected of 40

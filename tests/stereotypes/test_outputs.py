@@ -147,7 +147,8 @@ def test_bertopic_or_the_extra_that_is_missing() -> None:
 def test_any_classifier_with_the_right_labels_scores_regard(tmp_path: Path) -> None:
     folder = save_classifier(tmp_path / "regard")
     scorer = regard_classifier(str(folder))
-    first, second = scorer.score(["Women love art", "Men are " + "very " * 500 + "tall"])
+    first, long, second = scorer.score(["Women love art", "Men are " + "very " * 500 + "tall", "Men are tall"])
+    assert long.status == f"longer than the 126 tokens that {folder} reads"
     assert set(first.values) == {"positive", "negative", "neutral", "other"}
     assert sum(first.values.values()) == pytest.approx(1, abs=1e-5)
     assert first.values != second.values
