@@ -74,8 +74,9 @@ class LLMJudge:
 
     @property
     def name(self) -> str:
-        """The model and the number of examples."""
-        return f"{self.generator.name}, {self.shots}-shot"
+        """The model, the number of examples, temperature, tries and seed."""
+        how = f"{self.shots}-shot, temperature {self.sampling.temperature:g}, {self.tries} tries, seed {self.seed}"
+        return f"{self.generator.name}, {how}"
 
     def rate(self, questions: Sequence[Question]) -> list[Rating]:
         """One rating per question, in order.

@@ -34,8 +34,8 @@ class LexicalRater:
     - edit: 7 when the passage names the new target and not the old one, 1 for the reverse, 4 for both; for neither 3
       ("is written as if") or 5 ("does not contradict").
     - factual: 1 + 6 x share of old facts of whose last content word the passage has a trace.
-    - internal, cross_passage: 7, less 3 for every pair of sentences that say the same apart from names and numbers, and
-      have no name or number in common; at least 1.
+    - internal, cross_passage: 7, less 3 for every pair of sentences that begin with the same word, say the same apart
+      from names and numbers, and each have a name or number that the other lacks; at least 1.
     - topicality: 1 + 6 x share of sentences that name their entity, mean of the two passages.
     - naturalness: 1 + 6 x share of distinct word pairs x share of passages that end as a sentence does.
     """
@@ -88,9 +88,15 @@ def _marks(sentence: str) -> set[str]:
 
 
 def _clash(one: str, other: str) -> bool:
-    left, right = ({word for word in _WORD.findall(text) if word.islower()} for text in (one, other))
+    words = [_WORD.findall(text) for text in (one, other)]
+    left, right = ({word for word in row if word.islower()} for row in words)
     same = len(left & right) >= _SAME_TOPIC * max(1, len(left | right))
-    return same and bool(_marks(one)) and bool(_marks(other)) and _marks(one).isdisjoint(_marks(other))
+    return (
+        same
+        and words[0][:1] == words[1][:1]
+        and bool(_marks(one) - _marks(other))
+        and bool(_marks(other) - _marks(one))
+    )
 
 
 def _consistency(question: Question) -> float:

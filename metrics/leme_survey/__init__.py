@@ -1,0 +1,1 @@
+"""Ratings of long-form texts by editing method."""

@@ -1,0 +1,68 @@
+"""Demo of `leme_survey`: paste ratings as CSV, read means per method and item."""
+
+from __future__ import annotations
+
+import io
+
+import pandas as pd
+
+from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.errors import SeesawError
+
+EXAMPLE = """\
+case_id,method,item,rating
+1,none,new_fact_main_passage,1
+1,memit,new_fact_main_passage,6
+2,none,new_fact_main_passage,2
+2,memit,new_fact_main_passage,7
+1,none,fluency,6
+1,memit,fluency,4
+2,none,fluency,7
+2,memit,fluency,
+"""
+
+
+def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
+    """One row per method and item from ratings pasted as CSV.
+
+    Args:
+        text: CSV with the columns of the metric; an empty rating is missing.
+        reference: The method to compare with; "" for none.
+
+    Returns:
+        The table, and a message: what was left out, or what is wrong with the text.
+    """
+    try:
+        rows = pd.read_csv(io.StringIO(text), dtype={"method": str}, keep_default_na=False)
+        rows["rating"] = pd.to_numeric(rows["rating"].replace("", None))
+        result = survey_of_columns(**rows.to_dict("list"), reference=reference or None)  # type: ignore[arg-type]
+    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
+        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    found = [
+        {
+            "method": method,
+            "item": item,
+            **{name: cell[name] for name in ("mean", "low", "high", "n", "n_cases", "n_missing", "note")},
+            "minus reference": (cell.get("difference") or {}).get("mean"),
+        }
+        for method, cells in result["methods"].items()
+        for item, cell in cells["items"].items()
+    ]
+    return pd.DataFrame(found), f"{result['n_missing']} of {len(rows)} ratings missing."
+
+
+def main() -> None:
+    """Opens the page."""
+    import gradio as gr
+
+    with gr.Blocks(title="leme_survey") as page:
+        gr.Markdown("# leme_survey\nRatings from 1 (strongly disagree) to 7 (strongly agree), one row each.")
+        text = gr.Textbox(EXAMPLE, lines=8, label="Ratings (CSV)")
+        reference = gr.Textbox("none", label="Reference method")
+        output, message = gr.Dataframe(label="Means"), gr.Markdown()
+        gr.Button("Compute").click(table, [text, reference], [output, message])
+    page.launch()
+
+
+if __name__ == "__main__":
+    main()

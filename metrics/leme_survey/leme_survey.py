@@ -1,0 +1,80 @@
+"""LEME's survey ratings by editing method: an `evaluate` module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import datasets
+import evaluate
+
+from seesaw_cf.effects.leme_survey import survey_of_columns
+
+_DESCRIPTION = """\
+Mean rating (1 to 7) of what edited models write, per item and question type of LEME's survey: edit, factual, internal
+and cross-passage consistency, topicality, naturalness. Intervals know which ratings are about the same edit.
+"""
+
+_CITATION = """\
+@misc{leme, title={Long-form evaluation of model editing}, note={arXiv 2402.09394, Appendix D, Tables 1 and 10-19}}
+"""
+
+_INPUTS = """
+One row per rating.
+
+Args:
+    case_id (`list` of `int`): the edit a rating is about.
+    method (`list` of `str`): the editing method, such as "memit"; "none" for the unedited model.
+    item (`list` of `str`): one of the nine items, such as "new_fact_main_passage".
+    rating (`list` of `float`): 1 to 7; None or NaN when the rater gave none.
+    reference (`str`, optional): the method that the others are compared with, within the same edits.
+
+Returns:
+    `dict` of plain JSON types: `methods[name]["items"][item]` and `["types"][type]` with `mean` (of case means), `low`,
+    `high`, `stderr`, `n`, `n_cases`, `n_missing`, `note`, and with `reference` a `difference` with `mean`, `low`,
+    `high`, `stderr`, `p`, `n_cases`, `note`; `n_ratings`, `n_missing`. None = cannot be had; `note` says why.
+
+Examples:
+
+    >>> metric = evaluate.load("metrics/leme_survey")
+    >>> result = metric.compute(
+    ...     case_id=[1, 1, 2, 2],
+    ...     method=["none", "memit", "none", "memit"],
+    ...     item=["new_fact_main_passage"] * 4,
+    ...     rating=[1.0, 7.0, 2.0, None],
+    ...     reference="none",
+    ... )
+    >>> memit = result["methods"]["memit"]["types"]["edit"]
+    >>> memit["mean"], memit["n"], memit["n_missing"], memit["difference"]["mean"]
+    (7.0, 1, 1, 6.0)
+"""
+
+
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+class LemeSurvey(evaluate.Metric):  # type: ignore[misc]
+    """Mean ratings per method, item and question type, clustered by edit."""
+
+    def _info(self) -> evaluate.MetricInfo:
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=datasets.Features(
+                {
+                    "case_id": datasets.Value("int64"),
+                    "method": datasets.Value("string"),
+                    "item": datasets.Value("string"),
+                    "rating": datasets.Value("float64"),
+                }
+            ),
+        )
+
+    def _compute(
+        self,
+        case_id: Sequence[int],
+        method: Sequence[str],
+        item: Sequence[str],
+        rating: Sequence[float | None],
+        reference: str | None = None,
+    ) -> dict[str, Any]:
+        return survey_of_columns(case_id, method, item, rating, reference)

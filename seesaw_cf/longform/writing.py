@@ -1,0 +1,256 @@
+"""Passages before and after edits, block by block: a killed run goes on where it was and ends with the same bytes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from seesaw_cf.errors import EditError, RunFolderError
+from seesaw_cf.generation.hf import HFGenerator
+from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.longform.passages import EditedCase, asks_of, passage_rows
+from seesaw_cf.longform.tables import PASSAGES
+from seesaw_cf.manifest import RunManifest, claim_folder
+from seesaw_cf.outcome import edit_units
+from seesaw_cf.shards import shard_path
+from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.types import Case
+from seesaw_cf.weights import Editor, fingerprint
+
+__all__ = ["EDITS", "ApiWriter", "LocalWriter", "PassageRun", "Writer", "is_final"]
+
+_RUN, _EDITS = b"seesaw_cf.run", b"seesaw_cf.edits"
+
+# What became of every edit. delta_norm: Frobenius norm of the change of all weights, null without one.
+EDITS: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("relation", pa.string()),
+        ("subject", pa.string()),
+        ("target_new", pa.string()),
+        ("status", pa.string()),
+        ("delta_norm", pa.float64()),
+    ]
+)
+
+Written = list[list[Completion]]
+
+
+class Writer(Protocol):
+    """A model that can be asked before and after edits."""
+
+    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+        """Completions of the unedited model."""
+
+    def after(
+        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
+    ) -> tuple[Written, list[dict[str, Any]]]:
+        """Completions of each case's own edited model, and rows of `EDITS`."""
+
+
+@dataclass(frozen=True)
+class LocalWriter:
+    """A transformers model; the edits of a block are made together and written with in one batch.
+
+    Attributes:
+        generator: Writes.
+        editors: Name -> editor, not fitted yet.
+        fitted: Those that were used.
+    """
+
+    generator: HFGenerator
+    editors: Mapping[str, Editor]
+    fitted: dict[str, Editor] = field(default_factory=dict)
+
+    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+        """Completions of the unedited model."""
+        return _split(self.generator.generate([ask for own in asks for ask in own], sampling), asks)
+
+    def after(
+        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
+    ) -> tuple[Written, list[dict[str, Any]]]:
+        """Completions of each case's own edited model; an edit that is refused leaves a status and no text."""
+        model, tokenizer = self.generator.model, self.generator.tokenizer
+        if editor not in self.fitted:
+            self.fitted[editor] = self.editors[editor].fit(model, tokenizer)
+        made = edit_units(model, tokenizer, self.fitted[editor], [[Case(c.case_id, c.request)] for c in cases])
+        jobs = [(edit.delta, own) for edit, own in zip(made, asks, strict=True) if edit.delta is not None]
+        texts = iter(self.generator.generate_each(jobs, sampling))
+        written, rows = [], []
+        for case, edit, own in zip(cases, made, asks, strict=True):
+            status = edit.status[case.case_id]
+            norms = edit.delta.norms().values() if edit.delta is not None else ()
+            rows.append(_edit_row(editor, case, status, math.sqrt(sum(norm**2 for norm in norms)) if norms else None))
+            refused = [Completion("", "", f"not edited: {status}") for _ in own]
+            written.append(next(texts) if edit.delta is not None else refused)
+        return written, rows
+
+
+@dataclass(frozen=True)
+class ApiWriter:
+    """A model behind an API: only edited in its prompt, by LEME's instructions (Appendix B.2), zero-shot.
+
+    Attributes:
+        generator: Asks the API.
+    """
+
+    generator: Generator
+
+    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+        """Completions of the prompts as they are."""
+        return _split(self.generator.generate([ask for own in asks for ask in own], sampling), asks)
+
+    def after(
+        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
+    ) -> tuple[Written, list[dict[str, Any]]]:
+        """Completions of the prompts with the edit in them.
+
+        Raises:
+            EditError: Another editor than "ike": the weights are not here.
+        """
+        if editor != "ike":
+            raise EditError(
+                f"{self.generator.name}: editor {editor!r} changes weights, which an API does not give. Use ike."
+            )
+        # By name, not by import: the library must not depend on the editors.
+        chat_messages = importlib.import_module("seesaw_cf.editors.ike").chat_messages
+        told = [
+            [replace(ask, prompt=_turns(chat_messages([case.request], ask.prompt))) for ask in own]
+            for case, own in zip(cases, asks, strict=True)
+        ]
+        return self.before(told, sampling), [_edit_row(editor, case, "ok", None) for case in cases]
+
+
+def _turns(messages: Sequence[Mapping[str, str]]) -> tuple[Message, ...]:
+    return tuple(Message(turn["role"], turn["content"]) for turn in messages)
+
+
+def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written:
+    answers = iter(flat)
+    return [[next(answers) for _ in own] for own in asks]
+
+
+def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None) -> dict[str, Any]:
+    request = case.request
+    return {
+        "editor": editor,
+        "case_id": case.case_id,
+        "relation": request.relation_id,
+        "subject": request.subject,
+        "target_new": request.target_new.label,
+        "status": status,
+        "delta_norm": norm,
+    }
+
+
+def is_final(file: Path) -> bool:
+    """A table is there, and none of its rows waits for a server that gave no answer."""
+    if not file.exists():
+        return False
+    statuses = read_table(file)["status"].unique().to_pylist()
+    return not any(status.startswith("no answer") for status in statuses)
+
+
+@dataclass(frozen=True)
+class PassageRun:
+    """Everything that is written in one run.
+
+    Attributes:
+        writer: The model.
+        editors: Names of editors; "none" (before any edit) is always written, first.
+        cases: The edits and their prompts.
+        manifest: What the run is made of; its identity is in every shard.
+        out: The run folder.
+        samples: Texts for each prompt.
+        sampling: How they are drawn.
+        seed: Of the run.
+        block: Cases that are edited and written together; also what is redone after a kill.
+        progress: Show a progress bar.
+    """
+
+    writer: Writer
+    editors: tuple[str, ...]
+    cases: Sequence[EditedCase]
+    manifest: RunManifest
+    out: Path
+    samples: int
+    sampling: Sampling
+    seed: int = 0
+    block: int = 8
+    progress: bool = True
+
+    def _tasks(self) -> Iterator[tuple[str, str, Sequence[EditedCase]]]:
+        for editor in ("none", *self.editors):
+            for start in range(0, len(self.cases), self.block):
+                yield editor, f"{start // self.block:05d}", self.cases[start : start + self.block]
+
+    def run(self) -> pa.Table:
+        """Writes what is not written yet, merges it to `passages.parquet` and `edits.parquet`.
+
+        Returns:
+            `tables.PASSAGES`.
+
+        Raises:
+            RunFolderError: The folder or a shard belongs to another run.
+            EditError: An editor changed the model's weights outside its delta.
+            StorageError: The disk is full; finished blocks are kept.
+        """
+        claim_folder(self.out, self.manifest)
+        tasks = list(self._tasks())
+        left = [task for task in tasks if not is_final(shard_path(self.out, *task[:2]))]
+        bar = tqdm(left, "write passages", unit="block", disable=not self.progress)
+        for editor, key, cases in bar:
+            self._write(editor, key, cases)
+        self._check_untouched(bool(left))
+        return self._merge(tasks)
+
+    def _write(self, editor: str, key: str, cases: Sequence[EditedCase]) -> None:
+        asks = [asks_of(case, self.samples, self.seed) for case in cases]
+        edits: list[dict[str, Any]] = []
+        if editor == "none":
+            written = self.writer.before(asks, self.sampling)
+        else:
+            written, edits = self.writer.after(editor, cases, asks, self.sampling)
+        phase = "pre" if editor == "none" else "post"
+        rows = [
+            row
+            for case, found in zip(cases, written, strict=True)
+            for row in passage_rows(case, editor, phase, self.samples, self.seed, found)
+        ]
+        facts = {_RUN: self.manifest.identity, _EDITS: json.dumps(edits)}
+        table = pa.Table.from_pylist(rows, PASSAGES).replace_schema_metadata(facts)
+        write_table(shard_path(self.out, editor, key), table)
+
+    def _check_untouched(self, wrote: bool) -> None:
+        if not wrote or not isinstance(self.writer, LocalWriter):
+            return
+        if fingerprint(self.writer.generator.model) != self.manifest.model["fingerprint"]:
+            raise EditError(
+                "after the run the model's weights differ from before: an editor wrote to the model outside its delta. "
+                f"The passages cannot be trusted; delete {self.out} and report it."
+            )
+
+    def _merge(self, tasks: Sequence[tuple[str, str, Sequence[EditedCase]]]) -> pa.Table:
+        tables, edits = [], []
+        for editor, key, _ in tasks:
+            file = shard_path(self.out, editor, key)
+            table = read_table(file, PASSAGES)
+            facts = pq.read_schema(file).metadata or {}
+            if facts.get(_RUN, b"").decode() != self.manifest.identity:
+                raise RunFolderError(f"{file} was written by another run. Delete it and run the same command again.")
+            edits += json.loads(facts[_EDITS])
+            tables.append(table.replace_schema_metadata(None))
+        passages = pa.concat_tables(tables)
+        write_table(self.out / "passages.parquet", passages)
+        write_table(self.out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+        return passages

@@ -1,0 +1,248 @@
+"""Passages, ratings, annotations and report from end to end; killed at any point, a run ends with the same tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.cli import main
+from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
+from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
+from seesaw_cf.longform.passages import EditedCase, coupled_cases
+from seesaw_cf.longform.run import PRESETS, LemeJob, read_preset, run_leme
+from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.longform.writing import EDITS, ApiWriter, LocalWriter, PassageRun
+from seesaw_cf.manifest import RunManifest
+from seesaw_cf.tables import read_table
+from seesaw_cf.types import EditRequest
+from seesaw_cf.weights import LowRank, WeightDelta, fingerprint
+from tests.fakes import tiny_tokenizer, trained_model
+from tests.generation.models import chat_model, chat_tokenizer
+from tests.generation.server import KEY, Fault, OpenAIServer
+from tests.longform.coupled import record
+
+SAMPLING = Sampling(max_new_tokens=6)
+NAME = "model.layers.1.mlp.down_proj.weight"
+
+
+@dataclass(frozen=True)
+class Pushing:
+    """A small real editor: one rank-1 change; refuses one subject."""
+
+    config: object = None
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Pushing:
+        return self
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        if requests[0].subject == "Nobody":
+            raise EditError("no such person")
+        return WeightDelta({NAME: LowRank(3 * torch.ones(32, 1), torch.ones(1, 48))})
+
+
+def cases() -> list[EditedCase]:
+    rows = [record(1), record(2, related=False), record(3)]
+    rows[2]["requested_rewrite"]["subject"] = "Nobody"
+    return coupled_cases(rows, "article")
+
+
+def run(out: Path, **changes: object) -> PassageRun:
+    model = trained_model("llama")
+    facts = {"id": "tiny", "fingerprint": fingerprint(model)}
+    settings = {
+        "writer": LocalWriter(HFGenerator(model, tiny_tokenizer()), {"push": Pushing()}),
+        "editors": ("push",),
+        "cases": cases(),
+        "manifest": RunManifest(facts, {}, {}, "leme", 0, {}),
+        "out": out,
+        "samples": 2,
+        "sampling": SAMPLING,
+        "block": 2,
+        "progress": False,
+    }
+    return PassageRun(**{**settings, **changes})  # type: ignore[arg-type]
+
+
+def texts(table: pa.Table) -> list[tuple[object, ...]]:
+    names = ("editor", "case_id", "passage", "sample", "text", "status")
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def test_passages_before_and_after_with_everything_counted(tmp_path: Path) -> None:
+    table = run(tmp_path / "run").run()
+    assert table.schema.equals(PASSAGES)
+    rows = table.to_pylist()
+    assert len(rows) == 2 * 3 * 2 * 2  # editors, cases, prompts, samples
+    no_related = [row for row in rows if row["case_id"] == 2 and row["passage"] == "related"]
+    assert {row["status"] for row in no_related} == {"the record has no related entity"}
+    refused = [row for row in rows if row["case_id"] == 3 and row["editor"] == "push"]
+    assert {row["status"] for row in refused} == {"not edited: refused: no such person"}
+    good = [row for row in rows if row["status"] == "ok"]
+    assert {(row["editor"], row["phase"]) for row in good} == {("none", "pre"), ("push", "post")}
+    assert all(0 < row["new_tokens"] <= 6 and row["finish"] in ("stop", "length") for row in good)
+    before, after = ([r for r in good if r["editor"] == name and r["case_id"] == 1] for name in ("none", "push"))
+    assert [row["seed"] for row in before] == [row["seed"] for row in after]
+    assert len({row["seed"] for row in before}) == 4
+    assert [row["text"] for row in before] != [row["text"] for row in after]
+    edits = read_table(tmp_path / "run" / "edits.parquet", EDITS).to_pylist()
+    assert [row["status"] for row in edits] == ["ok", "ok", "refused: no such person"]
+    assert edits[0]["delta_norm"] == pytest.approx(3 * (32 * 48) ** 0.5)
+
+
+def test_what_exists_is_not_written_again_and_the_tables_are_the_same(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole").run()
+    broken = tmp_path / "broken"
+    run(broken).run()
+    kept = sorted((broken / "shards").rglob("*.parquet"))
+    assert len(kept) == 4
+    kept[1].unlink()
+    stamp = kept[0].stat().st_mtime_ns
+    assert run(broken).run().equals(whole)
+    assert kept[0].stat().st_mtime_ns == stamp
+
+
+def test_any_subset_regenerates_identically(tmp_path: Path) -> None:
+    whole = texts(run(tmp_path / "whole").run())
+    part = texts(run(tmp_path / "part", cases=cases()[:1], samples=1, block=1).run())
+    assert len(part) == 4
+    assert set(part) <= set(whole)
+
+
+def test_a_folder_or_shard_of_another_run_is_refused(tmp_path: Path) -> None:
+    first = run(tmp_path / "run")
+    first.run()
+    other = RunManifest({**first.manifest.model}, {}, {}, "leme", 1, {})
+    with pytest.raises(RunFolderError, match=r"seed.*has 0, this run 1"):
+        run(tmp_path / "run", manifest=other).run()
+    run(tmp_path / "other", manifest=other).run()
+    shard = next((tmp_path / "run" / "shards").rglob("*.parquet"))
+    shard.write_bytes((tmp_path / "other" / shard.relative_to(tmp_path / "run")).read_bytes())
+    with pytest.raises(RunFolderError, match="written by another run"):
+        run(tmp_path / "run").run()
+
+
+def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path) -> None:
+    model = trained_model("llama")
+    wrong = RunManifest({"id": "tiny", "fingerprint": "0"}, {}, {}, "leme", 0, {})
+    with pytest.raises(EditError, match="cannot be trusted"):
+        run(tmp_path / "run", manifest=wrong).run()
+    assert model is trained_model("llama")
+
+
+def test_an_api_model_is_edited_in_its_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with OpenAIServer(chat_model(), chat_tokenizer()) as server:
+        server.faults += [Fault(429, wait=0.0)]
+        writer = ApiWriter(OpenAIGenerator(server.url, "tiny", chat=True, wait=0.001))
+        found = run(tmp_path / "run", writer=writer, editors=("ike",), cases=cases()[:1], samples=1).run()
+        asked = [body["messages"] for body in server.seen]
+        with pytest.raises(EditError, match=r"'memit' changes weights.*Use ike"):
+            run(tmp_path / "other", writer=writer, editors=("memit",)).run()
+    assert found["status"].to_pylist() == ["ok"] * 4
+    assert [len(turns) for turns in asked].count(2) == 2  # after the edit: instructions and the edit
+    told = "".join(turns[1]["content"] for turns in asked if len(turns) == 2)
+    assert "Marie Curie was born in London" in told
+
+
+def test_presets_and_their_files(tmp_path: Path) -> None:
+    assert read_preset("sample") is PRESETS["sample"]
+    file = tmp_path / "job.json"
+    file.write_text('{"model": "seesaw-tiny", "editors": ["ft"]}', encoding="utf-8")
+    assert read_preset(str(file)) == LemeJob("seesaw-tiny", editors=("ft",))
+    file.write_text('{"model": "seesaw-tiny", "editor": ["ft"]}', encoding="utf-8")
+    with pytest.raises(UnknownNameError, match="'editors'"):
+        read_preset(str(file))
+    file.write_text("[1]", encoding="utf-8")
+    with pytest.raises(RecordError, match="expected a JSON object"):
+        read_preset(str(file))
+    with pytest.raises(UnknownNameError, match="'sample'"):
+        read_preset("sampel")
+
+
+def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "run"), "--quiet"]
+    for option, word in (("--rater", "lexicl"), ("--annotator", "lexcal"), ("--config", "sampl")):
+        assert main(["leme", "run", option, word, *out]) == 1
+        assert word in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+SMALL = ["--limit", "3", "--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
+
+
+@pytest.mark.slow
+def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Embedded model and data, both baseline raters, and the chat model as a judge over HTTP."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    out = tmp_path / "run"
+    with OpenAIServer(chat_model(), chat_tokenizer()) as server:
+        judge = ("--judge", "tiny", "--judge-url", server.url)
+        assert main(["leme", "run", *SMALL, "--rater", "minilm", *judge, "--out", str(out)]) == 0
+        calls = len(server.seen)
+        assert main(["leme", "run", *SMALL, "--rater", "minilm", *judge, "--out", str(out)]) == 0
+        assert len(server.seen) == calls  # everything came from the folder
+    passages = read_table(out / "passages.parquet", PASSAGES)
+    assert set(passages["passage"].to_pylist()) == {"subject", "related", "guided", "free"}
+    ratings = read_table(out / "ratings.parquet", RATINGS)
+    assert ratings.num_rows == 3 * (2 * 3 * 9)  # raters, editors x cases x items
+    assert len(set(ratings["rater"].to_pylist())) == 3
+    assert read_table(out / "annotations.parquet", ANNOTATIONS).num_rows > 0
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    assert len(report["survey"]) == 3
+    everything = b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
+    assert KEY.encode() not in everything
+    text = (out / "report.md").read_text(encoding="utf-8")
+    assert "memit − none" in text
+    assert "n=3" in text
+
+
+@pytest.mark.slow
+def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "seesaw_cf",
+        "leme",
+        "run",
+        *SMALL,
+        "--block",
+        "1",
+        "--configs",
+        "coupled_counterfact",
+    ]
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    out = tmp_path / "killed"
+    shards = out / "shards"
+    for wanted in (1, 4):  # in the middle of the texts before, then of those after the edits
+        process = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 240
+        while len(list(shards.rglob("*.parquet"))) < wanted and time.monotonic() < deadline:
+            time.sleep(0.02)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not (out / "passages.parquet").exists()
+    assert len(list(shards.rglob("*.parquet"))) >= 4
+    subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
+    for name in ("passages", "edits", "ratings", "annotations"):
+        assert (out / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes()
+
+
+def test_run_leme_is_what_the_command_calls(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="nothing to write"):
+        run_leme(LemeJob("seesaw-tiny", configs=()), tmp_path / "run", progress=False)
