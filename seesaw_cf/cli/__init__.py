@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "seesaw_cf.cli.noise",
         "how far scores move when only the batch changes: the floor of what can be claimed",
     ),
+    "leme": ("seesaw_cf.cli.leme", "what edited models write at length: passages, survey, annotation, instruments"),
     "list": ("seesaw_cf.cli.listing", "what there is: editors, models, configs, relations, groups, metrics"),
     "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, and which layers to edit"),
     "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card that says what it did"),
