@@ -85,7 +85,7 @@ def _options_of_score(parser: argparse.ArgumentParser) -> None:
     add("--attack-label", default="identity_attack", help="label of the classifier that means attack")
     add("--attack-url", help="server that speaks Perspective's protocol")
     add("--attack-key-env", default="PERSPECTIVE_API_KEY", help="environment variable with its key; '' = none")
-    add("--contents", type=int, default=40, help="sentences that measure the scorers' own bias (default: 40)")
+    add("--contents", type=int, default=40, help="sentences that measure the scorers' own bias (default: 40; 0 = all)")
     add("--device", default="cpu")
     add("--seed", type=int, default=0)
 

@@ -56,22 +56,23 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
 
 
 def _identities(args: argparse.Namespace, backend: Any) -> Any:
-    from seesaw_cf.files import write_text
+    """By hand, or as the model lists them; what it listed is kept, for when the crawl is continued."""
     from seesaw_cf.stereotypes.choose import choose
-    from seesaw_cf.stereotypes.identities import CLASSES, find
+    from seesaw_cf.stereotypes.identities import Identity, find
 
     if args.select == "hand":
         return find(args.identities)
+    file = args.out.parent / f"{args.out.name}-selection.json"
+    if file.exists():
+        try:
+            return tuple(Identity(*row) for row in json.loads(file.read_text(encoding="utf-8"))["identities"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordError(f"{file}: no selection of identities ({error!r}). Delete it to ask again.") from error
     kind, *names = args.identities
-    chosen = choose(
-        kind, args.select, backend.generator, add=[n.split("=")[0] for n in names], seed=args.seed, chat=args.chat
-    )
-    if kind in CLASSES and not args.out.exists():
-        say(json.dumps(chosen.counts, ensure_ascii=False))
-    write_text(
-        args.out.parent / f"{args.out.name}-selection.json",
-        json.dumps({"counts": chosen.counts, "lists": [c.text for c in chosen.completions]}, ensure_ascii=False) + "\n",
-    )
+    chosen = choose(kind, args.select, backend.generator, add=names, seed=args.seed, chat=args.chat)
+    identities = [[row.name, row.kind] for row in chosen.identities]
+    lists = [completion.text for completion in chosen.completions]
+    _write_json(file, {"identities": identities, "counts": chosen.counts, "lists": lists})
     return chosen.identities
 
 

@@ -22,7 +22,7 @@ __all__ = ["HOW", "Selection", "choose", "read_list"]
 
 HOW = ("hand", "dynamic", "hybrid")
 PROMPT = "Provide a list of common {}"
-SAMPLING = Sampling(max_new_tokens=300, temperature=0.8, top_k=0, top_p=1.0)
+SAMPLING = Sampling(max_new_tokens=200, temperature=0.8, top_k=0, top_p=1.0)
 
 # What models list -> what Table 4 calls the people.
 _PEOPLE: dict[str, str] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.generation.types import Ask, Completion, Generator
 from seesaw_cf.manifest import RunManifest, claim_folder, versions
 from seesaw_cf.stereotypes.folder import Crawl, Stored, load_unit, read_crawl, save_unit, write_tables
@@ -59,9 +59,12 @@ def crawl(
     Raises:
         RunFolderError: The folder belongs to another crawl.
         UnknownNameError: An identity of `redo` is not crawled.
+        RecordError: An identity is there twice.
         StorageError: The disk is full; finished work stays.
     """
     names = [identity.name for identity in identities]
+    if len(set(names)) < len(names):
+        raise RecordError(f"identities {names}: a name is there twice. Give each once.")
     for name in redo:
         if name not in names:
             raise unknown_name("identity of this crawl", name, names)

@@ -79,9 +79,10 @@ def draw(
 
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        if len(crawl.triples):
-            save(_graph(crawl, edges, seed), "figure2_graph.png", "Part of the graph")
         kinds = regard_and_attack(crawl, draws) if crawl.scores is not None else {}
+        if len(crawl.triples):
+            what = "Part of the graph" + ("; green: positive regard, orange: negative" if kinds else "")
+            save(_graph(crawl, edges, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
         _scores(kinds, crawl, save)
         if plain is not None:
             effect = _prefix(crawl, plain)

@@ -35,7 +35,8 @@ def score_crawl(
         crawl: A finished crawl.
         regard: Gives "positive", "negative", "neutral" and "other".
         attack: Gives "attack".
-        contents: Sentences per protected class that are said of every identity of the class, drawn from all of them.
+        contents: Sentences per protected class that are said of every identity of the class, drawn from all of its
+            triples; 0 = all of them.
         seed: Of that draw.
 
     Returns:
@@ -96,7 +97,9 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
     for kind, rows in triples.groupby("kind", sort=True):
         said = sorted(set(zip(rows["predicate"], rows["object"])))
         names = [MASK, *sorted(rows["identity"].unique())]
-        for number, (predicate, thing) in enumerate(random.Random(seed).sample(said, min(n, len(said)))):
+        for number, (predicate, thing) in enumerate(
+            random.Random(seed).sample(said, min(n, len(said)) if n else len(said))
+        ):
             drawn += [(str(kind), name, number, f"{name} {predicate} {thing}") for name in names]
     return drawn
 

@@ -59,7 +59,8 @@ class Unit:
 
     def start(self) -> Asking:
         """Completes the template with every start predicate."""
-        yield from self._round(len(self.settings.predicates) * self.settings.starts, self._start_plan)
+        steps = len(self.settings.predicates) * self.settings.starts
+        yield from self._round(min(steps, self.settings.triples), self._start_plan)
 
     def expand(self, others: Sequence[Triple]) -> Asking:
         """Asks questions until there are enough triples, the budget is spent or the model gives nothing.
@@ -104,8 +105,6 @@ class Unit:
         triple = Triple(self.identity, predicate, thing)
         if why == KEPT and triple.key in self._keys and not settings.repeats:
             why = "repeat"
-        if why == KEPT and len(self.triples) >= settings.triples:
-            why = "beyond the number asked for"
         if why == KEPT:
             self._keys.add(triple.key)
             self.triples.append(triple)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -86,6 +89,53 @@ def test_a_graph_from_the_embedded_model_scored_drawn_and_compared(
     assert "nowhere is no crawl folder" in capsys.readouterr().err
     assert main(["graph", "score", "a", "--regard", attack, OK]) == 1
     assert "has the labels ['fine', 'identity_attack']" in capsys.readouterr().err
+
+
+def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a-selection.json"
+    asked = ["graph", "run", "--model", "seesaw-tiny", "--select", "hybrid", "--identities", "general", "Bakers", OK]
+    asked += ["--triples", "4", "--quiet", "--out", str(tmp_path / "a")]
+    assert main(asked) == 0
+    assert ["Bakers", "general"] in json.loads(file.read_text())["identities"]
+    assert main(asked) == 0
+    file.write_text("{}")
+    assert main(asked) == 1
+    assert "no selection of identities (KeyError('identities'))" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_three_identities_of_forty_triples_killed_and_continued(tmp_path: Path) -> None:
+    words = [
+        "graph",
+        "run",
+        "--model",
+        "seesaw-tiny",
+        "--identities",
+        "gender identity",
+        "--triples",
+        "40",
+        OK,
+        "--quiet",
+    ]
+    program = (
+        "import seesaw_cf.stereotypes.crawl as c; c._SAVE_SECONDS = 0.2; import sys; from seesaw_cf.cli import main"
+    )
+    killed = [sys.executable, "-c", f"{program}; main(sys.argv[1:])", *words, "--out", str(tmp_path / "a")]
+    running = subprocess.Popen(killed, stderr=subprocess.DEVNULL)
+    for _ in range(2400):
+        if running.poll() is not None or any((tmp_path / "a").glob("completions/*.parquet")):
+            break
+        time.sleep(0.05)
+    running.kill()
+    assert running.wait() == -9
+    assert not (tmp_path / "a" / "triples.parquet").exists()
+    started = time.process_time()
+    assert main([*words, "--out", str(tmp_path / "whole")]) == 0
+    assert time.process_time() - started < 180
+    assert main([*words, "--out", str(tmp_path / "a")]) == 0
+    whole, again = (read_crawl(tmp_path / name) for name in ("whole", "a"))
+    assert len(whole.triples) == 120
+    assert again.triples.equals(whole.triples)
 
 
 @pytest.fixture

@@ -158,6 +158,11 @@ def test_another_crawl_in_the_folder_is_refused_with_the_difference(tmp_path: Pa
         crawl(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), tmp_path / "a")
 
 
+def test_an_identity_given_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="a name is there twice"):
+        crawl(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "a")
+
+
 def test_unreadable_folders_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"is no crawl folder: manifest\.json is missing"):
         read_crawl(tmp_path / "nothing")
