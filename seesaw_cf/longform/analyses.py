@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.errors import RecordError
+from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.longform.estimates import case_difference, case_mean
 from seesaw_cf.longform.survey_items import ITEMS
 from seesaw_cf.stats import adjust
 
 __all__ = [
     "BASELINE",
+    "HUMAN",
     "LABELS",
     "METRICS",
     "as_frame",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 BASELINE = "none"  # the unedited model
+HUMAN = "human"  # passages that people wrote
 LABELS = ("supports", "neutral", "contradicts")
 # Metrics of the survey in the papers' order of columns: items, and the question types they belong to.
 METRICS = {item.name: item.type for item in ITEMS}
@@ -39,7 +41,7 @@ _BLOCKS = ("dataset", "model", "rater", "annotator")
 
 
 def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
-    """A table with the column `method`: the editor of texts written after an edit, `BASELINE` of those before.
+    """A table with the column `method`: the editor of texts after an edit, `BASELINE` or `HUMAN`.
 
     Raises:
         RecordError: It has no column `editor`, `case_id` or `phase`, or other phases than "pre" and "post".
@@ -51,7 +53,8 @@ def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
     phases = set(frame["phase"])
     if not phases <= {"pre", "post"}:
         raise RecordError(f"long-form table: phases {sorted(map(str, phases))}, expected 'pre' and 'post'.")
-    frame["method"] = np.where(frame["phase"] == "pre", BASELINE, frame["editor"])
+    unedited = (frame["phase"] == "pre") & (frame["editor"] != HUMAN)
+    frame["method"] = np.where(unedited, BASELINE, frame["editor"])
     return frame
 
 
@@ -74,8 +77,13 @@ def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) ->
 
     Returns:
         Rows with a rating; rows without one have the value NaN, to be counted.
+
+    Raises:
+        UnknownNameError: An item that is not in the survey.
     """
     frame = as_frame(ratings)
+    for name in set(frame["item"]) - set(METRICS):
+        raise unknown_name("survey item", str(name), METRICS)
     frame["metric"] = frame["item"].map(METRICS) if by_type else frame["item"]
     frame["value"] = frame["rating"].astype(np.float64)
     keep = [name for name in _BLOCKS if name in frame] + ["method", "case_id", "sample", "metric"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -235,7 +235,7 @@ def _table(section: Section) -> str:
     index = [name for name in frame if name not in numbers and name != section.across]
     columns = list(dict.fromkeys(frame[section.across]))
     lines = []
-    for key, rows in frame.groupby(index, sort=False, observed=True):
+    for key, rows in frame.groupby(index, sort=False, observed=True, dropna=False):
         by_column = {row[section.across]: row for _, row in rows.iterrows()}
         cells = [_number(by_column[name], section.digits) if name in by_column else "" for name in columns]
         lines.append([*map(escape, key), *cells, "; ".join(sorted({escape(x) for x in rows["note"] if x}))])
@@ -244,11 +244,11 @@ def _table(section: Section) -> str:
 
 def _number(row: pd.Series, digits: int) -> str:
     """A value with its spread, interval and counts, as one cell."""
-    shape: Callable[[float], str] = lambda value: "-" if pd.isna(value) else f"{value:.{digits}f}"  # noqa: E731
-    spread = f" ± {shape(row['sd'])}" if "sd" in row and not pd.isna(row["sd"]) else ""
-    ends = "" if pd.isna(row["low"]) else f" [{shape(row['low'])}, {shape(row['high'])}]"
+    spread = f" ± {row['sd']:.{digits}f}" if not pd.isna(row.get("sd")) else ""
+    ends = "" if pd.isna(row["low"]) else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+    value = "-" if pd.isna(row["value"]) else f"{row['value']:.{digits}f}"
     missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""
-    return f"{shape(row['value'])}{spread}{ends} (n = {row['n']} of {row['n_cases']} edits{missing})"
+    return f"{value}{spread}{ends} (n = {row['n']} of {row['n_cases']} edits{missing})"
 
 
 def _cell(value: object, digits: int) -> str:
