@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from jinja2 import TemplateError
@@ -39,9 +40,9 @@ class HFGenerator:
 
     The noise of a completion comes from its own seed, so the same ask gives the same text whatever stands beside it.
     Batches of another shape round logits differently (about 1e-6 in float32), which can in principle turn a draw that
-    falls that close to the border between two tokens; a draw is one number per token, taken in float64, so that this
-    happens less than once in 100,000 tokens. In bfloat16 the rounding is about 1e-2 and such turns are common: repeat a
-    low-precision run with the same `rows`.
+    falls that close to the border between two tokens. A draw is one number per token, compared in float64, which keeps
+    this rare. In bfloat16 the rounding is about 1e-2 and such turns are common: repeat a low-precision run with the
+    same `rows`.
 
     Attributes:
         model: On any device, in any float dtype.
@@ -57,13 +58,17 @@ class HFGenerator:
 
     @property
     def name(self) -> str:
-        """Id, dtype, and a hash over weights, tokenizer and template; takes as long as reading all weights once."""
+        """Id (of a folder its last part), dtype, and a hash over weights, tokenizer and template.
+
+        Takes as long as reading all weights once.
+        """
         config: Any = self.model.config
         template = str(self.tokenizer.chat_template)
         parts = [fingerprint(self.model), tokenizer_hash(self.tokenizer), template, self.chat]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
         dtype = str(self.model.dtype).removeprefix("torch.")
-        return f"{config._name_or_path or config.model_type} {dtype} {digest}"
+        known = Path(config._name_or_path or config.model_type)
+        return f"{known.name if known.is_dir() else known} {dtype} {digest}"
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         """Writes one completion for each ask, in order.

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from seesaw_cf.longform.annotate import sentences
-from seesaw_cf.longform.annotators_embed import MINILM, Embedder
 from seesaw_cf.longform.survey import Question, Rating
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -150,6 +149,8 @@ class MiniLMRater:
         Raises:
             SeesawError: The package is not installed.
         """
+        from seesaw_cf.longform.annotators_embed import MINILM, Embedder
+
         self.embedder = Embedder(MINILM, device)
 
     def rate(self, questions: Sequence[Question]) -> list[Rating]:

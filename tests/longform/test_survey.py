@@ -84,7 +84,7 @@ def _plain(text: str) -> str:
 
 def test_every_item_shows_its_fields_and_nothing_else() -> None:
     whole = {
-        "new_fact": "Marie Curie was born in London",
+        "new_fact": "New fact: Marie Curie was born in London",
         "main": MAIN,
         "related": RELATED,
         "old_facts": "The occupation of",
