@@ -1,13 +1,18 @@
-"""Encoding many clozes at once: the ids of `encode_cloze` with two calls of the tokenizer in all, not five for each."""
+"""Encoding many clozes at once: the ids of `encode_cloze` with two calls of the tokenizer in all, not five for each.
+
+A byte-level tokenizer that cuts its text at spaces before anything else encodes every context and every target once:
+then the ids of a whole text are those of its parts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
+from seesaw_cf.scoring.boundary import cuts_at_spaces
 from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze, joined, leading_specials
 from seesaw_cf.types import Cloze
 
@@ -36,7 +41,7 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
     good = [cloze for cloze in todo if cloze.context.strip() and cloze.target.strip()]
     contexts = dict.fromkeys(cloze.context.rstrip() for cloze in good)
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
-    wholes = dict(zip(good, _bodies(tokenizer, [joined(cloze) for cloze in good]), strict=True))
+    wholes = dict(zip(good, _wholes(tokenizer, good, heads), strict=True))
     prefix = leading_specials(tokenizer) if good else ()
     found = Encoded({}, {})
     for cloze in todo:
@@ -52,6 +57,22 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         else:
             found.asked.setdefault(item, []).append(cloze)
     return found
+
+
+def _wholes(
+    tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], heads: Mapping[str, list[int]]
+) -> list[list[int]]:
+    """Token ids of every cloze's text, put together from its parts where that is the same."""
+    if not cuts_at_spaces(tokenizer):
+        return _bodies(tokenizer, [joined(cloze) for cloze in clozes])
+    plain = [cloze.target for cloze in clozes if cloze.target[0].isalpha() and not cloze.context[-1].isspace()]
+    targets = list(dict.fromkeys(plain))
+    tails = dict(zip(targets, _bodies(tokenizer, [f" {target}" for target in targets]), strict=True))
+    others = [cloze for cloze in clozes if cloze.target not in tails or cloze.context[-1].isspace()]
+    rest = dict(zip(others, _bodies(tokenizer, [joined(cloze) for cloze in others]), strict=True))
+    return [
+        rest[cloze] if cloze in rest else heads[cloze.context] + tails[cloze.target] for cloze in clozes
+    ]
 
 
 def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:

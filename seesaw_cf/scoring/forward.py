@@ -11,8 +11,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.fused import fused_activations
-from seesaw_cf.scoring.layout import Layout, RowAttention, lay_out
+from seesaw_cf.scoring.layout import Layout, WindowAttention, lay_out
 from seesaw_cf.scoring.trie import Row
+
+_SLAB = 8  # rows of logits
 
 __all__ = ["Answers", "ask", "forward_rows", "tree_context", "wide_dtype"]
 
@@ -58,21 +60,32 @@ def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: boo
     logits = _logits(model, layout, places, packed)
     at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
     with torch.inference_mode():
-        peaks, best = logits.max(-1)
-        chosen, greedy = logits[at, tokens] - peaks[at], best[at] == tokens
-        # Log-sum-exp in place: logits are often larger than everything else together.
-        chosen -= logits.sub_(peaks[:, None]).exp_().sum(-1).log()[at]
+        peaks, sums = _peaks_and_sums(logits)
+        chosen = logits[at, tokens]
+        # Several tokens may share the peak: the first of them is the greedy one.
+        best, top = torch.full_like(peaks, -1, dtype=torch.long), at[chosen == peaks[at]].unique()
+        best[top] = logits[top].argmax(-1)
+        greedy = best[at] == tokens
+        chosen = chosen - peaks[at] - sums.log()[at]
     return Answers([item for _, _, item in flat], chosen.double().cpu(), greedy.cpu(), len(places))
+
+
+def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Of each row the largest logit and the sum of exp(logit - largest), in slabs that stay in a CPU's cache."""
+    slabs = [logits] if logits.device.type != "cpu" else logits.split(_SLAB)
+    peaks = [slab.amax(-1) for slab in slabs]
+    sums = [slab.sub(peak[:, None]).exp_().sum(-1) for slab, peak in zip(slabs, peaks)]
+    return torch.cat(peaks), torch.cat(sums)
 
 
 @contextlib.contextmanager
 def tree_context(model: PreTrainedModel, layout: Layout, packed: bool) -> Iterator[None]:
-    """What every forward pass over tries runs in: no gradients, fused activations, attention by row when packed.
+    """What every forward pass over tries runs in: no gradients, fused activations, attention by window when packed.
 
     Raises:
-        ValueError: The model's attention cannot be computed by row.
+        ValueError: The model's attention cannot be computed by window.
     """
-    attention: Any = RowAttention(layout) if packed else contextlib.nullcontext()
+    attention: Any = WindowAttention(layout) if packed else contextlib.nullcontext()
     with torch.inference_mode(), fused_activations(model), attention:
         yield
     if packed and not attention.calls:

@@ -13,27 +13,32 @@ from torch.overrides import TorchFunctionMode
 
 from seesaw_cf.scoring.trie import Row
 
-__all__ = ["Layout", "RowAttention", "lay_out"]
+__all__ = ["Layout", "WindowAttention", "lay_out"]
+
+_WINDOW = {"cpu": 32}
+"""Nodes whose attention is computed together (64 on other devices): more would look mostly at what they may not see."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """R rows of at most S nodes, T nodes in all.
 
+    Packed nodes are cut into G windows of W nodes. In depth-first order all ancestors of a window's nodes are in the
+    window or on the path to its first node, so a window looks at P + W keys, P being the longest of these paths.
+
     Attributes:
         ids, positions: (1, T) packed, (R, S) padded.
-        mask: (R, 1, S, S), 0 where a node may look and the dtype's lowest number elsewhere.
+        mask: 0 where a node may look and the dtype's lowest number elsewhere; (G, 1, W, P + W) packed, (R, 1, S, S)
+            padded.
         starts: Place of each row's first node in the flattened output.
-        spread: (R * S,) which packed node stands at each place of the padded rows; None when padded or R is 1.
-        gather: (T,) the reverse of `spread`.
+        keys: (G * (P + W),) the nodes that each window looks at; None when padded or when one window is all there is.
     """
 
     ids: Tensor
     positions: Tensor
     mask: Tensor
     starts: tuple[int, ...]
-    spread: Tensor | None = None
-    gather: Tensor | None = None
+    keys: Tensor | None = None
 
 
 def lay_out(rows: Sequence[Row], packed: bool, device: torch.device, dtype: torch.dtype) -> Layout:
@@ -41,44 +46,70 @@ def lay_out(rows: Sequence[Row], packed: bool, device: torch.device, dtype: torc
 
     Args:
         rows: One or more.
-        packed: All nodes in one sequence without padding; needs `RowAttention`.
+        packed: All nodes in one sequence without padding; needs `WindowAttention`.
         device: Where the model's embeddings are.
         dtype: The model's dtype, for the mask.
     """
+    if packed:
+        return _packed(rows, device, dtype)
     width = max(map(len, rows))
-    mask = _mask(rows, width, device, dtype)
-    if not packed:
-        ids, positions = (
-            torch.tensor([[*part, *[0] * (width - len(part))] for part in parts], device=device)
-            for parts in ([row.tokens for row in rows], [row.depths for row in rows])
-        )
-        return Layout(ids, positions, mask, tuple(width * number for number in range(len(rows))))
+    ids, positions = (
+        torch.tensor([[*part, *[0] * (width - len(part))] for part in parts], device=device)
+        for parts in ([row.tokens for row in rows], [row.depths for row in rows])
+    )
+    # Padding sees itself.
+    ends = torch.tensor([[*row.ends, *range(len(row) + 1, width + 1)] for row in rows], device=device)
+    places = torch.arange(width, device=device).expand(len(rows), width)
+    mask = _mask(places, places, ends, dtype)
+    return Layout(ids, positions, mask, tuple(width * number for number in range(len(rows))))
+
+
+def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype) -> Layout:
+    starts = [0]
+    for row in rows:
+        starts.append(starts[-1] + len(row))
+    total = starts.pop()
     ids = torch.tensor([[token for row in rows for token in row.tokens]], device=device)
     positions = torch.tensor([[depth for row in rows for depth in row.depths]], device=device)
-    lengths = torch.tensor([len(row) for row in rows])
-    starts = lengths.cumsum(0) - lengths
-    if len(rows) == 1:
-        return Layout(ids, positions, mask, (0,))
-    places = torch.arange(width)[None].expand(len(rows), width)
-    real = places < lengths[:, None]
-    spread = torch.where(real, places + starts[:, None], 0).flatten().to(device)
-    gather = real.flatten().nonzero()[:, 0].to(device)
-    return Layout(ids, positions, mask, tuple(starts.tolist()), spread, gather)
+    ends = torch.tensor([start + end for row, start in zip(rows, starts) for end in row.ends], device=device)
+    deepest = max(max(row.depths) for row in rows)
+    width = min(total, max(_WINDOW.get(device.type, 64), deepest))
+    nodes = torch.arange(-(-total // width) * width, device=device).unflatten(0, (-1, width))
+    paths = [
+        [start + node for node in _ancestors(row, first - start)]
+        for row, start in zip(rows, starts)
+        for first in range(-(-start // width) * width, start + len(row), width)
+    ]
+    longest = max(map(len, paths))
+    outside = torch.tensor([[total] * (longest - len(path)) + path for path in paths], dtype=torch.long, device=device)
+    keys = torch.cat([outside, nodes], 1)
+    # What is no node is seen by nobody, and sees everything: its output is not used.
+    real = keys < total
+    keys = keys.where(real, 0)
+    mask = _mask(nodes, keys, ends[keys] * real, dtype).masked_fill_((nodes >= total)[:, None, :, None], 0.0)
+    return Layout(ids, positions, mask, tuple(starts), keys.flatten() if len(paths) > 1 else None)
 
 
-def _mask(rows: Sequence[Row], width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Node j sees node i exactly when i <= j < end[i]; padding sees itself."""
-    ends = torch.tensor([[*row.ends, *range(len(row) + 1, width + 1)] for row in rows], device=device)
-    places = torch.arange(width, device=device)
-    sees = (places[None, :, None] >= places[None, None, :]) & (places[None, :, None] < ends[:, None, :])
-    return torch.full(sees.shape, torch.finfo(dtype).min, dtype=dtype, device=device).masked_fill_(sees, 0.0)[:, None]
+def _ancestors(row: Row, node: int) -> list[int]:
+    """The nodes above a node, from the first token on."""
+    found = []
+    while (node := row.parents[node]) >= 0:
+        found.append(node)
+    return found[::-1]
 
 
-class RowAttention(TorchFunctionMode):
-    """Inside this context scaled-dot-product attention over a packed sequence is computed row by row.
+def _mask(nodes: Tensor, keys: Tensor, ends: Tensor, dtype: torch.dtype) -> Tensor:
+    """(rows, 1, nodes, keys): node j sees key i exactly when i <= j < end[i]."""
+    sees = (nodes[:, :, None] >= keys[:, None, :]) & (nodes[:, :, None] < ends[:, None, :])
+    lowest = torch.finfo(dtype).min
+    return torch.full(sees.shape, lowest, dtype=dtype, device=nodes.device).masked_fill_(sees, 0.0)[:, None]
+
+
+class WindowAttention(TorchFunctionMode):
+    """Inside this context scaled-dot-product attention over a packed sequence is computed window by window.
 
     The model feeds all nodes as one sequence, so that every dense layer works without padding, and hands on the mask
-    it was given; only the attention between nodes is padded to rows, where padding costs least.
+    it was given; only queries and the keys they look at are laid out by window.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -90,22 +121,23 @@ class RowAttention(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is F.scaled_dot_product_attention:
-            return self._by_row(*args, **(kwargs or {}))
+            return self._by_window(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
-    def _by_row(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, **options: Any) -> Tensor:
-        layout = self.layout
-        if not isinstance(attn_mask, Tensor) or attn_mask.shape != layout.mask.shape:
+    def _by_window(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, **options: Any) -> Tensor:
+        mask, keys = self.layout.mask, self.layout.keys
+        if not isinstance(attn_mask, Tensor) or attn_mask.shape != mask.shape:
             raise ValueError("the model does not hand the given attention mask to its attention")
         self.calls += 1
         options = {**options, "is_causal": False}
-        if layout.spread is None or layout.gather is None:
+        if keys is None:
             return F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, **options)
-        spread, gather = layout.spread.to(query.device), layout.gather.to(query.device)
-        rows = len(layout.starts)
-        parts = [
-            part.transpose(1, 2)[0].index_select(0, spread).unflatten(0, (rows, -1)).transpose(1, 2)
-            for part in (query, key, value)
-        ]
-        mixed = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=attn_mask, **options)
-        return mixed.transpose(1, 2).flatten(0, 1).index_select(0, gather)[None].transpose(1, 2)
+        groups, width, nodes = mask.shape[0], mask.shape[2], query.shape[2]
+        asking = query.transpose(1, 2)[0]
+        if groups * width > nodes:
+            asking = F.pad(asking, (0, 0, 0, 0, 0, groups * width - nodes))
+        seen = keys.to(key.device)
+        parts = [part.transpose(1, 2)[0].index_select(0, seen) for part in (key, value)]
+        query, key, value = (part.unflatten(0, (groups, -1)).transpose(1, 2) for part in (asking, *parts))
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, **options)
+        return mixed.transpose(1, 2).flatten(0, 1)[:nodes][None].transpose(1, 2)

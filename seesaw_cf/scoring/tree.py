@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -118,7 +119,7 @@ class TrieScorer:
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
         answers: dict[Cloze, ClozeScore] = {}
-        distinct = sorted(set(clozes))
+        distinct = sorted(set(clozes), key=attrgetter("context", "target"))
         for start in range(0, len(distinct), _SLAB):
             answers |= self._slab(distinct[start : start + _SLAB])
         return [answers[cloze] for cloze in clozes]

@@ -6,6 +6,7 @@ so node j sees node i (i is j itself or an ancestor) exactly when `i <= j < end[
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -131,7 +132,7 @@ def subset(row: Row, items: Iterable[int]) -> tuple[Row, list[int]]:
 
 
 def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> Iterator[list[AnyRow]]:
-    """Groups rows, longest first, into forward passes.
+    """Groups rows, longest first, into forward passes; packed ones are about equally large.
 
     Args:
         rows: Made by `make_rows`.
@@ -141,10 +142,13 @@ def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> I
     """
     held: list[AnyRow] = []
     used = asked = 0
+    total = sum(map(len, rows))
+    share = tokens if padded else total / max(1, math.ceil(total / tokens))
     for row in sorted(rows, key=len, reverse=True):
         width = len(held[0]) if held and padded else len(row)
         sparse = bool(held) and padded and len(row) < 0.85 * width
-        if held and (sparse or used + width > tokens or asked + row.asked > asks):
+        full = used + width > tokens or used + width / 2 > share
+        if held and (sparse or full or asked + row.asked > asks):
             yield held
             held, used, asked, width = [], 0, 0, len(row)
         held.append(row)

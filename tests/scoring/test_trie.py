@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.scoring.encode import EncodedCloze
-from seesaw_cf.scoring.layout import lay_out
+from seesaw_cf.scoring.layout import Layout, lay_out
 from seesaw_cf.scoring.trie import Row, chunks, make_rows, subset, unique_nodes
 
 
@@ -65,17 +65,27 @@ def test_masks_show_each_node_its_ancestors_and_itself_only(
 ) -> None:
     rows = make_rows(given_items, target, 40)
     layout = lay_out(rows, packed, torch.device("cpu"), torch.float32)
+    assert torch.isfinite(layout.mask).all()
     for number, row in enumerate(rows):
         for node in range(len(row)):
-            seen = (layout.mask[number, 0, node] == 0).nonzero()[:, 0].tolist()
+            place = layout.starts[number] + node
             family, at = set(), node
             while at >= 0:
-                family.add(at)
+                family.add(at + layout.starts[number])
                 at = row.parents[at]
-            assert set(seen) == family
-            place = layout.starts[number] + node
+            seen = _seen(layout, place)
+            assert sorted(seen) == sorted(family)
             assert layout.ids.flatten()[place] == row.tokens[node]
             assert layout.positions.flatten()[place] == row.depths[node]
+
+
+def _seen(layout: Layout, place: int) -> list[int]:
+    """Places that the node at a place looks at, each as often as it does."""
+    group, node = divmod(place, layout.mask.shape[2])
+    keys = (layout.mask[group, 0, node] == 0).nonzero()[:, 0]
+    if layout.keys is not None:
+        return layout.keys.unflatten(0, (len(layout.mask), -1))[group, keys].tolist()
+    return (keys + (0 if len(layout.mask) == 1 else layout.starts[group])).tolist()
 
 
 @given(items(), st.integers(1, 30), st.data())
