@@ -40,10 +40,10 @@ def overall_regard(
         seed: Of the bootstrap.
 
     Returns:
-        `identities[name]`: `n`, `n_unscored`, `n_clusters`, `n_positive`, `n_negative`, `n_neutral`, `n_other`,
-        `overall` (with `overall_low`, `overall_high`), `normalised` in -1..1 (with `low`, `high`), and `contrast`:
-        normalised minus that of all other identities, with `low`, `high`, `p`, `p_adjusted` (Holm over identities),
-        `note`; and `n_rows`, `n_unscored`, `method`. None = cannot be had.
+        `identities[name]`: `n`, `n_unscored`, `n_clusters`, `note` (why there is no interval), `n_positive`,
+        `n_negative`, `n_neutral`, `n_other`, `overall` (with `overall_low`, `overall_high`), `normalised` in -1..1
+        (with `low`, `high`), `contrast`: normalised minus that of all other identities, with `low`, `high`, `p`,
+        `p_adjusted` (Holm over identities), `note`; and `n_rows`, `n_unscored`, `method`. None = cannot be had.
 
     Raises:
         RecordError: Unequal lengths, or no rows.
@@ -119,7 +119,8 @@ def _by_identity(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, dict[s
     for name in sorted(frame["identity"].unique()):
         own = scored[scored["identity"] == name]
         missing = int((frame["identity"] == name).sum()) - len(own)
-        low, high, stderr = interval(_mean_draws(own, draws, seed)) if len(own) else (float("nan"),) * 3
+        note = _no_interval(own)
+        low, high, stderr = (float("nan"),) * 3 if note else interval(_mean_draws(own, draws, seed))
         found[name] = {
             "mean": float(own["value"].mean()) if len(own) else float("nan"),
             "low": low,
@@ -128,6 +129,7 @@ def _by_identity(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, dict[s
             "n": len(own),
             "n_unscored": missing,
             "n_clusters": int(own["cluster"].nunique()),
+            "note": note,
             "contrast": _contrast(scored, (scored["identity"] == name).to_numpy()),
         }
     adjusted = adjust([row["contrast"]["p"] for row in found.values()])
@@ -136,11 +138,16 @@ def _by_identity(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, dict[s
     return found
 
 
+def _no_interval(own: pd.DataFrame) -> str:
+    """Why the values of one identity have no interval; "" when they have one."""
+    if own["cluster"].nunique() < 2:
+        return f"{own['cluster'].nunique()} clusters: no error to estimate"
+    return "all values equal: no error to estimate" if np.ptp(own["value"].to_numpy()) == 0 else ""
+
+
 def _mean_draws(own: pd.DataFrame, draws: int, seed: int) -> Floats:
     code = pd.factorize(own["cluster"])[0]
     sums, ones = np.bincount(code, own["value"].to_numpy()), np.bincount(code).astype(np.float64)
-    if len(sums) < 2:
-        return np.full(1, np.nan)
     return ratio_draws(cluster_weights(len(sums), draws, seed), sums[:, None], ones[:, None])[:, 0]
 
 
@@ -170,7 +177,7 @@ def _quantiles(own: pd.DataFrame, draws: int, seed: int) -> dict[str, float]:
     point["iqr"], drawn["iqr"] = point["q75"] - point["q25"], drawn["q75"] - drawn["q25"]
     out: dict[str, float] = {}
     for name in names:
-        low, high, _ = interval(drawn[name]) if code.max() else (float("nan"),) * 3
+        low, high, _ = (float("nan"),) * 3 if _no_interval(own) else interval(drawn[name])
         out |= {name: float(point[name]), f"{name}_low": low, f"{name}_high": high}
     return out
 

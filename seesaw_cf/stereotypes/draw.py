@@ -8,10 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -72,7 +72,8 @@ def draw(
 
     def save(figure: Figure, name: str, what: str, note: str = "") -> None:
         figure.suptitle(f"{what}\n{_printable(crawl.name)[-70:]}", fontsize=11)
-        figure.supxlabel("\n".join(filter(None, (note, WARNING))), fontsize=7.5, color="#444444")
+        lines = [part for line in (*note.splitlines(), WARNING) for part in wrap(line, int(14 * figure.get_figwidth()))]
+        figure.supxlabel("\n".join(lines), fontsize=7.5, color="#444444")
         with atomic_path(folder / name) as temporary:
             figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
         made[name] = what
@@ -254,10 +255,14 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Mapping[str, Any]) -> F
 
 def _shares(shown: Mapping[str, Any], topics: Topics) -> Figure:
     numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in shown.values())]
-    figure = Figure(figsize=(3.2 * len(numbers), 2.6 + 0.32 * len(shown)), layout="constrained")
+    columns = min(4, len(numbers))
+    lines = -(-len(numbers) // columns)
+    figure = Figure(figsize=(2.5 + 2.8 * columns, 1.4 + lines * (1.2 + 0.32 * len(shown))), layout="constrained")
     FigureCanvasAgg(figure)
-    panels = np.atleast_1d(figure.subplots(1, len(numbers), sharey=True, squeeze=False)[0])
-    for panel, topic in zip(panels, numbers):
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for panel in panels.flat[len(numbers) :]:
+        panel.set_visible(False)
+    for panel, topic in zip(panels.flat, numbers):
         for y, row in enumerate(shown.values()):
             share = row["shares"].get(str(topic), {"value": 0.0, "low": None, "high": None})
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
@@ -265,7 +270,8 @@ def _shares(shown: Mapping[str, Any], topics: Topics) -> Figure:
         title = f"topic {topic}" + (f" ({topics.labels[topic]})" if topics.labels.get(topic) else "")
         panel.set_title(f"{title}\n{'; '.join(topics.words[topic][:3])}"[:70], fontsize=8)
         panel.set_xlabel("share", fontsize=8)
-    _named(panels[0], list(shown), [row["n"] for row in shown.values()])
+    for first in panels[:, 0]:
+        _named(first, list(shown), [row["n"] for row in shown.values()])
     return figure
 
 

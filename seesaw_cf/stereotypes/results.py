@@ -13,11 +13,7 @@ from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.topics import Topics
 
-__all__ = ["ALONE", "clusters", "content_texts", "regard_and_attack", "topic_results"]
-
-ALONE = (
-    "one crawl per identity or too few: triples are taken for independent, which intervals of several runs do not need"
-)
+__all__ = ["clusters", "content_texts", "regard_and_attack", "topic_results"]
 
 
 def clusters(frame: pd.DataFrame) -> pd.Series | None:
