@@ -1,0 +1,98 @@
+"""Survey means by hand: cases weigh alike, what is missing is counted, differences are within the same edits."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.longform.survey_items import ITEMS
+
+MAIN = "new_fact_main_passage"
+Row = tuple[int, str, str, float | None]
+
+
+def survey(rows: list[Row], reference: str | None = None) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = survey_of_columns(
+        *map(list, zip(*rows, strict=True)), reference=reference
+    )["methods"]
+    return found
+
+
+def test_cases_weigh_alike_and_missing_ratings_are_counted() -> None:
+    """Case 1 has ratings 1, 1, 4 (mean 2), case 2 has 6, case 3 none: mean of case means 4."""
+    rows: list[Row] = [(1, "ft", MAIN, 1), (1, "ft", MAIN, 1), (1, "ft", MAIN, 4), (2, "ft", MAIN, 6)]
+    rows += [(3, "ft", MAIN, None), (3, "ft", MAIN, math.nan)]
+    cell = survey(rows)["ft"]["items"][MAIN]
+    assert (cell["mean"], cell["n"], cell["n_cases"], cell["n_missing"]) == (4.0, 4, 2, 2)
+    assert cell["low"] is None
+    assert "too few clusters" in str(cell["note"])
+    assert survey([(1, "ft", MAIN, None)])["ft"]["items"][MAIN]["mean"] is None
+
+
+def test_types_put_their_items_together() -> None:
+    rows: list[Row] = [(1, "ft", MAIN, 1), (1, "ft", "new_fact_related_passage", 5), (1, "ft", "fluency", 7)]
+    types = survey(rows)["ft"]["types"]
+    assert {name: cell["mean"] for name, cell in types.items()} == {"edit": 3.0, "naturalness": 7.0}
+
+
+def test_differences_use_the_edits_that_both_have() -> None:
+    """Cases 1 and 2 have both: (7 + 5)/2 - (1 + 2)/2 = 4.5; case 3 has no reference and does not count."""
+    rows: list[Row] = [(1, "none", MAIN, 1), (2, "none", MAIN, 2), (1, "ft", MAIN, 7), (2, "ft", MAIN, 5)]
+    found = survey([*rows, (3, "ft", MAIN, 1), (4, "none", MAIN, None)], "none")
+    cell = found["ft"]["items"][MAIN]["difference"]
+    assert (cell["mean"], cell["n_cases"]) == (4.5, 2)  # type: ignore[index]
+    assert "difference" not in found["none"]["items"][MAIN]
+    apart = survey([(1, "none", MAIN, 1), (2, "ft", MAIN, 7)], "none")["ft"]["items"][MAIN]["difference"]
+    assert apart["note"] == "no edit in common"  # type: ignore[index]
+
+
+def test_the_interval_of_a_paired_difference_is_that_of_a_paired_t_test_or_wider() -> None:
+    """One rating per case and method: what cases share cancels; the error is that of the mean of differences."""
+    rng = np.random.default_rng(0)
+    base = rng.uniform(1, 4, 40)
+    change = rng.normal(1, 0.3, 40)
+    rows: list[Row] = [(n, "none", MAIN, float(value)) for n, value in enumerate(base)]
+    rows += [(n, "ft", MAIN, float(value)) for n, value in enumerate(base + change)]
+    cell = survey(rows, "none")["ft"]["items"][MAIN]["difference"]
+    plain = change.std(ddof=1) / math.sqrt(40)
+    assert cell["stderr"] == pytest.approx(plain, rel=0.05)  # type: ignore[index]
+    assert cell["low"] < change.mean() < cell["high"]  # type: ignore[index]
+    assert cell["p"] < 1e-6  # type: ignore[index]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["a", "b"]), st.integers(1, 7)), min_size=1, max_size=20))
+def test_order_of_rows_does_not_matter(given_rows: list[tuple[int, str, int]]) -> None:
+    rows: list[Row] = [(case, method, MAIN, rating) for case, method, rating in given_rows]
+    mixed = random.Random(0).sample(rows, len(rows))
+    one, other = survey(rows), survey(mixed)
+    assert one.keys() == other.keys()
+    for method, cells in one.items():
+        assert other[method]["items"][MAIN]["mean"] == pytest.approx(cells["items"][MAIN]["mean"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "text"),
+    [
+        ([(1, "ft", "fluently", 3.0)], UnknownNameError, "fluency"),
+        ([(1, "ft", MAIN, 8.0)], RecordError, "outside 1 to 7, first: 8"),
+        ([(1, "ft", MAIN, 0.0)], RecordError, "outside 1 to 7, first: 0"),
+        ([(1, "ft", MAIN, 3.0)], UnknownNameError, "method 'none'"),
+    ],
+)
+def test_bad_input(rows: list[Row], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        survey(rows, "none")
+
+
+def test_all_nine_items_are_known() -> None:
+    found = survey([(1, "ft", item.name, 4.0) for item in ITEMS])["ft"]
+    assert list(found["items"]) == [item.name for item in ITEMS]
+    assert len(found["types"]) == 6
