@@ -134,7 +134,7 @@ def one(people: int, edits: Sequence[str], work: Path) -> dict[str, Any]:
         **found,
         "cloze_prompts_per_cpu_s": round(found["cloze_prompts"] / steps["build"]["cpu_s"]),
         "cloze_prompts_per_cpu_s_replayed": round(found["cloze_prompts"] / steps["replay"]["cpu_s"]),
-        "second_run_identical": same(work / "build", work / "replay"),
+        "second_run_identical": "yes" if same(work / "build", work / "replay") else "NO",
         **{f"{name}_{key}": steps[name][key] for name in STEPS for key in ("wall_s", "cpu_s", "peak_mib")},
         **query_times(work / "cache"),
         "load_average": round(os.getloadavg()[1], 1),

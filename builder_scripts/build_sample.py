@@ -52,8 +52,11 @@ def sample_couples(source: Source, facts: Facts) -> list[Coupled]:
     people = {person.id: person for person in facts.everyone()}
     everybody = replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people)))
     edits = [edit for id in RELATIONS for edit in generate(Facts(source, everybody), id)]
-    cases = [edit_case(facts, edit, number) for number, edit in enumerate(edits, FIRST_COUPLE_ID)]
-    found, _ = couple(facts, Claims(source, facts), cases)
+    claims = Claims(source, facts)
+    held = claims.of(people).items()
+    linked = {id for id, rows in held if not people.keys().isdisjoint(value for row in rows.values() for value in row)}
+    numbered = [(number, edit) for number, edit in enumerate(edits, FIRST_COUPLE_ID) if edit.subject.id in linked]
+    found, _ = couple(facts, claims, [edit_case(facts, edit, number) for number, edit in numbered])
     groups: dict[tuple[str, tuple[str, ...]], list[Coupled]] = {}
     for row in found:
         if row.related.entity.id in people:

@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="sample, wikidata, the URL of a SPARQL endpoint, a folder made by `oxigraph load`, or RDF files",
     )
     add("--out", type=Path, metavar="DIR", help="dataset folder to make")
-    add("--edits", nargs="+", type=Path, default=[], metavar="FILE", help="CounterFact or SEESAW-CF JSON with edits")
+    add("--edits", nargs="+", type=Path, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
     add(
         "--coupled",
         nargs="+",

@@ -117,7 +117,8 @@ class EndpointSource:
                 logger.warning("%s: %s; try %d of %d", self.identity, failure, attempt + 1, self.politeness.attempts)
         raise SourceError(
             f"{self.identity}: no answer in {self.politeness.attempts} tries; the last: {failure}. Check the address "
-            "and the network, or come back later: replies that came are kept, the same command goes on from there."
+            "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. Or "
+            "come back later: replies that came are kept, the same command goes on from there."
         )
 
     def _once(self, text: str) -> bytes:

@@ -80,7 +80,7 @@ def rewrites(facts: Facts, cases: Iterable[Case]) -> tuple[list[Case], Counter[s
             some = "several values" if any(len(ids) > 1 for ids in linked) else "no value"
             skipped[f"zsRE: answer is the name of {some} of {relation_id}"] += 1
             continue
-        targets = [Entity(*ids, label) for ids, label in zip(linked, (new, true), strict=True)]
+        targets = [Entity(next(iter(ids)), label) for ids, label in zip(linked, (new, true), strict=True)]
         request = replace(case.request, relation_id=relation_id, target_new=targets[0], target_true=targets[1])
         found.append(replace(case, request=request))
     return found, skipped

@@ -103,6 +103,38 @@ def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> 
     pairs = read_cases(out / "data" / "cross_property")
     assert {tuple(case.candidates) for case in pairs if case.effect_relation_id == "P21"} == {("female", "male")}
     assert PAPER_OPTIONS.edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
+    assert_card_counts(out)
+
+
+def assert_card_counts(out: Path) -> None:
+    """Tables 1, 3, 7 and 16-18 of the card are what the rows say."""
+    card = (out / "README.md").read_text(encoding="utf-8")
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in card.splitlines() if line.startswith("|")]
+    cases, pairs = (read_cases(out / "data" / name) for name in ("cross_subject", "cross_property"))
+    values = pq.read_table(out / "data" / "candidates").to_pylist()
+    for id, row in RELATIONS.items():
+        own = [case for case in cases if case.request.relation_id == id]
+        prompts = [prompt for case in own for prompt in case.attribute_prompts]
+        opened = sum(len(case.generation_prompts) for case in own)
+        (table3,) = (line for line in cells if line[0] == f"{row.name} ({id})")
+        counts = [len(own), len({case.extra["subject_id"] for case in own}),
+                  len({case.request.target_new.id for case in own}), len(prompts), 0,
+                  len({prompt.text for prompt in prompts}), len({prompt.subject.id for prompt in prompts}), opened,
+                  sum("few_holders" in case.flags for case in own)]  # fmt: skip
+        assert table3[1:] == [f"{count:,}" for count in counts]
+        listed = [value["label"] for value in values if value["relation_id"] == id]
+        assert [row.name, str(len(listed)), ", ".join(listed[:4])] in cells
+        for other in RELATIONS.values():
+            both = [case for case in pairs if (case.request.relation_id, case.effect_relation_id) == (id, other.id)]
+            scored = sum(len(case.effect_prompts) * len(case.candidates) for case in both)
+            asked = sum(len(case.effect_prompts) for case in both)
+            opened = sum(len(case.generation_prompts) for case in both)
+            line = [row.name, other.name, *(f"{count:,}" for count in (len(both), asked, scored, opened))]
+            assert (line in cells) == bool(both)
+    for id, column in (("P101", "area"), ("P27", "continent"), ("P19", "continent")):
+        kinds = [value[column] for value in values if value["relation_id"] == id]
+        for kind, count in Counter(kind for row in kinds for kind in ([row] if isinstance(row, str) else row)).items():
+            assert [kind, f"{count:,}"] in cells
 
 
 def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Path) -> None:

@@ -60,6 +60,17 @@ def test_new_values_are_balanced(edits: Edits, facts: Facts) -> None:
     assert max(used.values()) - min(used[value] for value in enough) <= 2
 
 
+@pytest.mark.parametrize(("relation_id", "table", "column"), [("P101", "fields_of_work", "area"),
+                         ("P27", "countries", "continent"), ("P19", "cities", "continent")])  # fmt: skip
+def test_new_values_are_balanced_over_areas_and_continents(
+    edits: Edits, relation_id: str, table: str, column: str
+) -> None:
+    """Most old countries and places are European; the new ones are spread evenly all the same."""
+    used = Counter(groups.table(table)[edit.new][column] for edit in edits[relation_id])
+    assert len(used) >= 4
+    assert max(used.values()) - min(used.values()) <= 2
+
+
 def test_targets_have_holders(edits: Edits, facts: Facts) -> None:
     assert all(
         holder_count(facts, relation_id, edit.new) >= SAMPLE_OPTIONS.min_holders
