@@ -14,9 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.longform.estimates import case_difference, case_mean
+from seesaw_cf.longform.estimates import case_difference, case_mean, with_adjusted
 from seesaw_cf.longform.survey_items import ITEMS
-from seesaw_cf.stats import adjust
 
 __all__ = [
     "BASELINE",
@@ -87,11 +86,9 @@ def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) ->
     frame["metric"] = frame["item"].map(METRICS) if by_type else frame["item"]
     frame["value"] = frame["rating"].astype(np.float64)
     keep = [name for name in _BLOCKS if name in frame] + ["method", "case_id", "sample", "metric"]
-    return (
-        frame.groupby(keep, sort=False, observed=True, as_index=False)["value"].mean()
-        if by_type
-        else frame[[*keep, "value"]]
-    )
+    if not by_type:
+        return frame[[*keep, "value"]]
+    return frame.groupby(keep, sort=False, observed=True)["value"].mean().reset_index()
 
 
 def short_values(scores: pa.Table) -> pd.DataFrame:
@@ -105,7 +102,7 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
     Deviates: a whole target must be the model's first choice, where the reference takes shares of tokens; locality
     looks at the true answer, not at every token.
     """
-    frame = scores.to_pandas()
+    frame: pd.DataFrame = scores.to_pandas()
     frame = frame[frame["status"] == "ok"].assign(value=frame["greedy"].astype(float))
     after = frame[frame["phase"] == "post"]
     parts = [
@@ -123,8 +120,8 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
     )
     both["value"] = (both["value"] == both["value_before"]).astype(float)
     rows = pd.concat([*parts, both.assign(metric="locality")], ignore_index=True)
-    means_ = rows.groupby(["editor", "case_id", "metric"], sort=True, as_index=False)["value"].mean()
-    return means_.rename(columns={"editor": "method"})
+    found = rows.groupby(["editor", "case_id", "metric"], sort=True)["value"].mean().reset_index()
+    return found.rename(columns={"editor": "method"})
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:
@@ -153,13 +150,15 @@ def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Block columns, `method`, `passage`, `claim_kind`, `label`, `value` in 0..1, `low`, `high`, `n` claims,
-        `n_cases`, `n_missing` (claims without a label), `note`. The three shares of a kind add up to 1.
+        `n_cases`, `n_missing` (claims without a label), `note`. The three shares of a kind add up to 1;
+        intervals are cut at 0 and 1.
     """
     found = []
     for key, rows in blocks(_annotated(annotations), "method", "passage", "claim_kind"):
         there = rows[rows["label"].notna()]
         for label in LABELS:
             share = case_mean((there["label"] == label).astype(float), there["case_id"])
+            share |= {"low": float(np.clip(share["low"], 0, 1)), "high": float(np.clip(share["high"], 0, 1))}
             found.append(key | {"label": label} | share | {"n_missing": len(rows) - len(there)})
     return pd.DataFrame(found).drop(columns="p", errors="ignore")
 
@@ -180,7 +179,7 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Block columns, `method`, `passage`, `value` (share contradicted after minus before), `low`, `high`, `p`,
-        `p_adjusted` (Holm within a block), `n`, `n_cases`; `lost`: the share of facts supported before that are
+        `p_adjusted` (Holm over the methods), `n`, `n_cases`; `lost`: the share of facts supported before that are
         contradicted after, in the same sample, with `n_supported`; `note`.
 
     Source: LEME section 5.3, Figure 5 ("factual drift").
@@ -195,14 +194,8 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
             key | {"method": method} | _drift(before, rows[rows["method"] == method])
             for method in sorted(set(rows["method"]) - {BASELINE})
         ]
-        found += block
-    out = pd.DataFrame(found)
-    if len(out):
-        by = [name for name in _BLOCKS if name in out]
-        families = out.groupby(by, observed=True).groups.values() if by else [out.index]
-        for family in families:
-            out.loc[family, "p_adjusted"] = adjust(out.loc[family, "p"].to_numpy(float))
-    return out
+        found += with_adjusted(block)
+    return pd.DataFrame(found)
 
 
 def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:

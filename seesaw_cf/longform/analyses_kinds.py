@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.analyses import BASELINE, as_frame, blocks
-from seesaw_cf.longform.estimates import case_difference
-from seesaw_cf.stats import adjust, share
+from seesaw_cf.longform.estimates import case_difference, with_adjusted
+from seesaw_cf.stats import share
 
 __all__ = ["CONTRASTS", "edit_kinds", "kind_differences", "kind_shares"]
 
@@ -73,9 +73,8 @@ def _by_scores(scores: pa.Table) -> pd.DataFrame:
     frame = scores.to_pandas()
     mask = (frame["kind"] == "efficacy") & (frame["phase"] == "pre") & (frame["status"] == "ok")
     rows = frame[mask & frame["role"].isin(["target_new", "target_true"])]
-    wide = rows.assign(greedy=rows["greedy"].astype(bool)).pivot_table(
-        index="case_id", columns="role", values="greedy", aggfunc="max"
-    )
+    rows = rows.assign(greedy=rows["greedy"].astype(bool))
+    wide: pd.DataFrame = rows.pivot_table(index="case_id", columns="role", values="greedy", aggfunc="max")
     return wide.rename(columns={"target_true": "knew_old", "target_new": "already_true"})
 
 
@@ -134,8 +133,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
                 for (metric, method), part in block.groupby(["metric", "method"], sort=False)
             ]
             rows = [row for row in rows if row["n_first"] or row["n_second"]]
-            for row, p in zip(rows, adjust([row["p"] for row in rows]) if rows else [], strict=True):
-                found.append(row | {"p_adjusted": float(p)})
+            found += with_adjusted(rows)
     return pd.DataFrame(found)
 
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.longform.analyses import BASELINE, LABELS, as_frame, blocks
-from seesaw_cf.longform.estimates import case_difference
-from seesaw_cf.stats import MIN_EFFECTIVE, adjust, cluster_weights
+from seesaw_cf.longform.estimates import case_difference, with_adjusted
+from seesaw_cf.stats import cluster_weights
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.multiple import Correction
 
 __all__ = ["chi_square_tests", "correlations", "wilcoxon_tests"]
 
@@ -40,8 +42,7 @@ def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFram
             for metric, part in block.groupby("metric", sort=False)
             for method in sorted(set(part["method"]) - {than})
         ]
-        for row, p in zip(rows, adjust([row["p"] for row in rows]) if rows else [], strict=True):
-            found.append(row | {"p_adjusted": float(p)})
+        found += with_adjusted(rows)
     return pd.DataFrame(found)
 
 
@@ -82,8 +83,7 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000,
             for kind, part in block.groupby("claim_kind", sort=False)
             for one, two in combinations(sorted(set(part["method"])), 2)
         ]
-        for row, p in zip(rows, adjust([row["p"] for row in rows]) if rows else [], strict=True):
-            found.append(row | {"p_adjusted": float(p)})
+        found += with_adjusted(rows)
     return pd.DataFrame(found)
 
 
@@ -111,9 +111,8 @@ def _counts(part: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.int64]:
     chosen = chosen[chosen.groupby("case_id")["method"].transform("nunique") == len(methods)]
     case, cases = pd.factorize(chosen["case_id"])
     out = np.zeros((len(cases), len(methods), len(LABELS)), dtype=np.int64)
-    np.add.at(
-        out, (case, pd.Index(methods).get_indexer(chosen["method"]), pd.Index(LABELS).get_indexer(chosen["label"])), 1
-    )
+    which = [pd.Categorical(chosen[name], names).codes for name, names in (("method", methods), ("label", LABELS))]
+    np.add.at(out, (case, *which), 1)
     return out
 
 
@@ -128,7 +127,7 @@ def _statistic(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[n
 
 
 def correlations(
-    long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000, seed: int = 0, correction: str = "holm"
+    long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000, seed: int = 0, correction: Correction = "holm"
 ) -> pd.DataFrame:
     """Spearman's correlation of every long-form with every short-form metric over (method, case) (Table 15).
 
@@ -155,8 +154,7 @@ def correlations(
             for one in tall.columns
             for two in wide.columns
         ]
-        adjusted = adjust([row["p"] for row in rows], correction) if rows else []  # type: ignore[arg-type]
-        found += [row | {"p_adjusted": float(p)} for row, p in zip(rows, adjusted, strict=True)]
+        found += with_adjusted(rows, correction)
     return pd.DataFrame(found)
 
 
@@ -184,11 +182,18 @@ def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str
 
 
 def _bootstrap(x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spearman's correlation in every sample of cases: rows counted as often as their case was drawn."""
-    drawn = np.full(len(weights), np.nan)
-    for number, weight in enumerate(weights):
-        rows = np.repeat(np.arange(x.size), weight.astype(np.intp))
-        ranks = [stats.rankdata(values[rows]) for values in (x, y)]
-        if all(np.ptp(rank) > 0 for rank in ranks):
-            drawn[number] = np.corrcoef(*ranks)[0, 1]
-    return drawn
+    """Spearman's correlation when row i counts `weights[draw, i]` times; (draws,), NaN where a side has one value."""
+    ranks = [_ranks(values, weights) for values in (x, y)]
+    total = weights.sum(axis=1, keepdims=True)
+    one, two = (rank - (weights * rank).sum(axis=1, keepdims=True) / total for rank in ranks)
+    spread = (weights * one**2).sum(axis=1) * (weights * two**2).sum(axis=1)
+    covariance = (weights * one * two).sum(axis=1)
+    enough = spread > 1e-9
+    return np.asarray(np.divide(covariance, np.sqrt(spread), out=np.full(len(weights), np.nan), where=enough))
+
+
+def _ranks(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean rank of every row among rows that count several times; (draws, rows)."""
+    group = np.unique(values, return_inverse=True)[1]
+    mass = weights @ np.eye(int(group.max()) + 1)[group]
+    return np.asarray((mass.cumsum(axis=1) - mass / 2 + 0.5)[:, group])

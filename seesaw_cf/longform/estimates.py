@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.stats import case_weights, clustered_mean
+from seesaw_cf.stats import adjust, case_weights, clustered_mean
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.multiple import Correction
 
-__all__ = ["case_difference", "case_mean"]
+__all__ = ["case_difference", "case_mean", "with_adjusted"]
+
+
+def with_adjusted(rows: Sequence[dict[str, Any]], correction: Correction = "holm") -> list[dict[str, Any]]:
+    """Adds `p_adjusted` to rows that are one family of tests.
+
+    Args:
+        rows: Each with `p`, NaN where nothing was tested.
+        correction: See `seesaw_cf.stats.adjust`.
+    """
+    adjusted = adjust([row["p"] for row in rows], correction)
+    return [row | {"p_adjusted": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 
 def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> dict[str, Any]:
@@ -39,11 +53,16 @@ def case_difference(
         first, second: Which rows.
 
     Returns:
-        As `case_mean`; `n_first` and `n_second` are the cases on each side.
+        As `case_mean`; `n_first` and `n_second` are the cases on each side. With fewer than five on a side there is no
+        interval: what differs between so few cases may be the cases.
     """
     codes = pd.factorize(case)[0]
     sides = {"n_first": len(np.unique(codes[first])), "n_second": len(np.unique(codes[second]))}
-    return _estimate(values, codes, [first, second], 0.0) | sides
+    found = _estimate(values, codes, [first, second], 0.0) | sides
+    if found["n"] and min(sides.values()) < MIN_EFFECTIVE:
+        nan = float("nan")
+        found |= {"low": nan, "high": nan, "p": nan, "note": f"too few cases ({min(sides.values())}) on one side"}
+    return found
 
 
 def _estimate(

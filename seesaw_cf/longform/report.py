@@ -229,8 +229,9 @@ def _markdown(sections: Sequence[Section], pictures: Mapping[str, str]) -> str:
 def _table(section: Section) -> str:
     frame = section.frame
     if not section.across:
-        shown = [[_cell(row[name], section.digits) for name in frame] for _, row in frame.iterrows()]
-        return markdown_table([escape(name) for name in frame], shown)
+        shown = [[_cell(value, section.digits) for value in row] for row in frame.astype(object).to_numpy()]
+        names = next((at for at, name in enumerate(frame) if frame[name].dtype != object), 1)
+        return markdown_table([escape(name) for name in frame], shown, max(1, names))
     numbers = {"value", "low", "high", "sd", "n", "n_cases", "n_missing", "note", "p"}
     index = [name for name in frame if name not in numbers and name != section.across]
     columns = list(dict.fromkeys(frame[section.across]))

@@ -169,7 +169,7 @@ def _verdict(accuracy: dict[str, Any], agreement: dict[str, Any] | None, flipped
 
 
 def _answered(table: pa.Table) -> pd.DataFrame:
-    frame = table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas()
     if not set(frame["first"]) <= set(PHASES):
         raise RecordError(f"flaws: `first` holds {sorted(set(frame['first']))}, expected {PHASES}.")
     return frame.dropna(subset="change")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,9 @@ def method(name: str) -> dict[str, str]:
     return {"editor": name, "phase": "pre" if name == "none" else "post"}
 
 
-def ratings(values: dict[str, list[float | None]], item: str = "new_fact_main_passage", rater: str = "gpt") -> pa.Table:
+def ratings(
+    values: Mapping[str, Sequence[float | None]], item: str = "new_fact_main_passage", rater: str = "gpt"
+) -> pa.Table:
     """One rating per case of every method; None is a reply that could not be read."""
     rows = [
         {**method(name), "case_id": case, "item": item, "rater": rater, "rating": value}
@@ -34,7 +37,7 @@ def ratings(values: dict[str, list[float | None]], item: str = "new_fact_main_pa
     return table(RATINGS, rows, reply="", tries=1)
 
 
-def annotations(values: dict[str, list[str | None]], **usual: Any) -> pa.Table:
+def annotated(values: Mapping[str, Sequence[str | None]], **usual: Any) -> pa.Table:
     """One label per case of every method."""
     rows = [
         {**method(name), "case_id": case, "label": label}

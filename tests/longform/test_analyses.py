@@ -12,9 +12,9 @@ from scipy import stats
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform import analyses as an
 from seesaw_cf.longform.analyses_kinds import edit_kinds, kind_differences, kind_shares
-from seesaw_cf.longform.analyses_tests import _statistic, chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.longform.analyses_tests import _bootstrap, _statistic, chi_square_tests, correlations, wilcoxon_tests
 
-from .analysis_samples import annotations, ratings, scores, table
+from .analysis_samples import annotated, ratings, scores, table
 
 LABEL = st.sampled_from([*an.LABELS, None])
 
@@ -74,35 +74,33 @@ def test_wilcoxon_golden() -> None:
 
 
 def test_label_shares_golden() -> None:
-    found = an.label_shares(annotations({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]}))
+    found = an.label_shares(annotated({"rome": ["contradicts"] * 3 + ["supports"] * 5 + [None]}))
     against = only(found, label="contradicts")
     assert (against["value"], against["n"], against["n_missing"]) == (pytest.approx(3 / 8), 8, 1)
     assert found["value"].sum() == pytest.approx(1)
     with pytest.raises(RecordError, match=r"labels \['entails'\], expected supports, neutral, contradicts"):
-        an.label_shares(annotations({"rome": ["entails"]}))
+        an.label_shares(annotated({"rome": ["entails"]}))
     with pytest.raises(RecordError, match=r"columns \['phase'\] are missing"):
-        an.as_frame(annotations({"rome": ["neutral"]}).drop_columns(["phase"]))
+        an.as_frame(annotated({"rome": ["neutral"]}).drop_columns(["phase"]))
 
 
 def test_factual_drift_golden() -> None:
     """Eight facts supported before; after the edit two of them are contradicted: drift 2/8, lost 2/8."""
     found = an.factual_drift(
-        annotations({"none": ["supports"] * 8, "rome": ["contradicts"] * 2 + ["supports"] * 6, "ft": ["neutral"] * 8})
+        annotated({"none": ["supports"] * 8, "rome": ["contradicts"] * 2 + ["supports"] * 6, "ft": ["neutral"] * 8})
     )
     rome, ft = only(found, method="rome"), only(found, method="ft")
     assert (rome["value"], rome["lost"], rome["n_supported"]) == pytest.approx((0.25, 0.25, 8))
     assert (ft["value"], ft["lost"], ft["n_cases"]) == (0, 0, 8)
-    assert only(an.label_shares(annotations({"x": ["neutral"] * 6})), label="neutral")["note"].startswith(
-        "all values eq"
-    )
-    assert an.factual_drift(annotations({"none": ["supports"]})).empty
+    assert only(an.label_shares(annotated({"x": ["neutral"] * 6})), label="neutral")["note"].startswith("all values eq")
+    assert an.factual_drift(annotated({"none": ["supports"]})).empty
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
 def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | None, str | None]]) -> None:
     before, after = ([pair[side] for pair in labels] for side in (0, 1))
-    tables = [annotations({"none": one, "rome": two}) for one, two in ((before, after), (after, before))]
+    tables = [annotated({"none": one, "rome": two}) for one, two in ((before, after), (after, before))]
     there, back = (an.factual_drift(one) for one in tables)
     assert len(there) == len(back)
     if len(there) and there["n_cases"].iloc[0]:
@@ -113,14 +111,14 @@ def test_chi_square_golden() -> None:
     """Table [[30, 10, 0], [10, 20, 10]] over 40 cases: expected 20, 15, 5 twice; chi2 = 10 + 10/3 + 10 = 70/3."""
     one = ["supports"] * 30 + ["contradicts"] * 10
     two = ["supports"] * 10 + ["contradicts"] * 20 + ["neutral"] * 10
-    row = only(chi_square_tests(annotations({"mend": one, "rome": two}), draws=500))
+    row = only(chi_square_tests(annotated({"mend": one, "rome": two}), draws=500))
     assert row["chi2"] == pytest.approx(70 / 3)
     assert (row["df"], row["n"], row["n_cases"]) == (2, 80, 40)
     assert row["p_paper"] == pytest.approx(stats.chi2.sf(70 / 3, 2))
     assert row["p"] == row["p_adjusted"] < 0.01
-    same = only(chi_square_tests(annotations({"mend": one, "rome": one}), draws=100))
+    same = only(chi_square_tests(annotated({"mend": one, "rome": one}), draws=100))
     assert (same["chi2"], same["p"]) == (0, 1)
-    equal = only(chi_square_tests(annotations({"mend": ["neutral"] * 6, "rome": ["neutral"] * 6})))
+    equal = only(chi_square_tests(annotated({"mend": ["neutral"] * 6, "rome": ["neutral"] * 6})))
     assert np.isnan(equal["p"])
     assert "fewer than two labels" in equal["note"]
 
@@ -130,11 +128,11 @@ def test_claims_of_one_case_are_not_independent() -> None:
     rows = [
         row
         for claim in range(40)
-        for row in annotations(
+        for row in annotated(
             {"mend": ["supports", "supports"], "rome": ["contradicts", "contradicts"]}, claim_id=f"P{claim}"
         ).to_pylist()
     ]
-    found = only(chi_square_tests(table(annotations({}).schema, rows), draws=400))
+    found = only(chi_square_tests(table(annotated({}).schema, rows), draws=400))
     assert found["p_paper"] < 1e-9
     assert found["p"] > 0.3  # all four exchanges are equally likely, two of them are as extreme
 
@@ -165,6 +163,16 @@ def test_rank_correlation_is_scipys_and_blind_to_monotone_changes(numbers: list[
         flipped = correlations(long.assign(value=-long["value"]), short, draws=50)
         assert only(curved)["rho"] == pytest.approx(row["rho"])
         assert only(flipped)["rho"] == pytest.approx(-row["rho"])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 3)), min_size=3, max_size=9))
+def test_a_row_that_counts_twice_is_there_twice(rows: list[tuple[int, int, int]]) -> None:
+    x, y, counts = (np.array(column, float) for column in zip(*rows, strict=True))
+    repeated = [np.repeat(column, counts.astype(int)) for column in (x, y)]
+    if all(len(set(column)) > 1 for column in repeated):
+        found = _bootstrap(x, y, counts[None])[0]
+        assert found == pytest.approx(stats.spearmanr(repeated[0], repeated[1]).statistic)
 
 
 def test_correlations_are_corrected_and_cases_are_clusters() -> None:
@@ -217,7 +225,7 @@ def test_short_form_and_kinds_from_scores() -> None:
 
 def test_kinds_from_passages_need_a_majority_and_say_when_they_do_not_know() -> None:
     parts = [
-        annotations({"none": labels}, claim_kind=kind, sample=sample).to_pylist()
+        annotated({"none": labels}, claim_kind=kind, sample=sample).to_pylist()
         for kind, sample, labels in (
             ("old_fact", 0, ["supports", "supports", "neutral"]),
             ("old_fact", 1, ["supports", "contradicts", "neutral"]),
@@ -225,14 +233,12 @@ def test_kinds_from_passages_need_a_majority_and_say_when_they_do_not_know() -> 
             ("new_fact", 1, ["neutral", None, "supports"]),
         )
     ]
-    rows = [row for part in parts for row in part] + annotations(
-        {"none": [None] * 4}, claim_kind="old_fact"
-    ).to_pylist()
-    kinds = edit_kinds(annotations=table(annotations({}).schema, rows))
+    rows = [row for part in parts for row in part] + annotated({"none": [None] * 4}, claim_kind="old_fact").to_pylist()
+    kinds = edit_kinds(annotations=table(annotated({}).schema, rows))
     assert kinds["kind"].tolist() == ["updating", "injection", "injection"]
     assert kinds["already_true"].tolist() == [False, False, True]
     with pytest.raises(RecordError, match="no scores of kind 'efficacy' and no annotations of subject passages"):
-        edit_kinds(annotations=annotations({"rome": ["supports"]}, claim_kind="old_fact"))
+        edit_kinds(annotations=annotated({"rome": ["supports"]}, claim_kind="old_fact"))
 
 
 def test_shares_of_kinds_as_in_table_14() -> None:
@@ -264,7 +270,8 @@ def test_differences_between_kinds() -> None:
     assert update["high"] < 0 < correction["low"]
     already = only(found, contrast="already_true")
     assert (already["n_first"], already["n_second"]) == (1, 23)
-    assert "too few clusters" in already["note"]
+    assert already["note"] == "too few cases (1) on one side"
+    assert np.isnan(already["p"])
 
 
 def test_renaming_methods_permutes_rows() -> None:
@@ -272,5 +279,5 @@ def test_renaming_methods_permutes_rows() -> None:
     renamed = values.assign(method=values["method"].map({"none": "none", "a": "b", "b": "a"}))
     one, two = an.means(values).set_index("method"), an.means(renamed).set_index("method")
     for old, new in (("a", "b"), ("b", "a")):
-        assert one.loc[old, "value"] == two.loc[new, "value"]
-        assert one.loc[old, "low"] == pytest.approx(two.loc[new, "low"])
+        assert one["value"][old] == two["value"][new]
+        assert one["low"][old] == pytest.approx(two["low"][new])

@@ -13,7 +13,7 @@ from seesaw_cf.longform.analyses import short_values
 from seesaw_cf.longform.pairs import flaw_row, flaw_table
 from seesaw_cf.longform.report import longform_sections, write_longform_report
 
-from .analysis_samples import annotations, ratings, scores
+from .analysis_samples import annotated, ratings, scores
 from .flaw_samples import pair, passages
 
 EVIL = "<script>alert(1)</script>|x"
@@ -43,7 +43,7 @@ def everything(editor: str = "memit") -> dict[str, object]:
     return {
         "passages": passages({"editor": editor}, {"editor": editor, "sample": 1, "text": None, "status": EVIL}),
         "ratings": ratings(rated),
-        "annotations": annotations(labelled),
+        "annotations": annotated(labelled),
         "flaws": flaw_table(flaws),
         "scores": scored,
         "simple": short_values(scored).assign(metric="rouge_1"),
@@ -70,8 +70,8 @@ def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
     assert "of 12 edits)" in text
     again = tmp_path / "again"
     write_longform_report(again, **everything())  # type: ignore[arg-type]
-    for file in again.iterdir():
-        assert file.read_bytes() == (tmp_path / file.name).read_bytes(), f"{file.name} is not the same the second time"
+    for copy in again.iterdir():
+        assert copy.read_bytes() == (tmp_path / copy.name).read_bytes(), f"{copy.name} is not the same the second time"
 
 
 def test_what_comes_from_data_is_escaped(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_failed_rater_and_one_method_make_no_trouble(tmp_path: Path) -> None:
     given = {
         "passages": passages({}),
         "ratings": ratings({"memit": [None, None]}),
-        "annotations": annotations({"memit": [None, "neutral"]}),
+        "annotations": annotated({"memit": [None, "neutral"]}),
         "flaws": flaw_table([flaw_row(pair(1), "sexism", "A1", "pre", change=0)]),
     }
     text = write_longform_report(tmp_path, **given).read_text(encoding="utf-8")

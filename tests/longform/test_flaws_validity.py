@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ ALPHAS = {
 Reference = Callable[..., Path]
 
 
-def ratings(**by_rater: list[int | None]) -> pa.Table:
+def ratings(**by_rater: Sequence[int | None]) -> pa.Table:
     """Ratings of sexism: rater -> one answer per pair."""
     rows = [
         flaw_row(pair(number), "sexism", rater, "pre", change=change)
