@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.longform.estimates import case_difference, case_mean, with_adjusted
-from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.longform.survey_items import ITEMS, TYPES
 
 __all__ = [
     "BASELINE",
@@ -83,7 +83,8 @@ def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) ->
     frame = as_frame(ratings)
     for name in set(frame["item"]) - set(METRICS):
         raise unknown_name("survey item", str(name), METRICS)
-    frame["metric"] = frame["item"].map(METRICS) if by_type else frame["item"]
+    metric, order = (frame["item"].map(METRICS), TYPES) if by_type else (frame["item"], list(METRICS))
+    frame["metric"] = pd.Categorical(metric, order)
     frame["value"] = frame["rating"].astype(np.float64)
     keep = [name for name in _BLOCKS if name in frame] + ["method", "case_id", "sample", "metric"]
     if not by_type:

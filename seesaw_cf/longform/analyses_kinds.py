@@ -130,7 +130,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
         for contrast in CONTRASTS:
             rows = [
                 key | {"metric": metric, "method": method, "contrast": contrast} | _difference(part, contrast)
-                for (metric, method), part in block.groupby(["metric", "method"], sort=False)
+                for (metric, method), part in block.groupby(["metric", "method"], observed=True)
             ]
             rows = [row for row in rows if row["n_first"] or row["n_second"]]
             found += with_adjusted(rows)

@@ -39,7 +39,7 @@ def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFram
     for key, block in blocks(values[values["value"].notna()]):
         rows = [
             key | {"metric": metric, "method": method} | _signed_rank(part, method, than)
-            for metric, part in block.groupby("metric", sort=False)
+            for metric, part in block.groupby("metric", observed=True)
             for method in sorted(set(part["method"]) - {than})
         ]
         found += with_adjusted(rows)
@@ -80,7 +80,7 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000,
     for key, block in blocks(frame[frame["label"].notna()]):
         rows = [
             key | {"claim_kind": kind, "first": one, "second": two} | _chi_square(part, one, two, draws, seed)
-            for kind, part in block.groupby("claim_kind", sort=False)
+            for kind, part in block.groupby("claim_kind")
             for one, two in combinations(sorted(set(part["method"])), 2)
         ]
         found += with_adjusted(rows)
@@ -148,7 +148,7 @@ def correlations(
     found: list[dict[str, Any]] = []
     for key, block in blocks(long[long["value"].notna()]):
         block = block[block["method"] != BASELINE]
-        tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean")
+        tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean", observed=True)
         rows = [
             key | {"long": one, "short": two} | _spearman(tall[one], wide[two], draws, seed)
             for one in tall.columns

@@ -104,7 +104,7 @@ def _labels(frame: pd.DataFrame) -> Figure:
         axis.set_xlim(0, 1)
         axis.set_xlabel("share of claims")
         axis.set_title(f"passages: {title}", loc="left")
-        axis.legend(ncols=3, frameon=False, fontsize=8, loc="lower right")
+        axis.legend(ncols=3, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))
     return panels[0][0]
 
 
