@@ -76,7 +76,7 @@ def draw_examples(
         shuffled.sort(key=lambda t: (t.predicate != predicate, t.identity == identity))
         return shuffled[:n]
     seen: dict[str, int] = {}
-    rank = []
+    rank: list[tuple[int, int, Triple]] = []
     for triple in sorted(shuffled, key=lambda t: t.identity == identity):
         rank.append((seen.get(triple.predicate, 0), len(rank), triple))
         seen[triple.predicate] = seen.get(triple.predicate, 0) + 1

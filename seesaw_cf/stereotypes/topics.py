@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from seesaw_cf.errors import RecordError, SeesawError, unknown_name
 __all__ = ["METHODS", "Encoder", "Topics", "fit_topics", "sentence_encoder"]
 
 METHODS = ("auto", "bertopic", "nmf")
+_ITERATIONS = 1000
+# Words, not numbers.
+_WORDS: dict[str, Any] = {"stop_words": "english", "sublinear_tf": True, "token_pattern": r"[^\W\d_][^\W\d_]+"}
 # n texts -> (n, width) numbers.
 Encoder = Callable[[Sequence[str]], Any]
 
@@ -75,17 +79,20 @@ def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int
     decomposition, text_features = _sklearn()
     if encoder is None:
         try:
-            features = text_features.TfidfVectorizer(stop_words="english", sublinear_tf=True).fit_transform(texts)
+            features = text_features.TfidfVectorizer(**_WORDS).fit_transform(texts)
         except ValueError as error:
             raise RecordError(f"topics: no words are left in {len(texts)} texts ({error}).") from error
     else:
         vectors = np.asarray(encoder(texts), dtype=np.float64)
         features = np.hstack([np.maximum(vectors, 0), np.maximum(-vectors, 0)])  # both signs, as NMF needs
     n = min(n_topics, *features.shape)
-    model = decomposition.NMF(n, init="nndsvda", random_state=seed, max_iter=2000, tol=1e-4)
-    weights = model.fit_transform(features)
+    model = decomposition.NMF(n, init="nndsvda", random_state=seed, max_iter=_ITERATIONS)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Maximum number of iterations")  # said in the method instead
+        weights = model.fit_transform(features)
     found = np.where(weights.max(axis=1) > 1e-9, weights.argmax(axis=1), -1)
-    return [int(t) for t in found], f"NMF over {'TF-IDF' if encoder is None else 'sentence embeddings'}, seed {seed}"
+    how = f"NMF over {'TF-IDF' if encoder is None else 'sentence embeddings'}, seed {seed}"
+    return [int(t) for t in found], how + (", not converged" if model.n_iter_ >= _ITERATIONS else "")
 
 
 def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from seesaw_cf.generation.types import Ask, Completion, Message
@@ -74,7 +75,7 @@ class Unit:
         while not self._stopped(others):
             pool = [*others, *self.triples]
             width = min(self.settings.width, self.settings.triples - len(self.triples))
-            yield from self._round(width, lambda step, attempt, pool=pool: self._question_plan(step, attempt, pool))
+            yield from self._round(width, partial(self._question_plan, pool))
 
     def _stopped(self, others: Sequence[Triple]) -> bool:
         if len(self.triples) >= self.settings.triples:
@@ -137,7 +138,7 @@ class Unit:
         prompt = start(self.identity, predicate, self.settings.prefix_start)
         return _Plan(step, attempt, "start", predicate, prompt, self._seed(step, attempt))
 
-    def _question_plan(self, step: int, attempt: int, pool: Sequence[Triple]) -> _Plan:
+    def _question_plan(self, pool: Sequence[Triple], step: int, attempt: int) -> _Plan:
         seed = self._seed(step, attempt)
         rng = random.Random(seed)
         free = rng.random() < self.settings.choose_predicate

@@ -25,7 +25,7 @@ from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
 
 OK = "--acknowledge-content"
-RUN = ["graph", "run", "--model", "seesaw-tiny", "--identities", "Women", "Men", "--triples", "12", "--quiet", OK]
+RUN = ["graph", "run", "--model", "seesaw-tiny", "--identities", "Women", "Men", "--triples", "8", "--quiet", OK]
 
 
 def test_the_warning_comes_first_and_is_asked_once(
@@ -83,8 +83,8 @@ def test_a_graph_from_the_embedded_model_scored_drawn_and_compared(
     )
     rows_ = json.loads((tmp_path / "c.json").read_text())["rows"]
     assert {row["against"] for row in rows_} == {"base", "identity edit"}
-    assert main(["graph", "run", *RUN[2:], "--triples", "11", "--out", "a"]) == 1
-    assert "data.settings.triples: the folder has 12, this run 11" in capsys.readouterr().err
+    assert main(["graph", "run", *RUN[2:], "--triples", "7", "--out", "a"]) == 1
+    assert "data.settings.triples: the folder has 8, this run 7" in capsys.readouterr().err
     assert main(["graph", "compare", "a", "nowhere", OK]) == 1
     assert "nowhere is no crawl folder" in capsys.readouterr().err
     assert main(["graph", "score", "a", "--regard", attack, OK]) == 1
@@ -147,7 +147,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
 def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusals(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    settings, people = Settings(triples=12, width=4), find(["Women", "Men"])
+    settings, people = Settings(triples=6, width=4), find(["Women", "Men"])
     local = crawl(HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local")
     no_choices = json.dumps({"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": []})
     faults = [Fault(429, wait=0.01), Fault(body=no_choices), Fault(body="{"), Fault(500)]
@@ -161,7 +161,7 @@ def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusa
     dropped = {why for row in refused.counts for why in row["dropped"]}
     assert any(why.startswith("refusal: ") for why in dropped)
     assert any(why.startswith("no text: refused by the server: 400") for why in dropped)
-    assert [row["kept"] for row in refused.counts] == [12, 12]
+    assert [row["kept"] for row in refused.counts] == [6, 6]
     assert all(KEY not in file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*.*"))
     assert all(asked["temperature"] == SAMPLING.temperature and "seed" in asked for asked in server.seen)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ PEOPLE = find(["gender identity"])
 SMALL = Settings(triples=20)
 
 
-def rows(found: Crawl, identity: str | None = None) -> list[dict[str, object]]:
+def rows(found: Crawl, identity: str | None = None) -> list[dict[Hashable, Any]]:
     frame = found.triples if identity is None else found.triples[found.triples["identity"] == identity]
     return frame.drop(columns="model").to_dict("records")
 
