@@ -71,7 +71,7 @@ def main() -> None:
         for edit, asks in jobs:
             batch = words([str(ask.prompt) for ask in asks], return_tensors="pt", padding=True)
             with applied(model, edit), torch.inference_mode():
-                model.generate(
+                model.generate(  # type: ignore[operator]
                     input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], do_sample=True, top_k=50,
                     top_p=0.95, temperature=0.9, max_new_tokens=given.tokens, pad_token_id=0, eos_token_id=None,
                 )  # fmt: skip
@@ -79,7 +79,7 @@ def main() -> None:
     same = sum(a == b for one, other in zip(together(), loop(), strict=True) for a, b in zip(one, other, strict=True))
     variants = {"loop": loop, "together": together, "transformers_loop": transformers_loop}
     times = interleaved(variants, given.rounds)
-    facts = {"texts_equal": f"{same} of {given.edits * given.asks}"}
+    facts: dict[str, object] = {"texts_equal": f"{same} of {given.edits * given.asks}"}
     facts["speedup_over_transformers"] = times["transformers_loop"]["wall_s"] / times["together"]["wall_s"]
     name = "generation" if given.model == "seesaw-tiny" else "generation_gpt2"
     report(name, vars(given), times, "loop", "together", **facts)

@@ -156,7 +156,7 @@ class OpenAIGenerator:
         if asked is not None:
             return min(asked, self.longest_wait)
         spread = random.Random(f"{ask.seed}:{attempt}").uniform(0.5, 1.0)
-        return min(self.wait * 2**attempt, self.longest_wait) * spread
+        return min(self.wait * float(2**attempt), self.longest_wait) * spread
 
     def _once(self, ask: Ask, sampling: Sampling) -> Completion:
         """One request.

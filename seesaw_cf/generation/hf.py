@@ -197,9 +197,9 @@ class HFGenerator:
     def _text(self, row: Row) -> str:
         """The new text: what the whole says beyond the prompt, so that white space at the border is not lost."""
         options: Mapping[str, Any] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
-        head = self.tokenizer.decode(list(row.prompt), **options)
-        whole = self.tokenizer.decode([*row.prompt, *row.new], **options)
-        return str(whole[len(head) :] if whole.startswith(head) else self.tokenizer.decode(row.new, **options))
+        head = str(self.tokenizer.decode(list(row.prompt), **options))
+        whole = str(self.tokenizer.decode([*row.prompt, *row.new], **options))
+        return whole[len(head) :] if whole.startswith(head) else str(self.tokenizer.decode(row.new, **options))
 
     def _stop_at(self, row: Row, sampling: Sampling) -> int | None:
         """Where the first stop text begins."""

@@ -41,7 +41,7 @@ def leme_results(folder: Path) -> dict[str, Any]:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     survey = {
         str(rater): survey_of_columns(
-            *(rows[name].tolist() for name in ("case_id", "editor", "item", "rating")), reference="none"
+            rows["case_id"].tolist(), rows["editor"].tolist(), rows["item"].tolist(), rows["rating"].tolist(), "none"
         )
         for rater, rows in ratings.groupby("rater", sort=False)
     }

@@ -130,7 +130,8 @@ def read_preset(name: str) -> LemeJob:
     for key in found:
         if key not in known:
             raise unknown_name(f"option in {name}", key, known)
-    return LemeJob(**{key: tuple(value) if isinstance(value, list) else value for key, value in found.items()})
+    options: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in found.items()}
+    return LemeJob(**options)
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -35,6 +35,7 @@ CALLS: pa.Schema = pa.schema(
         ("new_tokens", pa.int32()),
     ]
 )
+_KEY = ("editor", "case_id", "relation", "phase", "sample")
 _PASSAGE = {"main": "subject", "related": "related"}
 
 
@@ -160,7 +161,7 @@ def survey_samples(
             continue
         if row["case_id"] not in known:
             raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
-        key = tuple(row[name] for name in ("editor", "case_id", "relation", "phase", "sample"))
+        key = tuple(row[name] for name in _KEY)
         if row["passage"] in found.setdefault(key, {}):
             raise RecordError(f"passages: two {row['passage']} passages of {key}. Keep one run's passages.")
         found[key][row["passage"]] = row
@@ -177,9 +178,10 @@ def _sample(
         texts[name] = (row["text"] or "").strip() if row else ""
         if why := _unusable(row, texts[name], any_language):
             missing[name] = f"{name} passage: {why}"
+    where: dict[str, Any] = dict(zip(_KEY, key, strict=True))
     request, related = record["requested_rewrite"], record.get("related_entity") or {}
     return SurveySample(
-        *key,
+        **where,
         subject=request["subject"],
         related_entity=(related.get("entity") or {}).get("str") or "",
         new_fact=claims["subject"][0].text,

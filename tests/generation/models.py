@@ -48,13 +48,13 @@ def chat_model(steps: int = 150) -> PreTrainedModel:
     draw, texts = random.Random(0), tiny_texts()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):
-        rows = [([0], tokenizer(draw.choice(texts))["input_ids"]) for _ in range(4)]
+        rows: list[tuple[list[int], list[int]]] = [([0], tokenizer(draw.choice(texts))["input_ids"]) for _ in range(4)]
         for _ in range(8):
             last = draw.choice(["Rating:", "Label:", "Thanks."])
             turn = " ".join(draw.sample(texts, draw.randint(0, 2)))
             asked = [{"role": "user", "content": f"{turn}\n{last}"}]
-            head = str(tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True))
-            rows.append((tokenizer(head)["input_ids"], [*tokenizer(_answer(last, draw))["input_ids"], 0]))
+            text = str(tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True))
+            rows.append((tokenizer(text)["input_ids"], [*tokenizer(_answer(last, draw))["input_ids"], 0]))
         longest = max(len(head) + len(tail) for head, tail in rows)
         ids = torch.tensor([[*head, *tail, *[0] * (longest - len(head) - len(tail))] for head, tail in rows])
         goal = torch.full_like(ids, -100)

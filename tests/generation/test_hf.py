@@ -49,7 +49,7 @@ def test_greedy_text_is_that_of_transformers(kind: str) -> None:
     found = HFGenerator(model, tokenizer).generate([Ask(prompt) for prompt in PROMPTS], GREEDY)
     for prompt, completion in zip(PROMPTS, found, strict=True):
         ids = torch.tensor([tokenizer(prompt)["input_ids"]])
-        want = model.generate(ids, max_new_tokens=12, do_sample=False, pad_token_id=0)[0, ids.shape[1] :]
+        want = model.generate(ids, max_new_tokens=12, do_sample=False, pad_token_id=0)[0, ids.shape[1] :]  # type: ignore[operator]
         assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
 
 
@@ -105,14 +105,14 @@ def test_nothing_is_left_behind() -> None:
     model.train()
     before, mode = fingerprint(model), [module.training for module in model.modules()]
     side, state = tokenizer.padding_side, torch.get_rng_state()
-    numpy_state = np.random.get_state()[1].tolist()  # type: ignore[index,union-attr]
+    numpy_state = np.random.get_state()[1].tolist()  # type: ignore[index]
     full = WeightDelta({"model.norm.weight": torch.ones(32)})
     HFGenerator(model, tokenizer).generate_each([(low_rank("llama", 0), ASKS), (full, ASKS)], PUBLISHED)
     assert fingerprint(model) == before
     assert [module.training for module in model.modules()] == mode
     assert tokenizer.padding_side == side
     assert torch.equal(torch.get_rng_state(), state)
-    assert np.random.get_state()[1].tolist() == numpy_state  # type: ignore[index,union-attr]
+    assert np.random.get_state()[1].tolist() == numpy_state  # type: ignore[index]
     assert not any(module._forward_hooks for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
 

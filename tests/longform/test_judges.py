@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.longform.judges import Exemplar, LLMJudge, parse_rating
-from seesaw_cf.longform.survey import Question, survey
+from seesaw_cf.longform.survey import Question, SurveySample, survey
 from seesaw_cf.longform.survey_items import ITEMS
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
@@ -72,7 +73,7 @@ class Scripted:
 def test_bad_replies_are_asked_again_counted_and_kept() -> None:
     generator = Scripted("Rating: 9", "Rating: 5", "prose", "Rating: 6", "still prose", "prose to the end")
     questions = ("new_fact_main_passage", "fluency", "topicality")
-    table, calls = survey([sample()], LLMJudge(generator), questions)  # type: ignore[arg-type]
+    table, calls = survey([sample()], LLMJudge(generator), questions)
     rows = {row["item"]: row for row in table.to_pylist()}
     assert rows["new_fact_main_passage"]["rating"] == 6
     assert [rows[name]["tries"] for name in questions] == [2, 3, 1]
@@ -118,9 +119,7 @@ def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
         survey([sample(f"{MAIN} 10.")], LLMJudge(generator, shots=12, pool=others), ("fluency",))
 
 
-def _other_edit(question: Question) -> object:
-    from dataclasses import replace
-
+def _other_edit(question: Question) -> SurveySample:
     return replace(question.sample, subject=f"S{question.sample.case_id}")
 
 

@@ -13,7 +13,7 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.judges import instructions, question_text
 from seesaw_cf.longform.judges_text import LexicalRater, MiniLMRater
 from seesaw_cf.longform.survey import Question, Rating, survey, survey_samples
-from seesaw_cf.longform.survey_items import ITEMS, SCALE, TYPES, chosen_items
+from seesaw_cf.longform.survey_items import ITEMS, SCALE, TYPES, Item, chosen_items
 from seesaw_cf.longform.tables import RATINGS
 from tests.longform.coupled import MAIN, RELATED, passages, record, sample
 
@@ -63,13 +63,12 @@ def test_items_are_those_of_table_7() -> None:
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.name)
-def test_criteria_examples_and_statements_stand_in_the_paper(item: object, reference: Callable[..., Path]) -> None:
+def test_criteria_examples_and_statements_stand_in_the_paper(item: Item, reference: Callable[..., Path]) -> None:
     """Item by item against the text of the paper that lies beside this checkout."""
     paper = reference().parent / "papers" / "leme.txt"
     if not paper.exists():
         pytest.skip("the paper's text (../shared/papers/leme.txt) is not beside this checkout")
     known = _plain(paper.read_text(encoding="utf-8"))
-    item = ITEMS[ITEMS.index(item)]  # type: ignore[arg-type]
     texts = [item.statement, *(text for shown in (item.good, item.bad) for text in (shown.main, shown.related) if text)]
     texts += [fact for shown in (item.good, item.bad) for fact in shown.old_facts]
     if item.name != "topicality":  # its heading says "the related entity is focused" by mistake
