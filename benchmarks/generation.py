@@ -1,6 +1,6 @@
 """Writing with many edited models at once against one edit after the other.
 
-    OMP_NUM_THREADS=1 python benchmarks/generation.py [--edits 8] [--asks 2] [--tokens 60] [--rounds 5]
+    OMP_NUM_THREADS=1 python benchmarks/generation.py [--edits 8] [--asks 2] [--tokens 40] [--rounds 3]
 
 Every edit is asked for a subject passage and a related one, as in LEME. The loop applies one delta, writes its texts in
 one batch and takes the delta back; `transformers_loop` does the same with `model.generate`. Deltas have rank 1 in four
@@ -26,8 +26,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edits", type=int, default=8)
     parser.add_argument("--asks", type=int, default=2)
-    parser.add_argument("--tokens", type=int, default=60)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--model", choices=("seesaw-tiny", "gpt2"), default="seesaw-tiny")
     given = parser.parse_args()
     model = load_model(str(TINY), device="cpu")[0] if given.model == "seesaw-tiny" else gpt2()

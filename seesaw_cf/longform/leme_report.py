@@ -152,7 +152,7 @@ def _cell(cell: Mapping[str, Any] | None) -> str:
     if cell is None or cell["mean"] is None:
         return "–"
     low, high = cell["low"], cell["high"]
-    inside = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else f" ({cell['note']})"
+    inside = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else f" {_why(cell['note'])}"
     return text.minus(f"{cell['mean']:.2f}{inside}") + (f" n={cell['n']}" if "n" in cell else "")
 
 
@@ -176,5 +176,10 @@ def _share(cell: Mapping[str, Any] | None) -> str:
     if cell is None or cell["value"] is None:
         return "–"
     if cell["low"] is None:
-        return f"{text.percent(cell['value'])} ({cell['note']})"
-    return text.percent_interval(cell["value"], cell["low"], cell["high"])
+        return f"{text.percent(cell['value'])} {_why(cell['note'])}"
+    return text.percent_interval(cell["value"], max(cell["low"], 0.0), min(cell["high"], 1.0))
+
+
+def _why(note: str) -> str:
+    """Why there is no interval, short where it is plain to see."""
+    return "(all equal)" if note.startswith("all values equal") else f"({note})"

@@ -39,8 +39,9 @@ class PassagePrompt:
         passage: "subject", "related", "guided" or "free".
         number: Which prompt of its kind, from 0.
         entity: Whom the text is about.
-        text: The prompt; "" when the record cannot make it.
+        text: The prompt, with the lead at its end; "" when the record cannot make it.
         status: "ok", or what the record lacks.
+        lead: Words of the prompt that the passage begins with.
     """
 
     passage: str
@@ -48,6 +49,7 @@ class PassagePrompt:
     entity: Entity
     text: str
     status: str = "ok"
+    lead: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +104,18 @@ def _files(folder: Path, config: str) -> list[Path]:
     return found[config]
 
 
-def coupled_cases(records: Sequence[Mapping[str, Any]], wording: str = "essay") -> list[EditedCase]:
+def coupled_cases(
+    records: Sequence[Mapping[str, Any]], wording: str = "essay", *, lead: bool = False
+) -> list[EditedCase]:
     """The edits of a `coupled_*` config with their two prompts.
+
+    Source: LEME, Figure 2 and Appendix A.1; the lead is that of the released code, which puts it after every prompt.
 
     Args:
         records: Rows of the config.
         wording: "essay" or "article".
+        lead: Put the entity's name after the prompt, for models that continue texts and do not answer; the passage
+            then begins with it.
 
     Returns:
         One case per record. A record without related entity keeps a prompt whose status says so.
@@ -120,19 +128,21 @@ def coupled_cases(records: Sequence[Mapping[str, Any]], wording: str = "essay") 
         raise unknown_name("wording of prompts", wording, WORDINGS)
     cases = []
     for record in records:
-        prompts = [_side_prompt(record, passage, side, wording) for passage, side in _SIDES.items()]
+        prompts = [_side_prompt(record, passage, side, wording, lead) for passage, side in _SIDES.items()]
         if prompts[0].status != "ok":
             raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
         cases.append(EditedCase(record["case_id"], _request(record), tuple(prompts)))
     return _distinct(cases)
 
 
-def _side_prompt(record: Mapping[str, Any], passage: str, side: str, wording: str) -> PassagePrompt:
+def _side_prompt(record: Mapping[str, Any], passage: str, side: str, wording: str, lead: bool) -> PassagePrompt:
     found = record.get(side) or {}
     entity, text = found.get("entity") or {}, (found.get(wording) or "").strip()
     if not entity.get("str") or not text:
         return PassagePrompt(passage, 0, Entity(None, ""), "", f"the record has no {passage} entity")
-    return PassagePrompt(passage, 0, Entity(entity.get("id"), entity["str"]), text)
+    name = entity["str"]
+    whole = f"{text}\n\n{name}" if lead else text
+    return PassagePrompt(passage, 0, Entity(entity.get("id"), name), whole, lead=name if lead else "")
 
 
 def open_ended_cases(records: Sequence[Mapping[str, Any]]) -> list[EditedCase]:
@@ -231,7 +241,7 @@ def passage_rows(
                     "entity": prompt.entity.label,
                     "prompt": prompt.text,
                     "seed": sample_seed(seed, case.case_id, prompt, sample),
-                    "text": answer.text,
+                    "text": prompt.lead + answer.text if answer.text.strip() else "",
                     "finish": answer.finish,
                     "new_tokens": answer.new_tokens,
                     "status": answer.status,

@@ -54,7 +54,8 @@ class LemeJob:
         wording: "essay" or "article".
         samples: Texts for each prompt.
         max_new_tokens, temperature, top_k, top_p: How texts are drawn, as published.
-        chat: Ask through the chat template: "auto" = when the tokenizer has one, "yes" or "no".
+        chat: Ask through the chat template: "auto" = when the tokenizer has one, "yes" or "no". Models that are not
+            asked so are given the entity's name as the beginning of the passage.
         raters: "lexical", "minilm", or folders of trained raters.
         annotator: "lexical", "nli:MODEL", or the folder of a trained annotator; "" for none.
         judge: A model that rates: a Hub id or folder, with `judge_url` the name of a model there; "" for none.
@@ -169,8 +170,8 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     """
     raters = find_raters(job, out)
     annotator = load_annotator(job.annotator) if job.annotator else None
-    records, cases = _cases(job)
     writer, model = _writer(job, out)
+    records, cases = _cases(job, lead=not model["chat"])
     manifest = _manifest(job, records, model)
     passages = PassageRun(
         writer, job.editors, cases, manifest, out, job.samples, job.sampling, job.seed, job.block, progress
@@ -189,13 +190,13 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     return write_leme_report(out)
 
 
-def _cases(job: LemeJob) -> tuple[list[dict[str, Any]], list[EditedCase]]:
+def _cases(job: LemeJob, lead: bool) -> tuple[list[dict[str, Any]], list[EditedCase]]:
     """Records and what is to be written for them, config by config."""
     records: list[dict[str, Any]] = []
     cases: list[EditedCase] = []
     for config in job.configs:
         rows = read_records(job.data, config)
-        found = open_ended_cases(rows) if config == OPEN_ENDED else coupled_cases(rows, job.wording)
+        found = open_ended_cases(rows) if config == OPEN_ENDED else coupled_cases(rows, job.wording, lead=lead)
         if job.limit is not None and job.limit < len(found):
             chosen = sorted(np.random.default_rng(job.seed).permutation(len(found))[: job.limit])
             found = [found[index] for index in chosen]
@@ -211,12 +212,12 @@ def _cases(job: LemeJob) -> tuple[list[dict[str, Any]], list[EditedCase]]:
 
 def _writer(job: LemeJob, out: Path) -> tuple[Writer, dict[str, Any]]:
     """The model that writes, and what the manifest says of it."""
-    if job.base_url:
-        api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
-        return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name}
-    model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, revision=job.revision)
     if job.chat not in ("auto", "yes", "no"):
         raise unknown_name("value of chat", job.chat, ("auto", "yes", "no"))
+    if job.base_url:
+        api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
+        return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
+    model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, revision=job.revision)
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
     corpus = sample_corpus() if job.model in EMBEDDED else None
     overrides = job.editor_config or {}

@@ -38,13 +38,13 @@ def chat_tokenizer() -> PreTrainedTokenizerBase:
 
 @functools.cache
 def chat_model(steps: int = 150) -> PreTrainedModel:
-    """A llama of two blocks with a context of 8,192 tokens; treat it as read-only.
+    """A mistral of two blocks that sees the last two dozen tokens of a context of 8,192; treat it as read-only.
 
     A user's turn that ends with "Rating:" is answered " Rating: 1" to " Rating: 7", one that ends with "Label:" with
     one of `LABELS`, any other " I cannot say."; a plain prompt is continued as in `tiny_texts`.
     """
     tokenizer = chat_tokenizer()
-    model = tiny_model("llama", num_hidden_layers=2, max_position_embeddings=8192)
+    model = tiny_model("mistral", num_hidden_layers=2, max_position_embeddings=8192, sliding_window=24)
     draw, texts = random.Random(0), tiny_texts()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(steps):

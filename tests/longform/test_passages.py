@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.passages import asks_of, coupled_cases, open_ended_cases, read_records, sample_seed
+from seesaw_cf.generation import Completion
+from seesaw_cf.longform.passages import (
+    asks_of,
+    coupled_cases,
+    open_ended_cases,
+    passage_rows,
+    read_records,
+    sample_seed,
+)
 from tests.longform.coupled import record
 
 
@@ -24,6 +32,10 @@ def test_coupled_records_give_two_prompts_in_two_wordings() -> None:
     assert case.prompts[0].text.startswith("Write an essay about Marie Curie\n")
     assert coupled_cases([record()], "article")[0].prompts[1].text == "About Pierre Curie:"
     assert case.request.text == "Marie Curie was born in"
+    (led,) = coupled_cases([record()], "article", lead=True)
+    assert led.prompts[1].text == "About Pierre Curie:\n\nPierre Curie"
+    rows = passage_rows(led, "none", "pre", 1, 0, [Completion(" was born."), Completion(" ")])
+    assert [row["text"] for row in rows] == ["Marie Curie was born.", ""]
     with pytest.raises(UnknownNameError, match="article, essay"):
         coupled_cases([record()], "poem")
 
