@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ from seesaw_cf.longform.annotators_features import claim_parts
 from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
 from seesaw_cf.longform.annotators_match import Featurizer, MatchAnnotator, fit_match
 from seesaw_cf.longform.splits import grouped_folds
-from seesaw_cf.longform.training import BASELINES, RECIPES, Answers, Fit, figures, random_split
+from seesaw_cf.longform.training import BASELINES, Answers, Fit, figures, random_split
 from seesaw_cf.longform.training_data import AnnotationData, read_annotations
+from seesaw_cf.longform.training_encoder import PRESETS, fit_pair
 from seesaw_cf.longform.training_scores import temper
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -104,7 +105,9 @@ def fits(data: AnnotationData, wanted: Sequence[str]) -> dict[str, Fit]:
         "match-templates": lambda train, seed: fit_match(train, worded, seed),
         "match-by-sentence": lambda train, seed: BySentence(fit_match(train, shared, seed)),
     }
-    return {name: own[name] if name in own else RECIPES[name]("minilm") for name in wanted}
+    cheap = replace(PRESETS["small"], epochs=3, frozen_layers=4, max_length=160, patience=1)
+    own["pair"] = lambda train, seed: fit_pair(train, "minilm", cheap, seed)
+    return {name: own[name] for name in wanted}
 
 
 def fold_answers(data: AnnotationData, name: str, fit: Fit, fold: np.ndarray, one: int) -> tuple[Floats, float]:

@@ -17,7 +17,7 @@ __all__ = ["LABELS", "Annotator", "Judgement", "annotate", "foreign", "label_of"
 LABELS = ("supports", "neutral", "contradicts")
 _NAN = float("nan")
 
-_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
+_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
 _WORD = re.compile(r"\w+")
 # Function words of English, and of other languages in Latin letters. A broken model's "Boston Boston" has neither and
 # is no foreign language.

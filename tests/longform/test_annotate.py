@@ -1,0 +1,73 @@
+"""From pairs to the table of annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seesaw_cf.longform.annotate import Judgement, annotate, foreign, sentences
+from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
+from seesaw_cf.longform.claims import Pair
+from seesaw_cf.longform.tables import ANNOTATIONS
+
+PASSAGE = "Ann was born in Oslo. She works as a painter in Rome."
+
+
+class Counting(LexicalAnnotator):
+    """Remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+        self.asked += pairs
+        return super().classify(pairs)
+
+
+def test_one_row_per_pair_with_label_and_evidence() -> None:
+    pairs = [
+        Pair(PASSAGE, "Ann place of birth Oslo", claim_id="P19", case_id=3, editor="rome"),
+        Pair(PASSAGE, "Ann works in the city of Bonn", "new_fact", "new_fact"),
+        Pair(PASSAGE, "Ann religion Islam", claim_id="P140"),
+    ]
+    table = annotate(pairs, LexicalAnnotator())
+    assert table.schema == ANNOTATIONS
+    rows = table.to_pylist()
+    assert [row["label"] for row in rows] == ["supports", "contradicts", "neutral"]
+    assert [row["evidence"] for row in rows] == [["Ann was born in Oslo."], ["She works as a painter in Rome."], []]
+    assert (rows[0]["case_id"], rows[0]["editor"], rows[0]["annotator"], rows[0]["claim_id"]) == (
+        3,
+        "rome",
+        "lexical",
+        "P19",
+    )
+    assert rows[0]["p_supports"] is None
+
+
+def test_equal_pairs_are_asked_once_and_unusable_ones_never() -> None:
+    german = "Das ist der Turm und er steht nicht in Rom, und die Stadt ist mit der Bahn von Paris nicht weit."
+    pairs = [
+        Pair(PASSAGE, "Ann is old"), Pair(PASSAGE, "Ann is old", editor="ft"),
+        Pair("", "x", status="the passage is empty"), Pair(german, "Ann is old"),
+    ]  # fmt: skip
+    annotator = Counting()
+    rows = annotate(pairs, annotator).to_pylist()
+    assert annotator.asked == [(PASSAGE, "Ann is old")]
+    assert [row["label"] is None for row in rows] == [False, False, True, True]
+    assert rows[2]["status"] == "the passage is empty"
+    assert rows[3]["status"].startswith("the passage is not English: ")
+    assert annotate([pairs[3]], Counting(), any_language=True).to_pylist()[0]["status"] == "ok"
+
+
+def test_what_is_foreign() -> None:
+    assert foreign("Он родился в Москве.") == "most of its letters are not Latin"
+    assert "common in other languages" in foreign("Il est né dans une ville de France et il est peintre pour le roi.")
+    assert foreign(PASSAGE) == ""
+    # What a broken edit makes a model say is no foreign language and stays in the count.
+    assert foreign("Boston Boston Boston " * 30) == ""
+    assert foreign("") == ""
+
+
+def test_sentences() -> None:
+    assert sentences('He said "No." Then he left!\nIt was 5 p.m. in Oslo. 7 people saw it.') == [
+        'He said "No."', "Then he left!", "It was 5 p.m. in Oslo.", "7 people saw it.",
+    ]  # fmt: skip

@@ -1,0 +1,170 @@
+"""Simple measures: by hand, by law, and beside ratings."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from seesaw_cf.effects.leme_annotation import leme_annotation
+from seesaw_cf.effects.leme_auto import STANDS_FOR, correlations, leme_auto, rouge1, text_measures
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.longform.annotate import sentences
+from seesaw_cf.longform.annotators_embed import Embedder, TextVectors
+from seesaw_cf.longform.auto import bert_score, bertscore_measures, nli_measures, nli_score, perplexities
+from seesaw_cf.longform.survey_items import ITEMS
+from tests.longform.training_models import save_tiny_encoder
+
+COLUMNS: dict[str, Any] = {
+    "subject": ["Ann", "Bob"],
+    "related": ["Rome", "Oslo"],
+    "subject_passage": ["Ann lives in Rome. Ann sings.", ""],
+    "related_passage": ["Rome is a city.", "Oslo is a city. Bob lives in Oslo."],
+    "new_fact": ["Ann lives in Oslo", "Bob lives in Bonn"],
+    "subject_facts": [["Ann sings", "Ann works in Rome"], ["Bob sings"]],
+    "related_facts": [[], ["Oslo is a city"]],
+}
+
+
+def test_every_measure_stands_for_an_item_of_the_survey() -> None:
+    assert set(STANDS_FOR.values()) == {item.name for item in ITEMS}
+
+
+def test_rouge_by_hand() -> None:
+    # 3 of 4 words of the claim, 3 of 6 of the passage (Ann counts once per side): F = 2 * .75 * .5 / 1.25 = 0.6.
+    assert rouge1("Ann lives in Oslo", "Ann lives in Rome. Ann sings.") == pytest.approx(0.6)
+    assert rouge1("x", "y") == 0.0
+
+
+def test_each_measure_compares_what_the_appendix_says() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def watch(one: str, other: str) -> float:
+        seen.append((one, other))
+        return float(len(seen))
+
+    found = text_measures(**{k: v[:1] for k, v in COLUMNS.items()}, split=sentences, similarity=watch, prefix="m")
+    subject, related = COLUMNS["subject_passage"][0], COLUMNS["related_passage"][0]
+    assert seen == [
+        ("Ann", subject), ("Rome", related), ("Ann lives in Oslo", subject), ("Ann sings", subject),
+        ("Ann works in Rome", subject), ("Ann sings.", "Ann lives in Rome."), ("Ann lives in Oslo", related),
+        (subject, related),
+    ]  # fmt: skip
+    assert found["m_topicality"] == [1.5]
+    assert found["m_factual_subject"] == [4.5]
+    assert math.isnan(found["m_factual_related"][0])  # no facts
+    assert math.isnan(found["m_internal_related"][0])  # one sentence
+    assert {f"rouge1{name[1:]}" for name in found} <= set(STANDS_FOR)
+
+
+def test_empty_passages_have_no_value_and_lower_n() -> None:
+    found = leme_auto([1, 2], **COLUMNS, draws=50)
+    assert found["values"]["rouge1_edit_subject"][1] is None
+    assert found["means"]["rouge1_edit_subject"]["n"] == 1
+    assert found["means"]["rouge1_edit_related"]["n"] == 2
+    assert found["values"]["tfidf_factual_related"][0] is None
+
+
+def test_correlation_with_the_item_a_measure_stands_for() -> None:
+    # Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 * (1+1+1+1) / (5 * 24) = 0.8.
+    found = correlations(
+        [1, 2, 3, 4, 5, 6], {"perplexity": [1, 2, 3, 4, 5, 9]}, {"fluency": [2, 1, 4, 3, 5, None]}, draws=200
+    )["perplexity"]
+    assert (found["item"], found["n"], found["n_cases"]) == ("fluency", 5, 5)
+    assert found["spearman"] == pytest.approx(0.8)
+    assert found["low"] <= 0.8 <= found["high"]
+
+
+def test_repeating_an_edits_rows_does_not_make_evidence() -> None:
+    measure, rating, case = [1.0, 2, 3, 4, 5], [2.0, 1, 4, 3, 5], [1, 2, 3, 4, 5]
+    once = correlations(case, {"perplexity": measure}, {"fluency": rating}, draws=0)["perplexity"]
+    often = correlations(case * 9, {"perplexity": measure * 9}, {"fluency": rating * 9}, draws=0)["perplexity"]
+    assert often["p"] == pytest.approx(once["p"])
+    assert often["n"] == 45
+
+
+def test_bad_input() -> None:
+    with pytest.raises(UnknownNameError, match="unknown measure 'perplexty'"):
+        leme_auto([1, 2], **COLUMNS, measures={"perplexty": [1.0, 2.0]})
+    with pytest.raises(RecordError, match="but no measure stands for one of them"):
+        leme_auto([1, 2], **COLUMNS, ratings={"beauty": [1.0, 2.0]})
+    with pytest.raises(RecordError):
+        leme_auto([1], **COLUMNS)
+
+
+def test_bert_score_by_hand() -> None:
+    # Candidate (1,0), (0,1); reference (1,0), (.6,.8), (-1,0). Cosines: 1 .6 -1 / 0 .8 0.
+    # Precision: (1 + .8) / 2 = .9. Recall: (1 + .8 + 0) / 3 = .6. F: 2 * .9 * .6 / 1.5 = .72.
+    whole = np.zeros(2)
+    candidate = TextVectors(whole, np.array([[1.0, 0.0], [0.0, 1.0]]))
+    reference = TextVectors(whole, np.array([[1.0, 0.0], [0.6, 0.8], [-1.0, 0.0]]))
+    assert bert_score(candidate, reference) == pytest.approx((0.9, 0.6, 0.72))
+    assert bert_score(reference, candidate)[2] == pytest.approx(0.72)
+
+
+def test_bert_score_of_a_text_with_itself_is_one(tmp_path: Path) -> None:
+    embedder = Embedder(str(save_tiny_encoder(tmp_path)))
+    columns = COLUMNS | {"subject_passage": ["Ann lives in Oslo", ""]}
+    found = bertscore_measures(columns, embedder)
+    assert found["bertscore_edit_subject"][0] == pytest.approx(1.0)
+    assert math.isnan(found["bertscore_edit_subject"][1])
+    assert set(found) <= set(STANDS_FOR)
+
+
+class Fixed:
+    """An annotator that is sure of what the passage says word by word."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def probabilities(self, pairs: Any) -> np.ndarray:
+        self.asked += pairs
+        return np.array([[0.7, 0.2, 0.1] if claim in premise else [0.1, 0.1, 0.8] for premise, claim in pairs])
+
+
+def test_nli_is_entailment_minus_contradiction() -> None:
+    np.testing.assert_allclose(nli_score(np.array([[0.7, 0.2, 0.1], [0.0, 0.0, 1.0]])), [0.6, -1.0])
+    annotator = Fixed()
+    found = nli_measures(COLUMNS, annotator)
+    assert found["nli_factual_subject"][0] == pytest.approx((0.6 - 0.7) / 2)
+    assert math.isnan(found["nli_factual_subject"][1])
+    assert math.isnan(found["nli_factual_related"][0])
+    assert len(annotator.asked) == len(set(annotator.asked))
+
+
+def test_perplexity_of_a_model_that_guesses_is_its_vocabulary() -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=1, n_positions=16)).eval()
+    with torch.no_grad():
+        model.transformer.wte.weight.zero_()
+
+    def tokenizer(text: str, **_: Any) -> dict[str, torch.Tensor]:
+        return {"input_ids": torch.tensor([[ord(char) % 50 for char in text]])}
+
+    assert perplexities(["abcd"], model, tokenizer) == [pytest.approx(50.0, rel=1e-5)]
+    assert math.isnan(perplexities(["a"], model, tokenizer)[0])
+
+
+def test_shares_per_claim_kind_and_agreement() -> None:
+    rows: dict[str, Any] = {
+        "case_id": [1, 1, 1, 2, 2], "group": ["ft"] * 5, "passage": ["subject"] * 5,
+        "claim_kind": ["ground_truth"] * 5, "label": ["contradicts", "contradicts", "supports", "supports", None],
+    }  # fmt: skip
+    found = leme_annotation(**rows, reference=["contradicts", "supports", "supports", "supports", "supports"], draws=50)
+    share = found["shares"]["ft"]["subject"]["ground_truth"]
+    assert share["contradicts"]["value"] == pytest.approx(1 / 3)  # mean of 2/3 and 0
+    assert share["contradicts"]["pooled"] == 0.5
+    assert (share["n"], share["n_cases"], share["n_missing"], found["n_missing"]) == (4, 2, 1, 1)
+    agreement = found["agreement"]
+    assert (agreement["accuracy"]["value"], agreement["constant"], agreement["n"]) == (0.75, 0.75, 4)
+    # F1: supports 2*2/(3+2) = .8, contradicts 2*1/(1+2) = 2/3.
+    assert agreement["macro_f1"]["value"] == pytest.approx((0.8 + 2 / 3) / 2)
+    with pytest.raises(RecordError, match=r"label: \['agrees'\] in 5 rows, expected supports, neutral, contradicts"):
+        leme_annotation(**rows | {"label": ["agrees"] * 5})
+    with pytest.raises(RecordError, match=r"claim_kind: \['truth'\]"):
+        leme_annotation(**rows | {"claim_kind": ["truth"] * 5})
