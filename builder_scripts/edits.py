@@ -145,7 +145,8 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
     used: Counter[str] = Counter()
     by_gender = []
     for gender, number in ((MALE, wanted - wanted // 2), (FEMALE, wanted // 2)):
-        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), values, gender, 2 * number)
+        listed = [gender] if relation_id == "P21" else values
+        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), listed, gender, 2 * number)
         single = [person for person in people if person.holds("P21") == (gender,)]
         single.sort(key=lambda person: _unanswered(facts, relation_id, person))
         edits = (_edit(facts, relation_id, values, person, used) for person in single)
