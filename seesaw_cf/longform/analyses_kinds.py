@@ -122,7 +122,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
         Block columns, `metric`, `method`, `contrast` (of `CONTRASTS`: already true against not; update against
         injection among counterfactual edits; correction against injection among factual ones), `value` (difference of
         means of case means), `low`, `high`, `p`, `p_adjusted` (Holm within block and contrast), `n_first`, `n_second`
-        cases, `note`.
+        cases, `note`. What has no case on one side has no row.
     """
     joined = values[values["value"].notna()].merge(kinds, on="case_id", how="inner")
     found: list[dict[str, Any]] = []
@@ -132,7 +132,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
                 key | {"metric": metric, "method": method, "contrast": contrast} | _difference(part, contrast)
                 for (metric, method), part in block.groupby(["metric", "method"], observed=True)
             ]
-            rows = [row for row in rows if row["n_first"] or row["n_second"]]
+            rows = [row for row in rows if row["n_first"] and row["n_second"]]
             found += with_adjusted(rows)
     return pd.DataFrame(found)
 

@@ -230,7 +230,7 @@ def _table(section: Section) -> str:
     frame = section.frame
     if not section.across:
         shown = [[_cell(value, section.digits) for value in row] for row in frame.astype(object).to_numpy()]
-        names = next((at for at, name in enumerate(frame) if frame[name].dtype != object), 1)
+        names = next((at for at, name in enumerate(frame) if pd.api.types.is_numeric_dtype(frame[name])), 1)
         return markdown_table([escape(name) for name in frame], shown, max(1, names))
     numbers = {"value", "low", "high", "sd", "n", "n_cases", "n_missing", "note", "p"}
     index = [name for name in frame if name not in numbers and name != section.across]
