@@ -30,7 +30,7 @@ from seesaw_cf.longform.training_scores import temper
 from seesaw_cf.stats.bootstrap import Floats
 
 RESULTS = Path(__file__).parent / "results" / "annotators.json"
-PARTS = Path(__file__).parent / "results" / "annotators_parts"
+PARTS = Path(__file__).parent / "results" / "annotators_parts"  # not kept in the repository
 
 
 @dataclass
@@ -136,18 +136,21 @@ def main() -> None:
     given = parser.parse_args()
     wanted = given.recipe or ["majority", "tfidf", "lexical", "match", "match-templates", "match-by-sentence", "pair"]
     data = read_annotations(given.data)
-    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"recipes": {}}
+    recipes: dict[str, Any] = {}
     fold = np.array(grouped_folds(data.groups, given.folds))
     for name, fit in fits(data, wanted).items():
         raw, calibrated = np.zeros((len(fold), len(LABELS))), np.zeros((len(fold), len(LABELS)))
         for one in range(given.folds):
             raw[fold == one], temperature = fold_answers(data, name, fit, fold, one)
             calibrated[fold == one] = temper(raw[fold == one], temperature)
-        known["recipes"][name] = figures(data, Answers(raw, calibrated))
-    facts = {"folds": given.folds, "n": len(fold), "n_groups": len(set(data.groups)), "notes": data.notes}
+        recipes[name] = figures(data, Answers(raw, calibrated))
+    facts: dict[str, Any] = {"folds": given.folds, "n": len(fold), "notes": data.notes}
+    facts["n_groups"] = len(set(data.groups))
     if "match" in wanted:
-        known["published_random_split"] = random_split(data, fits(data, ["lexical", "match"]))
-    write_text(RESULTS, json.dumps(known | facts, indent=1) + "\n")
+        facts["published_random_split"] = random_split(data, fits(data, ["lexical", "match"]))
+    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"recipes": {}}
+    known |= facts | {"recipes": known["recipes"] | recipes}
+    write_text(RESULTS, json.dumps(known, indent=1) + "\n")
 
 
 if __name__ == "__main__":

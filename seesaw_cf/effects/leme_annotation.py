@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +13,19 @@ from seesaw_cf.effects.columns import check_lengths
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, cluster_weights, clustered_mean, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["CLAIM_KINDS", "LABELS", "leme_annotation"]
+__all__ = ["CLAIM_KINDS", "LABELS", "accuracy", "leme_annotation", "macro_f1", "sentences"]
 
 LABELS = ("supports", "neutral", "contradicts")
 CLAIM_KINDS = ("new_fact", "old_fact", "ground_truth")
+_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text: at ". ", "! ", "? " before a capital, a digit or a quotation mark, and at line ends."""
+    return [part.strip() for part in _END.split(text) if part.strip()]
 
 
 def leme_annotation(
@@ -101,7 +109,7 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
     drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
     total, both = each.sum(axis=0), np.stack([truth, given], axis=1).astype(np.float64)
     figures = {}
-    for name, figure in (("accuracy", _accuracy), ("macro_f1", _macro_f1)):
+    for name, figure in (("accuracy", accuracy), ("macro_f1", macro_f1)):
         low, high, _ = interval(figure(drawn))
         figures[name] = {"value": float(figure(total)), "low": low, "high": high}
     return figures | {
@@ -114,13 +122,31 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _accuracy(confusion: Any) -> Any:
-    return np.trace(confusion, axis1=-2, axis2=-1) / confusion.sum(axis=(-1, -2))
+def accuracy(confusion: Floats) -> Floats:
+    """Share of right answers.
+
+    Args:
+        confusion: (..., classes, classes) counts, truth in rows and answers in columns.
+
+    Returns:
+        (...), NaN where there is no row.
+    """
+    total, right = confusion.sum(axis=(-1, -2)), np.trace(confusion, axis1=-2, axis2=-1)
+    return np.asarray(np.divide(right, total, out=np.full(total.shape, np.nan), where=total > 0))
 
 
-def _macro_f1(confusion: Any) -> Any:
-    """Mean over the labels that people gave."""
+def macro_f1(confusion: Floats) -> Floats:
+    """Mean F1 over the classes that occur in the truth.
+
+    Args:
+        confusion: (..., classes, classes) counts, truth in rows and answers in columns.
+
+    Returns:
+        (...), NaN where there is no row.
+    """
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
-    people, given = confusion.sum(axis=-1), confusion.sum(axis=-2)
-    f1 = 2 * right / np.maximum(people + given, 1)
-    return f1.sum(axis=-1, where=people > 0) / (people > 0).sum(axis=-1)
+    truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
+    f1 = 2 * right / np.maximum(truth + answered, 1)
+    known = (truth > 0).sum(axis=-1)
+    total = f1.sum(axis=-1, where=truth > 0)
+    return np.asarray(np.divide(total, known, out=np.full(known.shape, np.nan), where=known > 0))

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.effects.texts import ngram_entropy, reference_score
 from seesaw_cf.errors import RecordError, SeesawError, unknown_name
 from seesaw_cf.stats import interval
@@ -69,7 +70,6 @@ def text_measures(
     subject_facts: Sequence[Sequence[str]],
     related_facts: Sequence[Sequence[str]],
     *,
-    split: Callable[[str], list[str]],
     similarity: Callable[[str, str], float] = rouge1,
     prefix: str = "rouge1",
 ) -> dict[str, list[float]]:
@@ -80,7 +80,6 @@ def text_measures(
         subject_passage, related_passage: The passages.
         new_fact: The edit statement.
         subject_facts, related_facts: Ground truths as statements.
-        split: Text -> its sentences (internal consistency compares them pair by pair).
         similarity: (candidate, reference) -> higher is more alike.
         prefix: Of the measures' names.
 
@@ -101,7 +100,7 @@ def text_measures(
         out[f"{prefix}_factual_{side}"] = [
             _mean(alike(fact, text) for fact in own) for own, text in zip(facts[side], texts[side])
         ]
-        out[f"{prefix}_internal_{side}"] = [_internal(split(text), alike) for text in texts[side]]
+        out[f"{prefix}_internal_{side}"] = [_internal(sentences(text), alike) for text in texts[side]]
     out[f"{prefix}_cross_passage"] = [alike(one, other) for one, other in zip(subject_passage, related_passage)]
     return out
 
@@ -135,7 +134,6 @@ def leme_auto(
     subject_facts: Sequence[Sequence[str]],
     related_facts: Sequence[Sequence[str]],
     *,
-    split: Callable[[str], list[str]] | None = None,
     measures: Mapping[str, Sequence[float | None]] | None = None,
     ratings: Mapping[str, Sequence[float | None]] | None = None,
     draws: int = 1000,
@@ -146,7 +144,6 @@ def leme_auto(
     Args:
         case_id: The edit of each row; intervals resample whole edits.
         subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts: See `text_measures`.
-        split: Text -> sentences; by default at ". ", "! " and "? ".
         measures: More measures, one value per row: those of `STANDS_FOR` that need a model.
         ratings: Survey item -> rating per row (1 to 7, None = none).
         draws, seed: Of the bootstrap.
@@ -168,7 +165,7 @@ def leme_auto(
         if name not in STANDS_FOR:
             raise unknown_name("measure", name, STANDS_FOR)
     own = (subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts)
-    found = text_measures(*own, split=split or _split)
+    found = text_measures(*own)
     for side, passages in (("subject", subject_passage), ("related", related_passage)):
         found[f"tfidf_factual_{side}"] = reference_score(passages, facts[f"{side}_facts"])
     both = [f"{one}\n{other}" for one, other in zip(subject_passage, related_passage)]
@@ -179,11 +176,6 @@ def leme_auto(
     if ratings is not None:
         out["correlations"] = correlations(case_id, found, ratings, draws=draws, seed=seed)
     return dict(plain(out))
-
-
-def _split(text: str) -> list[str]:
-    ends = text.replace("! ", ".\n").replace("? ", ".\n").replace(". ", ".\n")
-    return [part.strip() for part in ends.splitlines() if part.strip()]
 
 
 def _draws(case_id: Sequence[Any], rows: Any, draws: int, seed: int) -> list[Any]:

@@ -9,15 +9,14 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.longform.claims import Pair
 from seesaw_cf.longform.tables import ANNOTATIONS
 
 __all__ = ["LABELS", "Annotator", "Judgement", "annotate", "foreign", "label_of", "sentences"]
 
-LABELS = ("supports", "neutral", "contradicts")
 _NAN = float("nan")
 
-_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
 _WORD = re.compile(r"\w+")
 # Function words of English, and of other languages in Latin letters. A broken model's "Boston Boston" has neither and
 # is no foreign language.
@@ -62,11 +61,6 @@ class Annotator(Protocol):
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """One judgement per (premise, claim), in order."""
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a text: at ". ", "! ", "? " before a capital, a digit or a quotation mark, and at line ends."""
-    return [part.strip() for part in _END.split(text) if part.strip()]
 
 
 def foreign(text: str) -> str:

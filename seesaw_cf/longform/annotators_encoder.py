@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from seesaw_cf.longform.annotators_folder import read_settings, write_settings
 from seesaw_cf.longform.training_scores import temper
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["EncoderAnnotator", "encode_pairs", "label_order", "load_nli", "load_pair", "windows"]
+__all__ = ["EncoderAnnotator", "encode_pairs", "label_order", "load_nli", "load_pair", "weights_digest", "windows"]
 
 Texts = tuple[str, str]
 _BATCH = 32
@@ -58,10 +59,19 @@ def label_order(config: Any, labels: Mapping[str, str] | None = None, name: str 
 def encode_pairs(tokenizer: Any, pairs: Sequence[Texts], max_length: int) -> Any:
     """Tokenises pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
     room = max_length - tokenizer.num_special_tokens_to_add(pair=True)
-    longest = max(len(tokenizer(claim, add_special_tokens=False)["input_ids"]) for _, claim in pairs)
+    short = {"add_special_tokens": False, "truncation": True, "max_length": room}
+    longest = max(len(tokenizer(claim, **short)["input_ids"]) for _, claim in pairs)
     cut = "only_first" if longest < room // 2 else "longest_first"
     premises, claims = [premise for premise, _ in pairs], [claim for _, claim in pairs]
     return tokenizer(premises, claims, truncation=cut, max_length=max_length, padding=True, return_tensors="pt")
+
+
+def weights_digest(model: Any) -> str:
+    """The first eight digits of a hash over all weights."""
+    digest = hashlib.sha256()
+    for _, weights in sorted(model.state_dict().items()):
+        digest.update(weights.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:8]
 
 
 def windows(premise: str, size: int) -> list[str]:
@@ -139,7 +149,13 @@ class EncoderAnnotator:
         """Writes the model, its tokenizer and the settings into an existing folder."""
         self.model.save_pretrained(folder / "encoder")
         self.tokenizer.save_pretrained(folder / "encoder")
-        own = {"kind": "pair", "name": self.own_name, "temperature": self.temperature, "window": self.window}
+        own: dict[str, Any] = {
+            "kind": "pair",
+            "name": self.own_name,
+            "temperature": self.temperature,
+            "window": self.window,
+        }
+        own["max_length"] = self.max_length
         write_settings(folder, own | settings)
 
 
@@ -189,4 +205,6 @@ def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
     model, tokenizer = _load(str(folder / "encoder"), str(folder), device)
     order = label_order(model.config, name=str(folder))
     options = {key: settings[key] for key in ("temperature", "window")}
-    return EncoderAnnotator(model, tokenizer, order, settings["name"], **options)
+    found = EncoderAnnotator(model, tokenizer, order, settings["name"], **options)
+    found.max_length = settings["max_length"]
+    return found

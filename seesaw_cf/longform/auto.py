@@ -49,7 +49,7 @@ def bertscore_measures(columns: dict[str, Sequence[Any]], embedder: Embedder) ->
     def alike(candidate: str, reference: str) -> float:
         return bert_score(vectors[candidate], vectors[reference])[2]
 
-    return text_measures(**columns, split=sentences, similarity=alike, prefix="bertscore")
+    return text_measures(**columns, similarity=alike, prefix="bertscore")
 
 
 def nli_score(probabilities: Floats) -> Floats:

@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from seesaw_cf.effects.leme_annotation import CLAIM_KINDS
 from seesaw_cf.errors import RecordError, unknown_name
 
 __all__ = ["CLAIM_KINDS", "WORDINGS", "Claim", "Pair", "claims_of", "make_pairs"]
-
-CLAIM_KINDS = ("new_fact", "old_fact", "ground_truth")
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {

@@ -16,7 +16,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import atomic_folder, write_text
 from seesaw_cf.longform.annotators_embed import not_an_encoder
-from seesaw_cf.longform.annotators_encoder import encode_pairs
+from seesaw_cf.longform.annotators_encoder import encode_pairs, weights_digest
 from seesaw_cf.longform.annotators_folder import read_settings, write_settings
 from seesaw_cf.longform.splits import grouped_folds
 from seesaw_cf.longform.survey import Question, Rating
@@ -126,7 +126,8 @@ def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = Non
 
     parts = [[{"pair": p, "rating": y} for p, y in zip(part.pairs, part.ratings)] for part in (train, validation)]
     fit_trainer(model, parts[0], parts[1], collate, recipe, seed, loss, score)
-    return EncoderRater(model.cpu(), tokenizer, f"trained {Path(encoder).name}", sorted(set(data.items)), max_length)
+    name = f"trained {Path(encoder).name} {weights_digest(model)}"
+    return EncoderRater(model.cpu(), tokenizer, name, sorted(set(data.items)), max_length)
 
 
 def _constant(train: RatingData, test: RatingData) -> Floats:

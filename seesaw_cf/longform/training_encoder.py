@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
+from seesaw_cf.effects.leme_annotation import macro_f1
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.longform.annotate import LABELS
 from seesaw_cf.longform.annotators_embed import encoder_path, not_an_encoder
-from seesaw_cf.longform.annotators_encoder import EncoderAnnotator, encode_pairs
+from seesaw_cf.longform.annotators_encoder import EncoderAnnotator, encode_pairs, weights_digest
 from seesaw_cf.longform.splits import grouped_folds
 from seesaw_cf.longform.training_data import AnnotationData
-from seesaw_cf.longform.training_scores import fit_temperature, macro_f1
+from seesaw_cf.longform.training_scores import fit_temperature
 
 __all__ = ["PRESETS", "EncoderRecipe", "fit_pair", "fit_trainer", "fresh_encoder", "validation_part"]
 
@@ -58,7 +60,7 @@ class EncoderRecipe:
 # --encoder microsoft/deberta-v3-large. The paper used no validation part and no class weights.
 PRESETS = {
     "small": EncoderRecipe(),
-    "whole": EncoderRecipe(window=0),
+    "whole": EncoderRecipe(window=0, max_length=512),
     "leme-deberta": EncoderRecipe(
         learning_rate=6e-6, epochs=20, batch_size=1, warmup=1000, accumulation=4, max_length=512, frozen_layers=-1,
         class_weights=False, patience=0, half=True, window=0,
@@ -90,7 +92,9 @@ def fresh_encoder(encoder: str, frozen_layers: int, seed: int, **options: Any) -
     source = encoder_path(encoder)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForSequenceClassification.from_pretrained(source, dtype=torch.float32, **options)
+        model = AutoModelForSequenceClassification.from_pretrained(
+            source, dtype=torch.float32, ignore_mismatched_sizes=True, **options
+        )
     except (OSError, ValueError) as error:
         raise not_an_encoder(encoder, error) from error
     fixed = () if frozen_layers < 0 else ("embeddings.", *(f"layer.{i}." for i in range(frozen_layers)))
@@ -123,7 +127,7 @@ def fit_trainer(
     Raises:
         SeesawError: accelerate is missing; install `seesaw_cf[longform]`.
     """
-    from transformers import EarlyStoppingCallback, Trainer, TrainingArguments
+    from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
 
     class Own(Trainer):
         def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
@@ -147,11 +151,13 @@ def fit_trainer(
             )  # fmt: skip
         except ImportError as error:
             raise SeesawError("training needs accelerate: pip install 'seesaw_cf[longform]'.") from error
-        Own(
+        trainer = Own(
             model=model, args=arguments, train_dataset=list(rows), eval_dataset=list(validation) or None,
             data_collator=collate, compute_metrics=score if stopping else None,
             callbacks=[EarlyStoppingCallback(recipe.patience)] if stopping else [],
-        ).train()  # fmt: skip
+        )  # fmt: skip
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
     model.eval()
 
 
@@ -172,7 +178,8 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
         SeesawError: accelerate is missing.
 
     Source: LEME, section 3.3 and Appendix B.4.
-    Deviates: premise and claim are a pair whose premise is cut, not one text whose end, the claim, is.
+    Deviates: premise and claim are a pair whose premise is cut, not one text whose end, the claim, is; at most 512
+        tokens.
     """
     left_out = validation_part(data.groups, seed)
     train, validation = (data.take(np.flatnonzero(side).tolist()) for side in (~left_out, left_out))
@@ -192,10 +199,9 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
 
     parts = [[{"pair": p, "label": y} for p, y in zip(part.pairs, part.labels)] for part in (train, validation)]
     fit_trainer(model, parts[0], parts[1], collate, recipe, seed, loss, _f1)
-    found = EncoderAnnotator(
-        model.cpu(), tokenizer, range(len(LABELS)), f"pair {encoder}", window=recipe.window
-    )  # fmt: skip
-    found.max_length = min(found.max_length, max(recipe.max_length, 128))
+    name = f"pair {Path(encoder).name} {weights_digest(model)}"
+    found = EncoderAnnotator(model.cpu(), tokenizer, range(len(LABELS)), name, window=recipe.window)
+    found.max_length = min(found.max_length, recipe.max_length)
     if validation.labels:
         found.temperature = fit_temperature(np.array(validation.labels), found.probabilities(validation.pairs))
     return found

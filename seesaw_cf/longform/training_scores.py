@@ -9,33 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from seesaw_cf.effects.leme_annotation import accuracy, macro_f1
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["calibration_error", "classifier_scores", "fit_temperature", "macro_f1", "temper"]
+__all__ = ["calibration_error", "classifier_scores", "fit_temperature", "temper"]
 
 _TINY = 1e-6
-
-
-def macro_f1(confusion: Floats) -> Floats:
-    """Mean F1 over the classes that occur in the truth.
-
-    Args:
-        confusion: (..., classes, classes) counts, truth in rows and answers in columns.
-
-    Returns:
-        (...), NaN where there is no truth at all.
-    """
-    right = np.diagonal(confusion, axis1=-2, axis2=-1)
-    truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
-    below = truth + answered
-    f1 = np.divide(2 * right, below, out=np.zeros(below.shape), where=below > 0)
-    known = (truth > 0).sum(axis=-1)
-    return np.asarray(
-        np.divide(f1.sum(axis=-1, where=truth > 0), known, out=np.full(known.shape, np.nan), where=known > 0)
-    )
 
 
 def calibration_error(truth: NDArray[np.intp], probabilities: Floats, bins: int = 10) -> float:
@@ -97,7 +79,7 @@ def classifier_scores(
     drawn = np.tensordot(weights, each, axes=1)
     both = np.stack([labels, answers], axis=1).astype(np.float64)
     return dict(plain({
-        "accuracy": _with_interval(_accuracy(each.sum(0)), _accuracy(drawn)),
+        "accuracy": _with_interval(accuracy(each.sum(0)), accuracy(drawn)),
         "macro_f1": _with_interval(macro_f1(each.sum(0)), macro_f1(drawn)),
         "cohen_kappa": cohen_kappa(both),
         "krippendorff_alpha": krippendorff_alpha(both),
@@ -106,12 +88,6 @@ def classifier_scores(
         "n": len(labels),
         "n_groups": len(each),
     }))  # fmt: skip
-
-
-def _accuracy(confusion: Floats) -> Floats:
-    total = confusion.sum(axis=(-1, -2))
-    right = np.trace(confusion, axis1=-2, axis2=-1)
-    return np.asarray(np.divide(right, total, out=np.full(total.shape, np.nan), where=total > 0))
 
 
 def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:

@@ -13,7 +13,6 @@ import torch
 from seesaw_cf.effects.leme_annotation import leme_annotation
 from seesaw_cf.effects.leme_auto import STANDS_FOR, correlations, leme_auto, rouge1, text_measures
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.annotate import sentences
 from seesaw_cf.longform.annotators_embed import Embedder, TextVectors
 from seesaw_cf.longform.auto import bert_score, bertscore_measures, nli_measures, nli_score, perplexities
 from seesaw_cf.longform.survey_items import ITEMS
@@ -47,7 +46,7 @@ def test_each_measure_compares_what_the_appendix_says() -> None:
         seen.append((one, other))
         return float(len(seen))
 
-    found = text_measures(**{k: v[:1] for k, v in COLUMNS.items()}, split=sentences, similarity=watch, prefix="m")
+    found = text_measures(**{k: v[:1] for k, v in COLUMNS.items()}, similarity=watch, prefix="m")
     subject, related = COLUMNS["subject_passage"][0], COLUMNS["related_passage"][0]
     assert seen == [
         ("Ann", subject), ("Rome", related), ("Ann lives in Oslo", subject), ("Ann sings", subject),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.effects.leme_annotation import macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.longform.annotate import LABELS
 from seesaw_cf.longform.annotators import load_annotator
@@ -18,7 +19,7 @@ from seesaw_cf.longform.splits import grouped_folds
 from seesaw_cf.longform.training import cross_validate, random_split, recipe_for, train_annotator
 from seesaw_cf.longform.training_data import AnnotationData, read_annotations
 from seesaw_cf.longform.training_encoder import PRESETS, EncoderRecipe, fit_pair
-from seesaw_cf.longform.training_scores import calibration_error, classifier_scores, fit_temperature, macro_f1, temper
+from seesaw_cf.longform.training_scores import calibration_error, classifier_scores, fit_temperature, temper
 from tests.longform.training_models import annotation_rows, save_tiny_encoder, write_csv
 
 Rows = list[dict[str, str]]
