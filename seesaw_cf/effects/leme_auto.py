@@ -167,7 +167,8 @@ def leme_auto(
     own = (subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts)
     found = text_measures(*own)
     for side, passages in (("subject", subject_passage), ("related", related_passage)):
-        found[f"tfidf_factual_{side}"] = reference_score(passages, facts[f"{side}_facts"])
+        scores = reference_score(passages, facts[f"{side}_facts"])
+        found[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, passages)]
     both = [f"{one}\n{other}" for one, other in zip(subject_passage, related_passage)]
     found["ngram_entropy"] = [_entropy(text) for text in both]
     for name, values in (measures or {}).items():

@@ -138,7 +138,9 @@ def test_nli_is_entailment_minus_contradiction() -> None:
 def test_perplexity_of_a_model_that_guesses_is_its_vocabulary() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=1, n_positions=16)).eval()
+    model = GPT2LMHeadModel(
+        GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=1, n_positions=16, bos_token_id=0, eos_token_id=0)
+    ).eval()
     with torch.no_grad():
         model.transformer.wte.weight.zero_()
 
