@@ -71,18 +71,16 @@ def _checked(root: Path) -> _Folder:
             f"{root}: no README.md with YAML ({error}). Build the folder with seesaw-cf build."
         ) from error
     configs = {str(entry["config_name"]): entry for entry in card.get("configs") or []}
-    versions = {str(entry.get("version")) for entry in configs.values()}
-    if len(versions) != 1 or not _VERSION.fullmatch(version := versions.pop()):
-        raise RecordError(
-            f"{root}/README.md: versions {sorted(versions)}, expected one major.minor.patch for all configs."
-        )
+    versions = sorted({str(entry.get("version")) for entry in configs.values()})
+    if len(versions) != 1 or not _VERSION.fullmatch(versions[0]):
+        raise RecordError(f"{root}/README.md: versions {versions}, expected one major.minor.patch for all configs.")
     files = {name: sorted((root / "data" / name).glob("*.parquet")) for name in configs}
     for name, found in files.items():
         if not found or content_hash({path.name: path for path in found}) not in configs[name].get("description", ""):
             raise RecordError(
                 f"{root}: the files of config {name!r} are not those that README.md describes. Build the folder again."
             )
-    return _Folder(root, card, version, files)
+    return _Folder(root, card, versions[0], files)
 
 
 def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:

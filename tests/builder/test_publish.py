@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -92,6 +93,34 @@ print(len(pandas.read_parquet("hf://datasets/org/seesaw_cf@v1.0.0/data/demograph
     assert changelog.index("## 1.1.0") < changelog.index("One more person.") < changelog.index("## 1.0.0")
     assert "- `demographics`: 3 rows, was 2 rows (sha256 " in changelog
     assert {"README.md", "croissant.json", "seesaw_cf.json"} < set(files)
+
+
+@pytest.mark.slow
+def test_every_config_of_the_sample_loads_by_name_with_the_declared_features(hub: Hub, tmp_path: Path) -> None:
+    for name in sample.configs():
+        shutil.copytree(sample.path() / "data" / name, tmp_path / "sample" / "data" / name)
+    shutil.copy(sample.path() / "README.md", tmp_path / "sample")
+    code, text = publish(hub, tmp_path / "sample")
+    assert code == 0, text
+    assert all(f"{name}: " in text for name in sample.configs())
+    code, text = call(
+        hub,
+        """
+import sys
+from datasets import load_dataset
+for name in sys.argv[2:]:
+    local = load_dataset(sys.argv[1], name, split="test")
+    there = load_dataset("org/seesaw_cf", name, split="test", revision="v1.0.0")
+    stream = load_dataset("org/seesaw_cf", name, split="test", revision="v1.0.0", streaming=True)
+    assert there.features == local.features == stream.features, name
+    assert next(iter(stream)) == there[0] == local[0], name
+    print(name, len(there) == len(local))
+""",
+        str(tmp_path / "sample"),
+        *sample.configs(),
+    )
+    assert code == 0, text
+    assert all(f"{name} True" in text for name in sample.configs())
 
 
 @pytest.mark.slow
