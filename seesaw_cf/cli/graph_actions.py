@@ -41,17 +41,15 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
         refusals=refusals_for(args.model, lists),
         sampling=Sampling(args.max_new_tokens, args.temperature, 0, 1.0, ("\n",)),
     )
-    found = crawl(
-        backend.generator,
-        _identities(args, backend),
-        settings,
-        args.out,
-        model=backend.model,
-        delta=backend.delta,
-        redo=args.redo,
-        progress=not args.quiet,
-    )
-    (args.out / "acknowledged").touch()
+    identities = _identities(args, backend)
+    facts: dict[str, Any] = {"model": backend.model, "delta": backend.delta}
+    try:
+        found = crawl(
+            backend.generator, identities, settings, args.out, **facts, redo=args.redo, progress=not args.quiet
+        )
+    finally:
+        if (args.out / "manifest.json").exists():
+            (args.out / "acknowledged").touch()  # the warning was read; do not ask when the crawl is continued
     say(_summary(found.counts))
 
 
