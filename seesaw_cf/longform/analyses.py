@@ -180,14 +180,14 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Block columns, `method`, `passage`, `value` (share contradicted after minus before), `low`, `high`, `p`,
-        `p_adjusted` (Holm over the methods), `n`, `n_cases`; `lost`: the share of facts supported before that are
-        contradicted after, in the same sample, with `n_supported`; `note`.
+        `p_adjusted` (Holm over the methods), `n`, `n_cases`, `n_missing` labels, `note`; `lost`: the share of
+        facts supported before that are contradicted after, in the same sample, with `n_supported`.
 
     Source: LEME section 5.3, Figure 5 ("factual drift").
     Deviates: paired by case, with an interval; the paper compares two percentages by eye.
     """
     frame = _annotated(annotations)
-    facts = frame[(frame["claim_kind"] == "ground_truth") & frame["label"].notna()]
+    facts = frame[frame["claim_kind"] == "ground_truth"]
     found = []
     for key, rows in blocks(facts, "passage"):
         before = rows[rows["method"] == BASELINE]
@@ -200,6 +200,8 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
 
 def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
+    missing = int(before["label"].isna().sum() + after["label"].isna().sum())
+    before, after = (side[side["label"].notna()] for side in (before, after))
     common = set(before["case_id"]) & set(after["case_id"])
     both = pd.concat([after, before], keys=["after", "before"], names=["side", None])
     both = both[both["case_id"].isin(common)]
@@ -211,4 +213,5 @@ def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, Any]:
     supported = pairs[pairs["label_before"] == "supports"]
     lost = case_mean((supported["label"] == "contradicts").astype(float), supported["case_id"])
     more = {"lost": lost["value"], "lost_low": lost["low"], "lost_high": lost["high"], "n_supported": lost["n"]}
+    more["n_missing"] = missing
     return {name: found[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more

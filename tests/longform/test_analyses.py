@@ -102,8 +102,9 @@ def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | No
     before, after = ([pair[side] for pair in labels] for side in (0, 1))
     tables = [annotated({"none": one, "rome": two}) for one, two in ((before, after), (after, before))]
     there, back = (an.factual_drift(one) for one in tables)
-    assert len(there) == len(back)
-    if len(there) and there["n_cases"].iloc[0]:
+    assert len(there) == len(back) == 1
+    assert there["n_missing"].item() == back["n_missing"].item() == sum(pair.count(None) for pair in labels)
+    if there["n_cases"].item():
         assert there["value"].to_numpy() == pytest.approx(-back["value"].to_numpy(), nan_ok=True)
 
 
