@@ -161,7 +161,7 @@ def simulate(s: Structure, made: list[Design], scenario: str, draws: int, seed: 
 
 
 def p_values(d: Draws, effect: float = 0.0) -> Floats:
-    """p-values of "the effect is 0" when the group is shifted by `effect`, which shifts the estimate and nothing else."""
+    """p-values of "the effect is 0" when the group is shifted by `effect`, which moves the estimate alone."""
     return np.asarray(2 * stats.t.sf(np.abs(d["estimate"] - d["truth"] + effect) / d["stderr"], d["df"]))
 
 

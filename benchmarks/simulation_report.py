@@ -38,7 +38,7 @@ def _range(mean: float, low: float, high: float) -> str:
 def markdown(results: dict[str, Any]) -> str:
     """The tables of the results."""
     lines = [
-        f"{results['draws']:,} draws per cell, seed {results['seed']}; per cent, mean over groups (smallest–largest group).",
+        f"{results['draws']:,} draws per cell, seed {results['seed']}; per cent, mean over groups (smallest–largest).",
         "",
         "| crossing | estimand | planted | method | groups | refused | false positives | coverage |",
         "|---|---|---|---|---:|---:|---|---|",

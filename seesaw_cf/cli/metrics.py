@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _plain(results: Results, seed: int) -> dict[str, Any]:
-    """Every table as lists of plain records; numbers that do not exist are null."""
+    """Every table as lists of plain records, and `edit_success`; numbers that do not exist are null."""
     tables = {
         "efficacy": results.efficacy,
         "edit_bias": results.effects,
@@ -48,8 +48,18 @@ def _plain(results: Results, seed: int) -> dict[str, Any]:
         "unscored": results.unscored,
     }
     rows = {name: [_record(row) for row in frame.to_dict("records")] for name, frame in tables.items()}
+    success = _success(results, seed)
     about = {"run": str(results.folder), "score": results.score, "seed": seed, "n_score_rows": results.n_rows}
-    return about | {"manifest": results.manifest} | rows
+    return about | {"manifest": results.manifest, "edit_success": success} | rows
+
+
+def _success(results: Results, seed: int) -> dict[str, Any]:
+    """`edit_success` per editor; empty for a run that asked nothing about the edits themselves."""
+    from seesaw_cf.effects import success_of_scores
+    from seesaw_cf.tables import SCORES, read_table
+
+    scores = read_table(results.folder / "scores.parquet", SCORES)
+    return success_of_scores(scores, seed=seed) if len(results.efficacy) and "post" in results.efficacy else {}
 
 
 def _record(row: dict[Any, Any]) -> dict[str, Any]:

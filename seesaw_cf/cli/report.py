@@ -13,11 +13,38 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf report`."""
     parser.add_argument("folder", metavar="RUN", type=Path, help="run folder that `seesaw-cf run --out` wrote")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the files (default: RUN/report)")
+    add = parser.add_argument
+    add("--out", type=Path, metavar="DIR", help="folder for the files (default: RUN/report)")
+    add("--margin", type=float, default=0.02, help="contrasts smaller than this do not matter (default: 0.02)")
+    add("--alpha", type=float, default=0.05, help="level of tests (default: 0.05)")
+    add("--correction", default="holm", help="holm (default), bh or by, over each declared family")
+    add("--family", default="editor,relation,axis", help="columns whose values name a family (default: %(default)s)")
+    add("--method", default="clustered", help="clustered (default) or mixed (mixed model, needs statsmodels)")
+    add("--noise-floor", type=float, help="refuse claims below this (default: what the run measured)")
+    add(
+        "--noise-run", type=Path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
+    )
+    add("--dose", type=Path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
 
 
 def run(args: argparse.Namespace) -> None:
     """Writes the report and prints its tables."""
-    from seesaw_cf.report import write_report
+    from seesaw_cf.report import Settings, write_report
 
-    say(write_report(args.folder, args.out))
+    settings = Settings(
+        margin=args.margin,
+        alpha=args.alpha,
+        correction=args.correction,
+        family=tuple(name.strip() for name in args.family.split(",") if name.strip()),
+        method=args.method,
+        noise_floor=args.noise_floor if args.noise_run is None else _measured(args.folder, args.noise_run),
+    )
+    say(write_report(args.folder, args.out, settings=settings, dose=args.dose))
+
+
+def _measured(folder: Path, again: Path) -> float:
+    """The noise floor from two runs' pre-edit scores, made with another batch size or dtype."""
+    from seesaw_cf.effects import noise_floor
+    from seesaw_cf.tables import SCORES, read_table
+
+    return noise_floor(*(read_table(run / "scores.parquet", SCORES) for run in (folder, again)))

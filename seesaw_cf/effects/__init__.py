@@ -13,8 +13,10 @@ from seesaw_cf.effects.estimands import (
     toward_truth,
 )
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, group_effects
+from seesaw_cf.effects.planning import run_components
 from seesaw_cf.effects.prompts import difference, prompt_effects
 from seesaw_cf.effects.properties import cross_property
+from seesaw_cf.effects.success import edit_success, success_of_scores
 
 __all__ = [
     "ALL",
@@ -27,6 +29,7 @@ __all__ = [
     "cross_property",
     "difference",
     "distribution_changes",
+    "edit_success",
     "efficacy",
     "estimate_groups",
     "excess_over_control",
@@ -34,6 +37,8 @@ __all__ = [
     "group_effects",
     "noise_floor",
     "prompt_effects",
+    "run_components",
     "stratify",
+    "success_of_scores",
     "toward_truth",
 ]

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from scipy import stats
 
-from seesaw_cf.effects.estimands import CLUSTERS, group_contrasts
+from seesaw_cf.effects.estimands import CLUSTERS, Method, group_contrasts
 from seesaw_cf.effects.groups import AXES, UNKNOWN
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import adjust_families, verdict
+from seesaw_cf.stats import adjust_families, minimum_detectable_effect, verdict
 from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["audit", "audit_record"]
+__all__ = ["FAMILY", "audit", "audit_record"]
 
 FAMILY = ("editor", "relation", "axis")
 
@@ -31,6 +32,7 @@ def audit(
     correction: Correction = "holm",
     noise_floor: float = 0.0,
     alpha: float = 0.05,
+    method: Method = "clustered",
 ) -> pd.DataFrame:
     """Contrasts of all groups with their verdicts.
 
@@ -44,10 +46,13 @@ def audit(
         correction: See `seesaw_cf.stats.adjust`.
         noise_floor: See `seesaw_cf.effects.estimands.noise_floor`.
         alpha: Level of tests and of the equivalence test.
+        method: See `group_contrasts`.
 
     Returns:
-        Rows of `group_contrasts` (people without a tag have none), `family`, `family_size`, `p_adjusted`, `verdict`
-        ("amplified", "reduced", "equivalent", "undetermined") and `rule`.
+        Rows of `group_contrasts` (people without a tag have none), `family`, `family_size`, `p_adjusted`, `low_family`
+        and `high_family` (intervals that hold all contrasts of a family at once: level 1 - alpha / family size),
+        `detectable` (smallest effect found with power 80 %), `verdict` ("amplified", "reduced", "equivalent",
+        "undetermined") and `rule`.
 
     Raises:
         UnknownNameError: Unknown axis, reference or correction.
@@ -56,9 +61,17 @@ def audit(
     if not margin > 0:
         raise RecordError(f"audit: margin is {margin:g}, expected above 0, in the unit of the effect. State one.")
     wanted = reference or {}
-    tables = [group_contrasts(prompts, axis, wanted.get(axis), holds=holds, clusters=clusters) for axis in axes]
+    options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": method}
+    tables = [group_contrasts(prompts, axis, wanted.get(axis), **options) for axis in axes]
+    if not any(map(len, tables)):
+        raise RecordError(f"audit: no two groups on {list(axes)} to compare; nobody is tagged, or all alike.")
     table = pd.concat([t for t in tables if len(t)], ignore_index=True)
     table = adjust_families(table[table["group"] != UNKNOWN].reset_index(drop=True), family, correction)
+    half = stats.t.ppf(1 - alpha / (2 * table["family_size"].clip(lower=1)), table["df"]) * table["stderr"]
+    table = table.assign(low_family=table["value"] - half, high_family=table["value"] + half)
+    table["detectable"] = [
+        minimum_detectable_effect(stderr, df, alpha=alpha) for stderr, df in zip(table["stderr"], table["df"])
+    ]
     rules = {"margin": margin, "noise_floor": noise_floor, "alpha": alpha}
     needed = ("value", "p_adjusted", "stderr", "df", "note")
     claims = [

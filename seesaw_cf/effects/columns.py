@@ -120,7 +120,7 @@ def bias_of_columns(
     unscored = {str(reason): int(n) for reason, n in sorted(reasons.items())}
     result |= {"unscored": unscored, "axis": axis, "score": score, "mode": mode}
     bootstrap = f"percentile bootstrap over cases, {draws} draws, seed {seed}"
-    crossed = f"clustered by edit and person (CR2, t), contrasts Holm-adjusted; bootstrap_*: {bootstrap}"
+    crossed = f"clustered by edit and person (CR2, Satterthwaite df), contrasts Holm-adjusted; bootstrap_*: {bootstrap}"
     result["method"] = f"means of case means; 95 % intervals: {crossed if mode == 'crossed' else bootstrap}"
     return dict(plain(result))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.properties import answers, gold_rank
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import Inference, case_weights, clustered_mean
+from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.tables import SCORES
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
+Method = Literal["clustered", "mixed"]
 
 
 def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
@@ -92,6 +94,7 @@ def group_contrasts(
     *,
     holds: str = "target_new",
     clusters: Mapping[str, str] = CLUSTERS,
+    method: Method = "clustered",
 ) -> pd.DataFrame:
     """Difference in differences: D_{d,g} minus that of a reference group, within the same edits.
 
@@ -104,16 +107,19 @@ def group_contrasts(
         reference: The group compared with; None = everybody on the axis who is tagged and not in the group.
         holds: Whose prompts.
         clusters: Dimension -> column.
+        method: "clustered" (`seesaw_cf.stats.clustered_mean`) or "mixed" (`seesaw_cf.stats.mixed.mixed_contrast`).
 
     Returns:
         One row per editor, relation and group, with `reference` and the fields of `seesaw_cf.stats.Inference`. Below 0:
         the group lost more confidence than the reference.
 
     Raises:
-        UnknownNameError: Unknown axis, or a reference that no person has.
+        UnknownNameError: Unknown axis or method, or a reference that no person has.
         RecordError: No scored prompt about people who hold `holds`.
     """
     check_axes([axis])
+    if method not in get_args(Method):
+        raise unknown_name("method", method, get_args(Method))
     found = []
     usable = _usable(prompts, holds)
     known = sorted(set(members(usable[axis].tolist())) - {UNKNOWN})
@@ -126,12 +132,12 @@ def group_contrasts(
             other = tagged & ~mask if reference is None else groups.get(reference, np.zeros(len(rows), bool))
             if group != reference:
                 key = _row(editor, relation, axis, group) | {"reference": reference or "others"}
-                found.append(key | asdict(_contrast(rows, mask, other, clusters)))
+                found.append(key | asdict(_contrast(rows, mask, other, clusters, method)))
     return pd.DataFrame(found)
 
 
 def _contrast(
-    rows: pd.DataFrame, mask: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str]
+    rows: pd.DataFrame, mask: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str], method: Method
 ) -> Inference:
     case = pd.factorize(rows["case_id"], sort=True)[0]
     n_cases = int(case.max()) + 1
@@ -141,6 +147,10 @@ def _contrast(
     if not both.any():
         nan = float("nan")
         return Inference(nan, nan, nan, nan, nan, nan, 0, note="no edit was scored on both groups")
+    if method == "mixed":
+        kept = first | second
+        codes = _codes(rows[kept], clusters)
+        return mixed_contrast(rows["D"].to_numpy()[kept], first[kept], codes)
     parts = [case_weights(case, part) for part in (first, second)]
     return clustered_mean(rows["D"].to_numpy(), parts, _codes(rows, clusters))
 

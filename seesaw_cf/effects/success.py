@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from seesaw_cf.effects.columns import check_lengths
-from seesaw_cf.effects.pairs import check_logprobs
+from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, pair_targets
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["TESTS", "edit_success", "harmonic_mean"]
+__all__ = ["TESTS", "edit_success", "harmonic_mean", "success_of_scores"]
 
 TESTS = ("rewrite", "paraphrase", "neighborhood", "portability")
 PROTOCOLS = {
@@ -133,6 +135,53 @@ def edit_success(
     result["n_rows"] = len(frame)
     result["n_empty"] = int(derived[_DERIVED].isna().all(axis=1).sum())
     return dict(plain(result))
+
+
+# Kind of prompt in a score table -> test.
+KINDS = {"efficacy": "rewrite", "paraphrase": "paraphrase", "neighborhood": "neighborhood"}
+
+
+def success_of_scores(
+    scores: pa.Table | pd.DataFrame, *, draws: int = 2000, seed: int = 0
+) -> dict[str, dict[str, Any]]:
+    """`edit_success` of every editor of a run, from its score table.
+
+    Args:
+        scores: A score table with rows of kind "efficacy", and "paraphrase" and "neighborhood" where they were asked.
+        draws, seed: Bootstrap over cases.
+
+    Returns:
+        Editor -> the result of `edit_success`. "generation" is exact: a target all of whose tokens are the first choice
+        is what greedy generation gives. The protocols of token shares stay empty, because a score table keeps sums over
+        tokens and not the share that was right.
+
+    Raises:
+        RecordError: No rows of these kinds, or as `pair_targets`.
+    """
+    table = as_table(scores)
+    chosen = table.filter(pc.is_in(table["kind"], pa.array(list(KINDS))))
+    if not chosen.num_rows:
+        kinds = sorted({str(kind) for kind in pc.unique(table["kind"]).to_pylist()})
+        raise RecordError(f"score table: no rows of kinds {list(KINDS)}; kinds there: {kinds}.")
+    found = {}
+    keys = ["kind", "case_id", "prompt_id"]
+    for editor, rows in by_editor(chosen):
+        pairs = pair_targets(rows)
+        wanted = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
+        post = pc.and_(pc.equal(rows["phase"], "post"), pc.equal(rows["role"], wanted))
+        greedy = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok"))).select([*keys, "greedy"]).to_pandas()
+        pairs = pairs.merge(greedy, on=keys, how="left", validate="one_to_one")
+        empty = [None] * len(pairs)
+        found[editor] = edit_success(
+            pairs["case_id"].tolist(),
+            pairs["kind"].map(KINDS).tolist(),
+            *(pairs[side].tolist() for side in SIDES),
+            *(empty, empty, empty),
+            pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
+            draws=draws,
+            seed=seed,
+        )
+    return found
 
 
 _DERIVED = [

@@ -10,8 +10,11 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf import groups
+from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
+from seesaw_cf.report.card import audit_sections
+from seesaw_cf.report.dose import dose_section
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
 __all__ = ["markdown_report"]
@@ -25,13 +28,16 @@ _LAYOUTS = {
 _HEADINGS = {ALL: "all people", UNKNOWN: "no tag"}
 
 
-def markdown_report(results: Results, pictures: Mapping[str, str], without_pictures: str = "") -> str:
+def markdown_report(
+    results: Results, pictures: Mapping[str, str], without_pictures: str = "", curves: Curves | None = None
+) -> str:
     """The whole report.
 
     Args:
         results: What the run found.
         pictures: File name -> description, for the pictures that lie beside the report.
         without_pictures: Why there are none.
+        curves: A dose run to show as well.
     """
     model = results.manifest.get("model", {})
     parts = [
@@ -39,6 +45,8 @@ def markdown_report(results: Results, pictures: Mapping[str, str], without_pictu
         notes.READING,
         _gate(results),
         *_effects(results, pictures),
+        *audit_sections(results, pictures),
+        dose_section(curves, pictures) if curves is not None else "",
         _accuracy(results, pictures),
         _unscored(results),
         f"> {text.escape(without_pictures)}" if without_pictures else "",
@@ -85,7 +93,7 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     parts = [head, *_holders(results)]
     for axis, title in _LAYOUTS.items():
         if axis in set(chosen["axis"]):
-            shown = _pictures(pictures, f"_{axis}")
+            shown = _pictures(pictures, f"forest_{axis}") + _pictures(pictures, f"heatmap_{axis}")
             parts += [f"### {title}", _effect_table(chosen, axis, results.editors), *shown]
     tested = int((chosen["p"].notna() & (chosen["axis"] != ALL)).sum())
     parts.append(notes.stars(tested))

@@ -11,39 +11,28 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.files import atomic_path
 from seesaw_cf.report import text
+from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, STYLE, new_figure, save_picture
+from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
 __all__ = ["draw"]
 
-# Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
-_MARKERS = ("o", "s", "D", "^", "v", "P", "X")
-_GREY = "#8a8a8a"
-_STYLE: Any = {
-    "font.size": 11,
-    "axes.titlesize": 12,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.facecolor": "white",
-    "text.parse_math": False,  # names come from data: "$" is a character, not a formula
-}
-_WIDTH, _DPI = 12.0, 100  # 1200 pixels wide
 _DIRECTION = "0 is best: others left alone.  Below 0: less confident in what is right about them.  Above 0: more."
 
 
-def draw(results: Results, folder: Path) -> dict[str, str]:
+def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[str, str]:
     """Draws every picture of a report.
 
     Args:
         results: What the run found.
         folder: Where the files go.
+        curves: A dose run to show as well.
 
     Returns:
         File name -> description, of the pictures written.
@@ -53,32 +42,25 @@ def draw(results: Results, folder: Path) -> dict[str, str]:
     """
     made: dict[str, str] = {}
     effects = results.effects[results.effects["holds"] == HOLDER] if len(results.effects) else results.effects
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
         for axis in [name for name in dict.fromkeys(effects.get("axis", ())) if name != ALL]:
             frame = effects[effects["axis"].isin((axis, ALL)) & (effects["n_cases"] > 0)]
             if frame.empty:
                 continue
-            _save(_forest(frame, axis, results), folder / f"forest_{axis}.png")
+            save_picture(_forest(frame, axis, results), folder / f"forest_{axis}.png")
             made[f"forest_{axis}.png"] = f"D_d by {axis} with 95 % intervals, one panel per edited relation"
-            _save(_heatmap(frame, axis, results), folder / f"heatmap_{axis}.png")
+            save_picture(_heatmap(frame, axis, results), folder / f"heatmap_{axis}.png")
             made[f"heatmap_{axis}.png"] = f"D_d by edited relation and {axis}, one panel per method"
+        if results.audit is not None:
+            made |= draw_verdicts(results, folder)
+        if curves is not None:
+            save_picture(dose_figure(curves), folder / "dose.png")
+            made["dose.png"] = "Editing score, D_d, perplexity and entropy of answers by number of edits, 90 % bands"
         if len(results.accuracy) and results.accuracy["n"].sum():
-            _save(_accuracy(results), folder / "accuracy.png")
+            save_picture(_accuracy(results), folder / "accuracy.png")
             made["accuracy.png"] = "Accuracy of other properties before and after the edit, with 95 % intervals"
     return made
-
-
-def _save(figure: Figure, path: Path) -> None:
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
-
-
-def _figure(height: float, rows: int, columns: int) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False)
-    return figure, list(axes.flat)
 
 
 def _title(figure: Figure, results: Results, what: str, direction: str) -> None:
@@ -103,7 +85,7 @@ def _forest(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     columns = min(2, len(relations))
     rows = -(-len(relations) // columns)
     lines = max(map(len, lists.values())) * max(1.0, 0.55 * len(editors))
-    figure, panels = _figure(1.5 + rows * (1.0 + 0.31 * lines), rows, columns)
+    figure, panels = new_figure(1.5 + rows * (1.0 + 0.31 * lines), rows, columns)
     for panel, relation in zip(panels, relations):
         _forest_panel(panel, effects[effects["relation"] == relation], lists[relation], editors)
         panel.set_title(f"edited: {relation_name(relation)}", loc="left", fontweight="bold")
@@ -121,7 +103,7 @@ def _forest_panel(panel: Axes, effects: pd.DataFrame, groups: Sequence[str], edi
     for number, editor in enumerate(editors):
         rows = effects[effects["editor"] == editor]
         y = rows["group"].map(place).to_numpy(float) + step * ((len(editors) - 1) / 2 - number)
-        style: dict[str, Any] = {"color": _COLOURS[number % 7], "marker": _MARKERS[number % 7]}
+        style: dict[str, Any] = {"color": COLOURS[number % 7], "marker": MARKERS[number % 7]}
         panel.hlines(y, rows["low"], rows["high"], color=style["color"], linewidth=2)
         alone = (rows["n_cases"] < 2).to_numpy()
         panel.plot(rows["D"], y, linestyle="", markersize=7, label=text.printable(editor)[:24], **style)
@@ -146,7 +128,7 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     editors = _editors(results, effects["editor"])
     relations, groups = sort_relations(effects["relation"]), sort_groups(axis, effects["group"])
     limit = 1.8 * float(effects["D"].abs().max()) or 1.0  # half tones only, so that black text stays legible
-    figure, panels = _figure(2.3 + len(editors) * (0.7 + 0.55 * len(relations)), len(editors), 1)
+    figure, panels = new_figure(2.3 + len(editors) * (0.7 + 0.55 * len(relations)), len(editors), 1)
     image: Any = None
     for panel, editor in zip(panels, editors):
         rows = {(row["relation"], row["group"]): row for row in records(effects[effects["editor"] == editor])}
@@ -176,7 +158,7 @@ def _annotate(
         for x, group in enumerate(groups):
             row = rows.get((relation, group))
             if row is None:
-                panel.text(x, y, "·", ha="center", va="center", color=_GREY)
+                panel.text(x, y, "·", ha="center", va="center", color=GREY)
                 continue
             value = text.minus(text.number(row["D"]))
             panel.text(
@@ -197,13 +179,13 @@ def _accuracy(results: Results) -> Figure:
     pairs = sort_pairs(pair for pair, _ in cells)
     editors = _editors(results, (name for _, name in cells))
     bars = len(editors) + 1
-    figure, (panel, *_) = _figure(2.0 + len(pairs) * (0.35 + 0.24 * bars), 1, 1)
+    figure, (panel, *_) = new_figure(2.0 + len(pairs) * (0.35 + 0.24 * bars), 1, 1)
     thick = 0.8 / bars
     for position, pair in enumerate(pairs):
         of_pair = {editor: cells[pair, editor] for editor in editors if (pair, editor) in cells}
         before = max(of_pair.values(), key=lambda row: int(row["n"]))
         drawn = [("pre", before, "#bdbdbd")]
-        drawn += [("post", row, _COLOURS[editors.index(name) % 7]) for name, row in of_pair.items()]
+        drawn += [("post", row, COLOURS[editors.index(name) % 7]) for name, row in of_pair.items()]
         for number, (phase, row, colour) in enumerate(drawn):
             _bar(panel, row, phase, -position + 0.4 - thick * (number + 0.5), thick, colour)
         if pair != ("all", "all"):
@@ -218,7 +200,7 @@ def _accuracy(results: Results) -> Figure:
     panel.set_ylim(0.5 - len(pairs), 0.5)
     panel.set_xlabel("share of edited people for whom the right answer is the first choice, 95 % interval", fontsize=10)
     handles = [Patch(color="#bdbdbd", label="before the edit")]
-    handles += [Patch(color=_COLOURS[n % 7], label=f"after {text.printable(e)[:24]}") for n, e in enumerate(editors)]
+    handles += [Patch(color=COLOURS[n % 7], label=f"after {text.printable(e)[:24]}") for n, e in enumerate(editors)]
     (line,) = panel.plot([], [], color="black", linestyle=":", linewidth=1.5, label="best constant answer")
     figure.legend(handles=[*handles, line], loc="outside lower center", ncols=5, frameon=False)
     direction = "Higher is better; as high as before the edit = no side effect."

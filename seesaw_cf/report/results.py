@@ -20,6 +20,7 @@ from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
 from seesaw_cf.effects.properties import answers, mark, summarise_accuracy
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.relations import PAIRS, RELATIONS
+from seesaw_cf.report.audit import Audit, Settings, audit_prompts
 from seesaw_cf.shards import EDITS
 from seesaw_cf.stats import share
 from seesaw_cf.tables import SCORES, read_table
@@ -56,6 +57,7 @@ class Results:
             pairs ("all", "all"); empty without cross-property prompts.
         unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
         n_rows: All score rows.
+        audit: Verdicts, excess over controls, comparison of editors; None without cross-subject prompts.
     """
 
     folder: Path
@@ -67,6 +69,7 @@ class Results:
     accuracy: pd.DataFrame
     unscored: pd.DataFrame
     n_rows: int
+    audit: Audit | None = None
 
     @property
     def editors(self) -> list[str]:
@@ -75,7 +78,12 @@ class Results:
 
 
 def read_results(
-    folder: str | os.PathLike[str], *, score: ScoreForm = "summed", axes: Sequence[str] = AXES, seed: int = 0
+    folder: str | os.PathLike[str],
+    *,
+    score: ScoreForm = "summed",
+    axes: Sequence[str] = AXES,
+    seed: int = 0,
+    settings: Settings | None = None,
 ) -> Results:
     """Reads a finished run and computes every table of its report.
 
@@ -84,6 +92,7 @@ def read_results(
         score: The form of confidence, see `seesaw_cf.effects.difference`.
         axes: Which axes, of "gender", "race" and "region".
         seed: Seed of the bootstrap (2,000 draws of whole cases).
+        settings: What is declared for the audit; the defaults when None.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -97,16 +106,18 @@ def read_results(
     scores = read_table(path / "scores.parquet", SCORES)
     edits = read_table(path / "edits.parquet", EDITS).to_pandas()
     kinds = set(pc.unique(scores["kind"]).to_pylist())
+    prompts = prompt_effects(scores, score=score) if "cross_subject" in kinds else None
     return Results(
         folder=path,
         manifest=manifest,
         score=score,
         edits=edits,
         efficacy=_gate(edits, efficacy(scores, score=score) if "efficacy" in kinds else None),
-        effects=_effects(scores, score, axes, seed) if "cross_subject" in kinds else pd.DataFrame(),
+        effects=pd.DataFrame() if prompts is None else _effects(prompts, axes, seed),
         accuracy=_accuracy(scores, seed) if "cross_property" in kinds else pd.DataFrame(),
         unscored=_unscored(scores),
         n_rows=scores.num_rows,
+        audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings or Settings()),
     )
 
 
@@ -157,8 +168,7 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, Any]:
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
 
 
-def _effects(scores: pa.Table, score: ScoreForm, axes: Sequence[str], seed: int) -> pd.DataFrame:
-    prompts = prompt_effects(scores, score=score, kind="cross_subject")
+def _effects(prompts: pd.DataFrame, axes: Sequence[str], seed: int) -> pd.DataFrame:
     there = prompts["holds"].fillna("").unique()
     frames = [
         group_effects(prompts, axes=axes, holds=holds, seed=seed).assign(holds=holds)

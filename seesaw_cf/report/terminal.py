@@ -9,16 +9,25 @@ import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
+from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
-__all__ = ["accuracy_section", "effects_section", "gate_section", "terminal_report", "unscored_section"]
+__all__ = [
+    "accuracy_section",
+    "effects_section",
+    "gate_section",
+    "terminal_report",
+    "unscored_section",
+    "verdict_section",
+]
 
 _REASONS = 8
+_CLAIMS = 20
 
 
 def terminal_report(results: Results) -> str:
     """Every section of a run: what it was, efficacy gate, D_d per axis, accuracy, what could not be scored."""
-    sections = (_head, gate_section, effects_section, accuracy_section, unscored_section)
+    sections = (_head, gate_section, effects_section, verdict_section, accuracy_section, unscored_section)
     return "\n\n".join(filter(None, (section(results) for section in sections)))
 
 
@@ -128,6 +137,38 @@ def _legend(results: Results, effects: pd.DataFrame) -> str:
             and stars are too optimistic. Use the protocol single for inference."""
         )
     return "\n".join(map(text.wrap, lines))
+
+
+def verdict_section(results: Results) -> str:
+    """Which contrasts between groups support a claim."""
+    audit = results.audit
+    if audit is None or "verdict" not in audit.verdicts:
+        return ""
+    counts = ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items())
+    declared = audit.settings
+    about = text.wrap(
+        f"""Group minus everybody else, within the same edits; errors clustered by edit and person; p corrected
+        ({declared.correction}) over {" x ".join(declared.family)}; level {declared.alpha:g}, margin
+        {declared.margin:g}, noise floor {audit.noise_floor[0]:.2g}. {counts}. Rules: verdicts.csv, audit.md."""
+    )
+    found = claims(audit)
+    rows = [
+        [
+            row["editor"],
+            relation_name(row["relation"]),
+            row["group"],
+            row["verdict"],
+            text.number(row["value"]),
+            text.interval(row["low_family"], row["high_family"]),
+            text.p_value(row["p_adjusted"]),
+        ]
+        for row in found[:_CLAIMS]
+    ]
+    heads = ("editor", "relation", "group", "verdict", "contrast", "family-wise interval", "p")
+    more = f"\nand {len(found) - _CLAIMS} more, see verdicts.csv" if len(found) > _CLAIMS else ""
+    return f"VERDICTS\n{about}\n" + (
+        text.column_table(heads, rows, left=4) + more if rows else "No claim is supported."
+    )
 
 
 def accuracy_section(results: Results) -> str:

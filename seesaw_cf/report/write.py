@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
+from seesaw_cf.effects.dose import read_curves
 from seesaw_cf.files import write_text
+from seesaw_cf.report.audit import Settings, audit_summary, gates
+from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.terminal import terminal_report
@@ -16,16 +20,26 @@ from seesaw_cf.report.terminal import terminal_report
 __all__ = ["write_report"]
 
 
-def write_report(run_folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> str:
+def write_report(
+    run_folder: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    settings: Settings | None = None,
+    dose: str | os.PathLike[str] | None = None,
+) -> str:
     """Writes the report of a finished run.
 
-    Files: `report.md`, `efficacy.csv`, `edits.csv`, `unscored.csv`; `effects_by_group.csv` and `accuracy.csv` where the
-    run asked cross-subject and cross-property prompts; with matplotlib `forest_AXIS.png`, `heatmap_AXIS.png` and
-    `accuracy.png`. The same run gives the same bytes.
+    Files: `report.md`, `efficacy.csv`, `edits.csv`, `unscored.csv`; `audit.md` (the card), `audit.json`,
+    `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv` where it asked
+    cross-property prompts; `excess.csv` with control editors, `editors.csv` with two or more; with matplotlib
+    `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`, `accuracy.png` and `dose.png`. The same run gives the
+    same bytes.
 
     Args:
         run_folder: A finished run.
         out: Where the files go; `RUN_FOLDER/report` when None.
+        settings: What is declared for the audit: margin, level, correction, families, method, noise floor.
+        dose: A folder of `seesaw-cf dose` whose curves are shown as well.
 
     Returns:
         The tables as plain text for a terminal, at most 100 columns wide.
@@ -35,7 +49,8 @@ def write_report(run_folder: str | os.PathLike[str], out: str | os.PathLike[str]
         RecordError: Its tables are damaged.
         StorageError: A file could not be written.
     """
-    results = read_results(run_folder)
+    results = read_results(run_folder, settings=settings)
+    curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)
     tables = _tables(results)
     for name, frame in tables.items():
@@ -49,15 +64,26 @@ def write_report(run_folder: str | os.PathLike[str], out: str | os.PathLike[str]
             raise
         without = "No pictures: matplotlib is not installed. Install it with: pip install 'seesaw_cf[plots]'"
     else:
-        pictures = draw(results, folder)
-    write_text(folder / "report.md", markdown_report(results, pictures, without))
-    written = f"Written to {folder}: report.md, {len(tables)} CSV files, {len(pictures)} pictures."
+        pictures = draw(results, folder, curves)
+    write_text(folder / "report.md", markdown_report(results, pictures, without, curves))
+    audited = ""
+    if results.audit is not None:
+        checked = gates(results.efficacy, results.unscored, results.n_rows, str(results.manifest.get("protocol")))
+        record = audit_summary(results.audit, results.manifest, results.score, checked)
+        write_text(folder / "audit.json", json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        write_text(folder / "audit.md", audit_card(results, record))
+        audited = "audit.md, audit.json, "
+    written = f"Written to {folder}:\nreport.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."
     return "\n\n".join([terminal_report(results), "\n".join(filter(None, (written, without)))])
 
 
 def _tables(results: Results) -> dict[str, pd.DataFrame]:
+    audit, nothing = results.audit, pd.DataFrame()
     tables = {
         "effects_by_group": _named(results.effects, ["relation"]),
+        "verdicts": _named(audit.verdicts, ["relation"]) if audit and "verdict" in audit.verdicts else nothing,
+        "excess": _named(audit.excess, ["relation"]) if audit else nothing,
+        "editors": _named(audit.pairs, ["relation"]) if audit else nothing,
         "accuracy": _named(results.accuracy, ["edit_relation", "effect_relation"]),
         "efficacy": _named(results.efficacy, ["relation"]),
         "edits": results.edits,

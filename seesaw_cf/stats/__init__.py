@@ -4,10 +4,19 @@ from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draw
 from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families, label_permutation
+from seesaw_cf.stats.planning import (
+    Components,
+    Plan,
+    contrast_components,
+    minimum_detectable_effect,
+    plan,
+    variance_components,
+)
 from seesaw_cf.stats.simple import mcnemar, share, t_test
-from seesaw_cf.stats.verdicts import Plan, Verdict, equivalence_p, minimum_detectable_effect, plan, verdict
+from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 
 __all__ = [
+    "Components",
     "Crossing",
     "Inference",
     "Plan",
@@ -17,6 +26,7 @@ __all__ = [
     "case_weights",
     "cluster_weights",
     "clustered_mean",
+    "contrast_components",
     "equivalence_p",
     "interval",
     "label_permutation",
@@ -27,5 +37,6 @@ __all__ = [
     "ratio_draws",
     "share",
     "t_test",
+    "variance_components",
     "verdict",
 ]

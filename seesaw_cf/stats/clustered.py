@@ -92,7 +92,6 @@ def clustered_mean(
     """
     _check(values, parts, clusters)
     crossing = Crossing(parts, clusters)
-    estimate, stderrs, degrees = (column.item() for column in crossing.errors(values[:, None]))
     nan = float("nan")
     base = (int(crossing.used.sum()), crossing.counts, crossing.effective)
     method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
@@ -100,13 +99,15 @@ def clustered_mean(
     if few:
         missing = int(np.ceil(min_effective - min(crossing.effective.values())))
         note = f"too few clusters ({', '.join(few)} effective); about {missing} more equal ones are needed"
-        return Inference(estimate, nan, nan, nan, nan, nan, *base, method, note)
-    if stderrs <= 1e-12 * max(1e-300, np.abs(values[crossing.used]).max()):
+        value = float(parts[0] @ values) - (float(parts[1] @ values) if len(parts) > 1 else 0.0)
+        return Inference(value, nan, nan, nan, nan, nan, *base, method, note)
+    estimate, stderr, df = (column.item() for column in crossing.errors(values[:, None]))
+    if stderr <= 1e-12 * max(1e-300, np.abs(values[crossing.used]).max()):
         note = "all values equal: no error to estimate"
         return Inference(estimate, nan, nan, nan, nan, nan, *base, method, note)
-    half = float(stats.t.ppf((1 + level) / 2, degrees)) * stderrs
-    p = float(2 * stats.t.sf(abs(estimate) / stderrs, degrees))
-    return Inference(estimate, estimate - half, estimate + half, stderrs, p, degrees, *base, method)
+    half = float(stats.t.ppf((1 + level) / 2, df)) * stderr
+    p = float(2 * stats.t.sf(abs(estimate) / stderr, df))
+    return Inference(estimate, estimate - half, estimate + half, stderr, p, df, *base, method)
 
 
 def _check(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> None:

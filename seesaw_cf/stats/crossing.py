@@ -54,11 +54,12 @@ class Crossing:
     Attributes:
         used: (n,) which rows have weight.
         counts: Dimension -> clusters with weight.
-        effective: Dimension -> Satterthwaite degrees of freedom of its share of the variance, plus 1: the number of equal
-            clusters that would be as informative.
+        effective: Dimension -> Satterthwaite degrees of freedom of its share of the variance, plus 1: the number of
+            equal clusters that would be as informative.
 
-    Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002), correction
-        of residuals and degrees of freedom, here for cluster effects as working model (Imbens and Kolesar 2016).
+    Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002),
+        correction of residuals and degrees of freedom, here with cluster effects as the working model (Imbens and
+        Kolesar 2016).
     """
 
     def __init__(self, parts: Sequence[Floats], clusters: Mapping[str, Codes]) -> None:
@@ -75,6 +76,7 @@ class Crossing:
             self._dimension(codes, names) for size in range(1, len(codes) + 1) for names in combinations(codes, size)
         ]
         own = dict(zip(codes, self._dimensions))
+        self._within = next((code for name, code in codes.items() if _balanced(own[name].shares)), None)
         self.counts = {name: one.scale.size for name, one in own.items()}
         self.effective = {name: one.df + 1 for name, one in own.items()}
 
@@ -102,20 +104,34 @@ class Crossing:
             Three (columns,) arrays.
         """
         y = values[self.used]
-        means = [part @ y for part in self._parts]
-        estimate = np.asarray(sum(sign * mean for sign, mean in zip(_SIGNS, means)))
-        parts = []
-        for one in self._dimensions:
-            sums = one.sums @ y
-            for sign, share, mean in zip(_SIGNS, one.shares, means):
-                sums -= sign * np.outer(share, mean)
-            parts.append(one.scale @ sums**2)
+        estimate = np.asarray(sum(sign * (part @ y) for sign, part in zip(_SIGNS, self._parts)))
+        centred = self._centred(y)
+        parts = [self._squares(one, y if _balanced(one.shares) else centred) for one in self._dimensions]
         total = np.asarray(sum(one.sign * part for one, part in zip(self._dimensions, parts)))
         singles = np.array(parts[: len(self.counts)])
         variance = np.where(total > 0, total, singles.max(axis=0))
         with np.errstate(invalid="ignore", divide="ignore"):
             df = variance**2 / (singles.T**2 @ (1 / np.maximum([one.df for one in self._own], 1e-9)))
         return estimate, np.sqrt(variance), self._calibrated(df, singles)
+
+    def _squares(self, one: _Dimension, y: Floats) -> Floats:
+        sums = one.sums @ y
+        for sign, share, part in zip(_SIGNS, one.shares, self._parts):
+            sums -= sign * np.outer(share, part @ y)
+        return np.asarray(one.scale @ sums**2)
+
+    def _centred(self, y: Floats) -> Floats:
+        """Values without what a contrast within clusters cancels, the cluster's mean; residuals keep their variance.
+
+        Otherwise effects on everybody in a cluster would be taken off twice from the other dimensions.
+        """
+        if self._within is None:
+            return y
+        counts = np.bincount(self._within).astype(np.float64)
+        rows = np.arange(self._within.size)
+        means = sparse.csr_array((1 / counts[self._within], (self._within, rows))) @ y
+        scale = np.sqrt(counts / np.maximum(counts - 1, 1))
+        return np.asarray((y - means[self._within]) * scale[self._within][:, None])
 
     @property
     def _own(self) -> list[_Dimension]:
@@ -124,11 +140,13 @@ class Crossing:
     def _calibrated(self, df: Floats, singles: Floats) -> Floats:
         """Degrees of freedom of the t distribution with the right 5 % point.
 
-        Where a few clusters dominate, estimate and error depend on each other and t with Satterthwaite's degrees of freedom
-        rejects too rarely. The ratio is simulated from cluster effects, mixed as the dimensions share the variance.
+        Where a few clusters dominate, estimate and error depend on each other and t with Satterthwaite's degrees of
+        freedom rejects too rarely. The ratio is simulated from cluster effects, mixed as the dimensions share the
+        variance.
         """
         low = np.flatnonzero(df < _SIMULATE_BELOW)
-        if not low.size or all(one.df + 1 >= _DOMINATED * one.scale.size for one in self._own):
+        even = all(one.df + 1 >= _DOMINATED * one.scale.size for one in self._own)
+        if even or not low.size or min(one.df for one in self._own) < 1:
             return df
         rng = np.random.default_rng(_SEED)
         drawn = [_reference(one, rng) for one in self._own]
@@ -142,8 +160,13 @@ class Crossing:
         return out
 
 
+def _balanced(shares: Sequence[Floats]) -> bool:
+    """Both parts weigh every cluster alike, so that the cluster's own effect cancels in their difference."""
+    return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
+
+
 def _reference(one: _Dimension, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draws of a mean and of its estimated variance under independent cluster effects, both in units of the true variance.
+    """Draws of a mean and of its estimated variance under independent cluster effects, for a true variance of 1.
 
     The largest clusters are drawn one by one; of the others only the sum and the sum of squares.
     """
@@ -168,8 +191,8 @@ def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, floa
     """Bias factor and degrees of freedom of `scale @ sums**2` when every cluster has an effect of its own.
 
     With independent cluster effects u of variance 1 the centred cluster sums of a part with shares a are
-    (diag(a) - a a') u, so their covariance is diag(a^2) plus a matrix of rank two. The sum of squares has mean tr(CV) and
-    variance 2 tr(CVCV) with C = diag(scale); the variance of the mean itself is a'a.
+    (diag(a) - a a') u, so their covariance V is diag(a^2) plus a matrix of rank two. The sum of squares has mean tr(CV)
+    and variance 2 tr(CVCV) with C = diag(scale); the variance of the mean itself is a'a.
     """
     columns = np.column_stack([column for a in shares for column in (a, a**2)])
     diagonal = np.sum([a**2 for a in shares], axis=0)

@@ -112,10 +112,11 @@ def label_permutation(
         shuffled = np.empty_like(order)
         shuffled[order] = np.argsort(strata + rng.random(strata.size))
         sums[row] = centred[shuffled] @ labels
-    spread = sums.std(axis=0)
-    movable = spread > 1e-12 * max(1e-300, float(np.abs(centred).max(initial=0.0)))
+    observed = centred @ labels
+    spread = np.vstack([observed, sums]).std(axis=0)  # the observed labels are one of the possible shuffles
+    movable = sums.std(axis=0) > 1e-12 * max(1e-300, float(np.abs(centred).max(initial=0.0)))
     statistic = np.full(member.shape[1], np.nan)
-    statistic[movable] = (centred @ labels)[movable] / spread[movable]
+    statistic[movable] = observed[movable] / spread[movable]
     drawn = np.abs(sums[:, movable]) / spread[movable]
     p, p_max = np.full_like(statistic, np.nan), np.full_like(statistic, np.nan)
     seen = np.abs(statistic[movable]) - 1e-9

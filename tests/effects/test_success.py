@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.effects.success import edit_success, harmonic_mean
+from seesaw_cf.effects.success import edit_success, harmonic_mean, success_of_scores
 from seesaw_cf.errors import RecordError, UnknownNameError
+from tests.effects.rows import four, table
 
 NAMES = ("pre_new", "pre_true", "post_new", "post_true", "tokens_right", "tokens_kept", "n_tokens", "generated")
 
@@ -99,3 +100,31 @@ def test_unknown_test_and_empty_rows() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown test 'rephrase'\. Did you mean"):
         edit_success(**columns([{"test": "rephrase"}]))
     assert edit_success(**columns([{}]), draws=0)["n_empty"] == 1
+
+
+def test_success_of_a_score_table_is_that_of_its_columns() -> None:
+    """Three prompts of one edit, worked by hand: ES 1, PS 0, NS 1, so S = 0."""
+    rows: list[dict[str, Any]] = []
+    for kind, number, values, greedy in (
+        ("efficacy", 0, (-3, -1, -0.5, -2), True),
+        ("paraphrase", 0, (-3, -1, -2, -1), False),
+        ("neighborhood", 0, (-3, -1, -3, -1), True),
+    ):
+        four_rows = four(*values, kind=kind, prompt_id=number)
+        for row in four_rows:
+            wanted = "target_true" if kind == "neighborhood" else "target_new"
+            row["greedy"] = greedy and row["phase"] == "post" and row["role"] == wanted
+        rows += four_rows
+    found = success_of_scores(table(rows), draws=0)["memit"]
+    counterfact = {name: found["counterfact"][name]["value"] for name in ("ES", "PS", "NS", "S", "already_true")}
+    assert counterfact == {"ES": 1, "PS": 0, "NS": 1, "S": 0, "already_true": 0}
+    # EM = exp(-.5) - exp(-2); NM = exp(-1) - exp(-3)
+    assert found["counterfact"]["EM"]["value"] == pytest.approx(math.exp(-0.5) - math.exp(-2))
+    assert found["counterfact"]["NM"]["value"] == pytest.approx(math.exp(-1) - math.exp(-3))
+    generated = {name: found["generation"][name]["value"] for name in ("rewrite", "paraphrase", "neighborhood")}
+    assert generated == {"rewrite": 1, "paraphrase": 0, "neighborhood": 1}
+    assert found["zsre"]["efficacy"]["value"] is None
+    with pytest.raises(
+        RecordError, match=r"no rows of kinds \['efficacy', 'paraphrase', 'neighborhood'\]; kinds there"
+    ):
+        success_of_scores(table([row | {"kind": "cross_subject"} for row in rows]))

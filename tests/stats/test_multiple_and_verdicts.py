@@ -19,7 +19,6 @@ from seesaw_cf.stats import (
     label_permutation,
     mcnemar,
     minimum_detectable_effect,
-    plan,
     share,
     t_test,
     verdict,
@@ -103,17 +102,6 @@ def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
     found = verdict(value, p, stderr=stderr, df=30, margin=0.1, noise_floor=0.05, note="too few")
     assert found.label == expected
     assert rule in found.rule
-
-
-def test_plan_finds_the_smallest_design() -> None:
-    design = {"sd_edit": 0.2, "sd_person": 0.3, "sd_prompt": 0.3, "people_per_edit": 20}
-    found = plan(0.05, **design)  # type: ignore[arg-type]
-    assert found.reachable
-    assert found.detectable <= 0.05
-    assert plan(0.1, **design).edits < found.edits  # type: ignore[arg-type]
-    assert not plan(1e-9, **design, max_edits=100).reachable  # type: ignore[arg-type]
-    with pytest.raises(RecordError, match="delta 0"):
-        plan(0, **design)  # type: ignore[arg-type]
 
 
 def test_simple_tests() -> None:

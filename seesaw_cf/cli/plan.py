@@ -1,0 +1,90 @@
+"""`seesaw-cf plan`: how many edits and people a study needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seesaw_cf.cli.output import say
+
+if TYPE_CHECKING:
+    from seesaw_cf.stats import Components
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf plan`."""
+    add = parser.add_argument
+    add("--delta", type=float, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
+    add("--run", type=Path, metavar="RUN", help="estimate the spread from this finished run")
+    add("--score", default="summed", help="form of D_d in RUN: summed (default), normalised or log_odds")
+    add("--axis", help="with --group: gender, race or region")
+    add("--group", help="plan the contrast of this group with all others; without it, the mean over everybody")
+    add("--share", type=float, help="share of people in the group (default: as in RUN, else 0.2)")
+    for name, text in (("edit", "between edits"), ("person", "between people"), ("prompt", "left over")):
+        add(
+            f"--sd-{name}",
+            type=float,
+            help=f"standard deviation {text} (default: from RUN, else that of the simulation)",
+        )
+    add("--people-per-edit", type=int, default=60, help="people scored under each edit (default: 60)")
+    add("--edits-per-person", type=float, default=10, help="edits each person is scored under (default: 10)")
+    add("--tests", type=int, default=1, help="size of the declared family of tests (default: 1)")
+    add("--alpha", type=float, default=0.05)
+    add("--power", type=float, default=0.8)
+    add("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Plans and prints."""
+    from seesaw_cf.stats import plan
+
+    components, share, source = _spread(args)
+    settings = {"people_per_edit": args.people_per_edit, "edits_per_person": args.edits_per_person, "share": share}
+    settings |= {"tests": args.tests, "alpha": args.alpha, "power": args.power}
+    deltas = [args.delta / 2, args.delta, 2 * args.delta]
+    plans = {delta: plan(delta, components, **settings) for delta in deltas}
+    if args.json:
+        rows = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
+        say(json.dumps({"components": asdict(components), "source": source} | settings | {"plans": rows}, indent=1))
+        return
+    what = "the mean over everybody" if share is None else f"a contrast of {share:.1%} of the people with all others"
+    say(
+        f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}.\n"
+        f"Standard deviations ({source}): edits {components.edit:.4g}, people {components.person:.4g}, prompts "
+        f"{components.prompt:.4g}.\n{'effect':>10} {'edits':>8} {'people':>8} {'prompts':>9}  smallest detectable"
+    )
+    for delta, one in plans.items():
+        reach = "" if one.reachable else "  NOT REACHED: another design, or a larger effect"
+        say(f"{delta:>10.4g} {one.edits:>8,} {one.people:>8,} {one.prompts:>9,}  {one.detectable:.4g}{reach}")
+
+
+def _spread(args: argparse.Namespace) -> tuple[Components, float | None, str]:
+    """Standard deviations, share of the group, and where they come from."""
+    from dataclasses import replace
+
+    from seesaw_cf.effects import run_components
+    from seesaw_cf.errors import RecordError
+    from seesaw_cf.stats import Components
+
+    contrast = args.group is not None or args.share is not None
+    if args.run is None:
+        components, share, source = (
+            Components(),
+            args.share if args.share is not None else 0.2,
+            "those of the simulation",
+        )
+    else:
+        if (args.group is None) != (args.axis is None):
+            raise RecordError("plan: --group needs --axis, and --axis needs --group; give both or neither.")
+        components, share, _ = run_components(args.run, axis=args.axis, group=args.group, score=args.score)
+        source = f"estimated from {args.run}"
+    given = {name: value for name in ("edit", "person", "prompt") if (value := getattr(args, f"sd_{name}")) is not None}
+    if args.share is not None:
+        share = args.share
+    source = "given" if len(given) == 3 else f"{source}; given: {', '.join(given)}" if given else source
+    return replace(components, **given), share if contrast else None, source

@@ -1,0 +1,42 @@
+"""What every picture shares: colours, size, and how it is written. Needs the extra `plots` (matplotlib)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from seesaw_cf.files import atomic_path
+
+__all__ = ["COLOURS", "GREY", "MARKERS", "STYLE", "new_figure", "save_picture"]
+
+# Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
+MARKERS = ("o", "s", "D", "^", "v", "P", "X")
+GREY = "#8a8a8a"
+STYLE: Any = {
+    "font.size": 11,
+    "axes.titlesize": 12,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.facecolor": "white",
+    "text.parse_math": False,  # names come from data: "$" is a character, not a formula
+}
+_WIDTH, _DPI = 12.0, 100  # 1200 pixels wide
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Writes a picture whole or not at all, with the same bytes for the same data."""
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
+
+
+def new_figure(height: float, rows: int, columns: int) -> tuple[Figure, list[Axes]]:
+    """An empty figure of a report's width, `height` inches high, with its panels in reading order."""
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(axes.flat)

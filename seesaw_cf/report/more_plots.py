@@ -1,0 +1,123 @@
+"""Pictures of the audit (contrasts with corrected intervals) and of dose runs. Needs matplotlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from seesaw_cf.effects.dose import Curves, summarise_curves
+from seesaw_cf.report import text
+from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
+from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
+
+__all__ = ["dose_figure", "draw_verdicts", "mix_name"]
+
+_LOOKS = {
+    "amplified": ("#D55E00", "v"),
+    "reduced": ("#0072B2", "^"),
+    "equivalent": ("#009E73", "s"),
+    "undetermined": (GREY, "o"),
+}
+_PANELS = (
+    ("S", "editing score (harmonic mean of efficacy, paraphrase, neighbourhood)"),
+    ("D", "D_d of other people (below 0: less confident in what is right)"),
+    ("perplexity", "perplexity of a fixed text"),
+    ("entropy", "entropy of answers (nats; 0 = one answer for all)"),
+)
+
+
+def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
+    """Draws `verdicts_AXIS.png` for every axis with an interval; returns file name -> description."""
+    audit = results.audit
+    made: dict[str, str] = {}
+    if audit is None or "verdict" not in audit.verdicts:
+        return made
+    shown = audit.verdicts[audit.verdicts["low_family"].notna()]
+    for axis in dict.fromkeys(shown["axis"]):
+        name = f"verdicts_{axis}.png"
+        save_picture(_verdicts(shown[shown["axis"] == axis], str(axis), results), folder / name)
+        made[name] = f"Contrasts by {axis} with intervals that hold for a whole family, and their verdicts"
+    return made
+
+
+def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
+    relations = sort_relations(rows["relation"])
+    editors = [name for name in results.editors if name in set(rows["editor"])]
+    keys = [(r, e) for r in relations for e in editors if len(rows[(rows["relation"] == r) & (rows["editor"] == e)])]
+    columns = min(2, len(keys))
+    high = -(-len(keys) // columns)
+    most = max(len(rows[(rows["relation"] == r) & (rows["editor"] == e)]) for r, e in keys)
+    figure, panels = new_figure(1.4 + high * (0.9 + 0.3 * most), high, columns)
+    margin = results.audit.settings.margin if results.audit is not None else 0.0
+    for panel, (relation, editor) in zip(panels, keys):
+        frame = rows[(rows["relation"] == relation) & (rows["editor"] == editor)]
+        order = sort_groups(axis, frame["group"])
+        _contrasts(panel, frame.set_index("group").loc[order].reset_index(), margin)
+        title = f"edited: {relation_name(relation)}, {text.printable(editor)[:24]}"
+        panel.set_title(title, loc="left", fontweight="bold")
+    for panel in panels[len(keys) :]:
+        panel.set_visible(False)
+    unit = "nats" if results.score == "log_odds" else "probability"
+    figure.suptitle(
+        f"D_d of a group minus its reference, by {axis} ({unit}); intervals hold for a family at once; shaded: margin",
+        fontsize=12.5,
+    )
+    handles = [Line2D([], [], color=c, marker=m, linestyle="", label=name) for name, (c, m) in _LOOKS.items()]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _contrasts(panel: Axes, rows: pd.DataFrame, margin: float) -> None:
+    y = -np.arange(len(rows), dtype=float)
+    colours = [_LOOKS[label][0] for label in rows["verdict"]]
+    panel.axvspan(-margin, margin, color="#e6e6e6", zorder=0)
+    panel.axvline(0, color="black", linewidth=1, zorder=1)
+    panel.hlines(y, rows["low_family"], rows["high_family"], colors=colours, linewidth=2)
+    for label, (colour, marker) in _LOOKS.items():
+        chosen = (rows["verdict"] == label).to_numpy()
+        panel.plot(rows["value"][chosen], y[chosen], linestyle="", marker=marker, color=colour, markersize=7)
+    counts = [clusters.get("edit", 0) for clusters in rows["clusters"]]
+    panel.set_yticks(y, [f"{text.printable(g)[:22]}  (n={n})" for g, n in zip(rows["group"], counts)])
+    panel.set_ylim(-len(rows) + 0.4, 0.6)
+    panel.margins(x=0.08)
+
+
+def mix_name(mix: str) -> str:
+    """The papers' words for the relations of a dose run's mix."""
+    return " + ".join(map(relation_name, mix.split("+")))
+
+
+def dose_figure(curves: Curves) -> Figure:
+    """Score, D_d, perplexity and entropy against the number of edits, one line per editor and mix, 90 % bands."""
+    table = summarise_curves(curves)
+    figure, panels = new_figure(9.0, 2, 2)
+    lines = list(table.groupby(["editor", "mix"], sort=False))
+    for panel, (name, about) in zip(panels, _PANELS):
+        for number, ((editor, mix), rows) in enumerate(lines):
+            style: Any = {"color": COLOURS[number % 7], "marker": MARKERS[number % 7]}
+            dashed = "--" if "+" in str(mix) else "-"
+            label = f"{text.printable(editor)[:16]}, {mix_name(str(mix))}"
+            panel.plot(rows["dose"], rows[name], linestyle=dashed, label=label, **style)
+            panel.fill_between(
+                rows["dose"], rows[f"{name}_low"], rows[f"{name}_high"], color=style["color"], alpha=0.15
+            )
+            bad = rows[rows["collapsed"]]
+            panel.plot(bad["dose"], bad[name], "x", color="black", markersize=11, linestyle="")
+        known = [one[name] for one in curves.baseline.values() if isinstance(one, dict) and one.get(name) is not None]
+        for value in sorted(set(known))[:3]:
+            panel.axhline(value, color="black", linestyle=":", linewidth=1)
+        panel.set_xscale("log")
+        panel.set_title(about, loc="left", fontsize=10.5)
+        panel.set_xlabel("facts edited together")
+        panel.grid(color="#e6e6e6", linewidth=0.8)
+    figure.suptitle(
+        "Mass editing: mean of repeated samples, 90 % bands; dotted: unedited; cross: collapse alarm", fontsize=12.5
+    )
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    return figure

@@ -1,0 +1,82 @@
+"""A mixed model as an alternative to clustered errors: crossed random effects of edits and people."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse, stats
+
+from seesaw_cf.errors import RecordError, SeesawError
+from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, Inference
+from seesaw_cf.stats.crossing import Codes
+
+__all__ = ["MAX_LEVELS", "mixed_contrast"]
+
+# The likelihood needs dense matrices of this many columns.
+MAX_LEVELS = 1500
+
+
+def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[str, Codes]) -> Inference:
+    """Members minus others in a linear mixed model with a random intercept for every cluster of every dimension.
+
+    Args:
+        values: (n,) finite observations.
+        member: (n,) the fixed effect.
+        clusters: Dimension -> (n,) codes.
+
+    Returns:
+        The `Inference`: restricted maximum likelihood, Wald interval with t and the clusters of the smallest dimension
+        minus 1 as degrees of freedom.
+
+    Raises:
+        SeesawError: statsmodels is missing; install `seesaw_cf[mixed]`.
+        RecordError: More than `MAX_LEVELS` clusters, values that are not finite, or a group without members or others.
+
+    Deviates: weighs prompts by precision, so it estimates the same contrast as `clustered_mean` only when the effect
+        does not depend on how many people an edit was scored on. Trust it less than the default when the effects are
+        skewed or vary by edit.
+    """
+    try:
+        from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec
+    except ImportError as error:
+        raise SeesawError("the mixed model needs statsmodels: pip install 'seesaw_cf[mixed]'.") from error
+    codes = {name: pd.factorize(code)[0] for name, code in clusters.items()}
+    counts = {name: int(code.max(initial=-1)) + 1 for name, code in codes.items()}
+    if not np.isfinite(values).all() or member.all() or not member.any():
+        raise RecordError(
+            f"mixed model: {int((~np.isfinite(values)).sum())} values are not finite, {int(member.sum())} of "
+            f"{member.size} are about members; expected finite values about members and others."
+        )
+    if sum(counts.values()) > MAX_LEVELS:
+        raise RecordError(
+            f"mixed model: {counts} clusters, at most {MAX_LEVELS} in all fit its dense matrices. "
+            "Use the default method (clustered errors), which has no such limit."
+        )
+    nan = float("nan")
+    base = (values.size, counts, {name: float(count) for name, count in counts.items()}, "mixed model (REML, crossed)")
+    if min(counts.values()) < MIN_EFFECTIVE:
+        note = f"too few clusters ({', '.join(f'{name}: {count}' for name, count in counts.items())})"
+        return Inference(nan, nan, nan, nan, nan, nan, *base, note)
+    one = np.zeros(values.size)
+    dense = {name: sparse.csr_array((one + 1, (np.arange(one.size), code))).toarray() for name, code in codes.items()}
+    spec: Any = VCSpec(
+        list(dense),
+        [[[f"{name} {level}" for level in range(counts[name])]] for name in dense],
+        [[m] for m in dense.values()],
+    )
+    scale = float(values.std()) or 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about components at 0, which is a legitimate estimate
+        model: Any = MixedLM(values / scale, np.column_stack([one + 1, member]), groups=one, exog_re=None, exog_vc=spec)
+        fitted: Any = model.fit(reml=True)
+    value, stderr = float(fitted.fe_params[1]) * scale, float(fitted.bse_fe[1]) * scale
+    df = min(counts.values()) - 1.0
+    half = float(stats.t.ppf((1 + LEVEL) / 2, df)) * stderr
+    p = float(2 * stats.t.sf(abs(value) / stderr, df))
+    return Inference(value, value - half, value + half, stderr, p, df, *base)

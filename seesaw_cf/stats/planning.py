@@ -1,0 +1,194 @@
+"""How large a study must be: variance components of crossed values, and the smallest design that finds an effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.crossing import Codes
+
+__all__ = [
+    "Components",
+    "Plan",
+    "contrast_components",
+    "minimum_detectable_effect",
+    "plan",
+    "variance_components",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Standard deviations of what crossed values are made of, in the effect's unit.
+
+    Attributes:
+        edit: Between edits: of what an edit does to everybody (for a mean), or to one group more than to the other
+            (for a contrast).
+        person: Between people under the same edit.
+        prompt: What is left: the same person under different edits and prompts.
+    """
+
+    edit: float = 0.05
+    person: float = 0.05
+    prompt: float = 0.10
+
+
+def variance_components(values: Floats, edit: Codes, person: Codes) -> Components:
+    """The components of a mean, by moments: squared sums per edit, per person and per value.
+
+    Args:
+        values: (n,) finite values.
+        edit, person: (n,) codes.
+
+    Raises:
+        RecordError: Fewer than two edits or people.
+
+    Source: Henderson (1953), method 1, with the grand mean taken out; a component below 0 is 0.
+    """
+    n_edits, n_people = np.unique(edit).size, np.unique(person).size
+    if min(n_edits, n_people) < 2:
+        raise RecordError(
+            f"variance components: {n_edits} edits and {n_people} people, expected at least two of each. "
+            "Give a larger run, or state the standard deviations."
+        )
+    centred = values - values.mean()
+    together = _same(edit, person)
+    of_edit, of_person = (float((np.bincount(code) ** 2).sum()) for code in (edit, person))
+    moments = [float((np.bincount(code, centred) ** 2).sum()) for code in (edit, person)] + [float(centred @ centred)]
+    n = values.size
+    matrix = np.array([[of_edit, together, n], [together, of_person, n], [n, n, n]], dtype=np.float64)
+    # The mean that was taken out held this much of each component.
+    mean = np.array([of_edit, of_person, n]) / n**2
+    lost = np.array([of_edit, of_person, n])[:, None] * mean
+    found = np.linalg.lstsq(matrix - lost, np.array(moments), rcond=None)[0]
+    return Components(*(float(np.sqrt(max(0.0, one))) for one in found))
+
+
+def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDArray[np.bool_]) -> Components:
+    """The components of a contrast between members and others within edits.
+
+    Args:
+        values: (n,) finite values.
+        edit, person: (n,) codes.
+        member: (n,) whether the value is about a member.
+
+    Returns:
+        Components; `edit` also holds what differs because other people were asked, so plans err on the large side.
+
+    Raises:
+        RecordError: Fewer than two edits have both members and others.
+    """
+    cell = edit * 2 + member
+    counts = np.bincount(cell, minlength=2 * (int(edit.max(initial=0)) + 1)).reshape(-1, 2).astype(np.float64)
+    both = (counts > 0).all(axis=1)
+    if both.sum() < 2:
+        raise RecordError(
+            f"variance components: {int(both.sum())} edits were scored on both groups, expected at least two. "
+            "Choose another group, give a larger run, or state the standard deviations."
+        )
+    means = np.bincount(cell, values, counts.size).reshape(-1, 2) / np.maximum(counts, 1)
+    kept = both[edit]
+    rest = (values - means.ravel()[cell])[kept]
+    free = max(1, rest.size - 2 * int(both.sum()))
+    total = float(rest @ rest) / free
+    of_person = np.bincount(person[kept]).astype(np.float64)
+    pairs = float((of_person**2).sum() - rest.size)
+    shared = (float((np.bincount(person[kept], rest) ** 2).sum()) - float(rest @ rest)) / pairs if pairs else 0.0
+    variance = min(max(0.0, shared), total)
+    difference = (means[:, 1] - means[:, 0])[both]
+    sampling = float(((total - variance) * (1 / counts[both]).sum(axis=1)).mean())
+    between = max(0.0, float(difference.var(ddof=1)) - sampling)
+    return Components(float(np.sqrt(between)), float(np.sqrt(variance)), float(np.sqrt(total - variance)))
+
+
+def _same(edit: Codes, person: Codes) -> float:
+    pairs = np.unique(np.column_stack([edit, person]), axis=0, return_counts=True)[1]
+    return float((pairs.astype(np.float64) ** 2).sum())
+
+
+def minimum_detectable_effect(stderr: float, df: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
+    """The effect that a two-sided test of level `alpha` with this standard error finds with probability `power`."""
+    return float((stats.t.ppf(1 - alpha / 2, df) + stats.t.ppf(power, df)) * stderr)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How large a study must be.
+
+    Attributes:
+        edits, people, prompts: Numbers needed; of the people, `share` are in the group.
+        detectable: The minimum detectable effect with them.
+        reachable: False when even the largest design tried cannot find the effect.
+    """
+
+    edits: int
+    people: int
+    prompts: int
+    detectable: float
+    reachable: bool
+
+
+def plan(
+    delta: float,
+    components: Components,
+    *,
+    people_per_edit: int,
+    edits_per_person: float = 10.0,
+    share: float | None = None,
+    tests: int = 1,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    max_edits: int = 100_000,
+) -> Plan:
+    """The smallest number of edits that finds an effect `delta`.
+
+    The variance of a mean over E edits, P people and N prompts is edit^2 / E + person^2 / P + prompt^2 / N; in a
+    contrast of a share s of the people with all others the last two are divided by s (1 - s).
+
+    Args:
+        delta: The effect to find, in the effect's unit.
+        components: Standard deviations.
+        people_per_edit: People scored under each edit.
+        edits_per_person: Edits each person is scored under.
+        share: Share of the people in the group, for a contrast; None for a mean over everybody.
+        tests: Size of the family; the level is divided by it (the first step of Holm's correction).
+        alpha, power: Of the two-sided test.
+        max_edits: Where to give up.
+
+    Raises:
+        RecordError: `delta` is 0, a number is below 1, or a share is outside 0..1.
+    """
+    if delta == 0 or people_per_edit < 1 or edits_per_person < 1 or tests < 1:
+        raise RecordError(
+            f"plan: delta {delta:g}, people_per_edit {people_per_edit}, edits_per_person {edits_per_person:g}, tests "
+            f"{tests}; expected delta != 0 and the others at least 1."
+        )
+    inside = {"alpha": alpha, "power": power, "share": 0.5 if share is None else share}
+    for name, value in inside.items():
+        if not 0 < value < 1:
+            raise RecordError(f"plan: {name} is {value:g}, expected between 0 and 1.")
+    split = 1.0 if share is None else share * (1 - share)
+
+    def design(edits: int) -> Plan:
+        prompts = edits * people_per_edit
+        people = max(people_per_edit, round(prompts / edits_per_person))
+        smaller = people if share is None else people * min(share, 1 - share)
+        of_edit, of_person = components.edit**2 / edits, components.person**2 / (people * split)
+        variance = of_edit + of_person + components.prompt**2 / (prompts * split)
+        spread = of_edit**2 / max(1, edits - 1) + (variance - of_edit) ** 2 / max(1.0, smaller - 1)
+        df = variance**2 / spread if spread else np.inf
+        effect = minimum_detectable_effect(variance**0.5, df, alpha=alpha / tests, power=power)
+        return Plan(edits, people, prompts, effect, effect <= abs(delta))
+
+    low, high = 4, 5  # fewer clusters are refused, see `clustered_mean`
+    while not design(high).reachable and high < max_edits:
+        low, high = high, min(2 * high, max_edits)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if design(middle).reachable else (middle, high)
+    return design(high)

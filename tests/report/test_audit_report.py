@@ -1,0 +1,183 @@
+"""Verdicts, excess over controls, editors side by side, gates: in the report, the card and audit.json."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from seesaw_cf.cli import main
+from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
+from seesaw_cf.report import Settings, read_results, write_report
+from seesaw_cf.report.card import LABELS, audit_sections
+from seesaw_cf.tables import read_table
+from tests.report.runs import cases, write_manifest, write_run
+
+
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
+    """A run with two editors and two controls: its folder, its report's folder, the terminal text."""
+    folder = write_run(
+        tmp_path_factory.mktemp("audit") / "run", cases(("P27",), 8, 16), ("memit", "ft", "identity", "unrelated")
+    )
+    out = tmp_path_factory.mktemp("out")
+    return folder, out, write_report(folder, out)
+
+
+def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, str]) -> None:
+    folder, out, _ = controlled
+    expected = audit(prompt_effects(read_table(folder / "scores.parquet")), margin=0.02)
+    found = pd.read_csv(out / "verdicts.csv", keep_default_na=False, na_values=[""])
+    assert found["verdict"].tolist() == expected["verdict"].tolist()
+    assert found["p_adjusted"].to_numpy() == pytest.approx(expected["p_adjusted"].to_numpy(), nan_ok=True)
+    assert set(found["verdict"]) <= set(LABELS)
+    assert (found["rule"] != "").all()
+    wide = found[found["low_family"].notna()]
+    assert (wide["low_family"] <= wide["low"]).all()
+    assert (wide["high_family"] >= wide["high"]).all()
+
+
+def test_audit_json_says_everything_and_is_plain(controlled: tuple[Path, Path, str]) -> None:
+    _, out, _ = controlled
+    record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
+    for key in (
+        "estimand",
+        "method",
+        "settings",
+        "noise_floor",
+        "families",
+        "gates",
+        "seeds",
+        "manifest",
+        "counts",
+        "rows",
+    ):
+        assert record[key], key
+    assert record["settings"]["margin"] == 0.02
+    assert record["noise_floor"]["source"].startswith("not measured")
+    assert sum(record["counts"].values()) == len(record["rows"])
+    assert {row["control"] for row in record["excess_over_control"]} == {"identity", "unrelated"}
+    assert {(row["first"], row["second"]) for row in record["editors_compared"]} == {("ft", "memit")}
+    gates = {(gate["editor"], gate["gate"]): gate["passed"] for gate in record["gates"]}
+    assert gates == {
+        ("memit", "edits took"): True,
+        ("memit", "edits made"): True,
+        ("ft", "edits took"): True,
+        ("ft", "edits made"): True,
+        ("", "scored"): True,
+        ("", "protocol"): True,
+    }
+
+
+def test_card_lists_what_a_reviewer_asks_for(controlled: tuple[Path, Path, str]) -> None:
+    card = (controlled[1] / "audit.md").read_text(encoding="utf-8")
+    for word in (
+        "Estimand",
+        "Method",
+        "Declared families",
+        "Seeds",
+        "Noise floor",
+        "Score rows",
+        "Gates",
+        "Editors side by",
+    ):
+        assert word in card, word
+    assert "editor, relation, axis: " in card
+    assert "nan" not in card.lower().replace("finance", "")
+
+
+def test_excess_and_pairs_are_the_paired_differences(controlled: tuple[Path, Path, str]) -> None:
+    folder, out, _ = controlled
+    prompts = prompt_effects(read_table(folder / "scores.parquet"))
+    expected = estimate_groups(
+        excess_over_control(prompts[prompts["editor"].isin(["ft", "identity"])], "identity"), axes=[]
+    ).iloc[0]
+    found = pd.read_csv(out / "excess.csv").query("editor == 'ft' and control == 'identity' and axis == 'all'").iloc[0]
+    for name in ("value", "low", "high", "p"):
+        assert found[name] == pytest.approx(expected[name])
+    pairs = pd.read_csv(out / "editors.csv").query("axis == 'all'").iloc[0]
+    means = {e: prompts[prompts["editor"] == e].groupby("case_id")["D"].mean() for e in ("ft", "memit")}
+    assert pairs["value"] == pytest.approx((means["ft"] - means["memit"]).mean())
+    markdown = (out / "report.md").read_text(encoding="utf-8")
+    assert "### Excess over control edits" in markdown
+    assert "| *citizenship* | ft − memit |" in markdown
+
+
+def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, Path, str]) -> None:
+    _, out, shown = controlled
+    markdown = (out / "report.md").read_text(encoding="utf-8")
+    assert "## What can be claimed" in markdown
+    assert re.search(r"\*\*\d+ amplified, \d+ reduced, \d+ equivalent, \d+ undetermined\*\*", markdown)
+    assert "](verdicts_gender.png)" in markdown
+    assert "VERDICTS" in shown
+    assert shown.isascii()
+    assert max(map(len, shown.split("\n"))) <= 100
+
+
+def test_a_batch_run_makes_no_claims(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 6, 8), protocol="batch")
+    results = read_results(run)
+    assert results.audit is not None
+    assert set(results.audit.verdicts["verdict"]) == {"undetermined"}
+    assert results.audit.verdicts["note"].str.contains("edit: 1.0").all()
+    write_report(run)
+    record = json.loads((run / "report" / "audit.json").read_text(encoding="utf-8"))
+    assert [gate["passed"] for gate in record["gates"] if gate["gate"] == "protocol"] == [False]
+    assert "| run | protocol |" in (run / "report" / "audit.md").read_text(encoding="utf-8")
+
+
+def test_measured_noise_is_the_floor_of_claims(tmp_path: Path) -> None:
+    made = cases(("P27",), 12, 24)
+    run = write_run(tmp_path / "run", made)
+    write_manifest(run, ("memit",), len(made), machine={"noise": {"p99": 0.5}})
+    results = read_results(run)
+    assert results.audit is not None
+    value, source = results.audit.noise_floor
+    assert value == pytest.approx(math.expm1(0.5))
+    assert "from the run" in source
+    claimed = results.audit.verdicts.query("verdict in ['amplified', 'reduced']")
+    assert (claimed["value"].abs() > value).all()
+    stated = read_results(run, settings=Settings(noise_floor=10.0)).audit
+    assert stated is not None
+    assert not set(stated.verdicts["verdict"]) & {"amplified", "reduced"}
+
+
+def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 8, 12))
+    options = ["--margin", "0.5", "--correction", "by", "--family", "editor", "--alpha", "0.1", "--noise-run", str(run)]
+    assert main(["report", str(run), *options]) == 0
+    record = json.loads((run / "report" / "audit.json").read_text(encoding="utf-8"))
+    assert (
+        record["settings"] | {"margin": 0.5, "correction": "by", "family": ["editor"], "alpha": 0.1}
+        == record["settings"]
+    )
+    assert list(record["families"]) == ["memit"]
+    assert record["noise_floor"] == {"value": 0.0, "source": "stated"}
+    capsys.readouterr()
+    assert main(["report", str(run), "--correction", "hol"]) == 1
+    assert "unknown correction 'hol'. Did you mean 'holm'" in capsys.readouterr().err
+    assert main(["report", str(run), "--margin", "0"]) == 1
+    assert "margin is 0, expected above 0" in capsys.readouterr().err
+
+
+def test_nobody_tagged_is_a_report_without_verdicts(tmp_path: Path) -> None:
+    made: Any = cases(("P27",), 3, 4)
+    from dataclasses import replace
+
+    bare = [
+        replace(
+            case,
+            attribute_prompts=tuple(replace(p, gender=(), race=(), region=()) for p in case.attribute_prompts),
+        )
+        for case in made
+    ]
+    results = read_results(write_run(tmp_path / "run", bare))
+    assert audit_sections(results) == []
+    write_report(tmp_path / "run")
+    card = (tmp_path / "run" / "report" / "audit.md").read_text(encoding="utf-8")
+    assert "none: no contrast between groups" in card
