@@ -50,7 +50,8 @@ def test_the_warning_comes_first_and_is_asked_once(
     assert main(["graph", "export", str(tmp_path / "a")]) == 0  # asked before
 
 
-def test_a_graph_from_the_embedded_model_scored_drawn_and_compared(
+@pytest.mark.slow
+def test_a_graph_from_the_embedded_model_scored_and_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
