@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import string
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -51,7 +52,7 @@ def chat_model(steps: int = 150) -> PreTrainedModel:
         rows: list[tuple[list[int], list[int]]] = [([0], tokenizer(draw.choice(texts))["input_ids"]) for _ in range(4)]
         for _ in range(8):
             last = draw.choice(["Rating:", "Label:", "Thanks."])
-            turn = " ".join(draw.sample(texts, draw.randint(0, 2)))
+            turn = draw.choice(texts) if draw.random() < 0.5 else "".join(draw.choices(string.printable[:94], k=40))
             asked = [{"role": "user", "content": f"{turn}\n{last}"}]
             text = str(tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True))
             rows.append((tokenizer(text)["input_ids"], [*tokenizer(_answer(last, draw))["input_ids"], 0]))

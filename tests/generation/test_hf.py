@@ -43,7 +43,7 @@ def low_rank(kind: str, seed: int, size: float = 1.0, rank: int = 2) -> WeightDe
     return WeightDelta(updates)
 
 
-@pytest.mark.parametrize("kind", ["llama", "mistral", "gpt2", "gptj", "gemma2", "opt", "falcon"])
+@pytest.mark.parametrize("kind", ["llama", "mistral", "gpt2", "gptj", "opt"])
 def test_greedy_text_is_that_of_transformers(kind: str) -> None:
     narrow = {"sliding_window": 8} if kind == "mistral" else {}  # shorter than the texts
     model, tokenizer = tiny_model(kind, **narrow), tiny_tokenizer()  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def test_greedy_text_is_that_of_transformers(kind: str) -> None:
         assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from(ASKS), min_size=1, max_size=12), st.integers(1, 6))
 def test_an_ask_gives_the_same_text_whatever_stands_beside_it(asks: list[Ask], rows: int) -> None:
     alone = {ask: writer().generate([ask], PUBLISHED)[0] for ask in set(asks)}
