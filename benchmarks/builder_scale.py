@@ -162,7 +162,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> None:
         axis.axhline(limit, color="grey", linestyle=":")
         axis.annotate(words, (people[0], limit), va="bottom", fontsize=8)
         axis.set(xscale="log", yscale="log", xlabel="People in the world", ylabel=label)
-    axes[0].legend(frameon=False, fontsize=8)
+    axes[0].legend(frameon=False, fontsize=8, loc="center left")
     FIGURE.parent.mkdir(exist_ok=True)
     figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
 
