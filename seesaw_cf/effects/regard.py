@@ -147,7 +147,8 @@ def _no_interval(own: pd.DataFrame) -> str:
 
 def _mean_draws(own: pd.DataFrame, draws: int, seed: int) -> Floats:
     code = pd.factorize(own["cluster"])[0]
-    sums, ones = np.bincount(code, own["value"].to_numpy()), np.bincount(code).astype(np.float64)
+    sums: Floats = np.bincount(code, own["value"].to_numpy(np.float64)).astype(np.float64)
+    ones: Floats = np.bincount(code).astype(np.float64)
     return ratio_draws(cluster_weights(len(sums), draws, seed), sums[:, None], ones[:, None])[:, 0]
 
 
@@ -245,7 +246,7 @@ def _compared(rows: pd.DataFrame, with_: NDArray[np.bool_], groups: list[Floats]
         return {"difference": nan, "low": nan, "high": nan, "p": nan, "p_rank": nan, "note": "one side is empty"}
     parts = [part / part.sum() for part in (with_.astype(np.float64), (~with_).astype(np.float64))]
     found = clustered_mean(rows["value"].to_numpy(), parts, {"identity": pd.factorize(rows["identity"])[0]})
-    rank = float(tests.mannwhitneyu(*groups).pvalue)
+    rank = float(tests.mannwhitneyu(groups[0], groups[1]).pvalue)
     row = {"difference": found.value, "low": found.low, "high": found.high, "p": found.p}
     return row | {"p_rank": rank, "note": found.note}
 

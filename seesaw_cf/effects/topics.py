@@ -158,7 +158,7 @@ def _measured(
     drawn, shares = _bootstrap(codes * shape[1] + topic, cluster, counts, smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
     blind = _entropy(np.stack([_table(rng.permutation(codes), topic, shape) for _ in range(draws)]), smoothing)
-    out = {}
+    out: dict[str, dict[str, Any]] = {}
     for name in names:
         i = list(who.categories).index(name)
         out[name] = {
@@ -201,8 +201,8 @@ def _bootstrap(
     clusters = int(cluster.max()) + 1
     if clusters == len(cluster):
         rng = np.random.default_rng([seed, 1])
-        drawn = np.stack([rng.multinomial(int(row.sum()), row / row.sum(), size=draws) for row in counts], axis=1)
-        drawn = drawn.astype(np.float64)
+        samples = [rng.multinomial(int(row.sum()), row / row.sum(), size=draws) for row in counts]
+        drawn: Floats = np.stack(samples, axis=1).astype(np.float64)
     else:
         flat = np.zeros((clusters, counts.size))
         np.add.at(flat, (cluster, cell), 1.0)

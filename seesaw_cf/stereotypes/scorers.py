@@ -147,7 +147,7 @@ def _load(model: str, revision: str | None, device: str) -> tuple[Any, list[str]
             f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
-    return made, [str(label) for label in made.model.config.id2label.values()]
+    return made, [str(label) for label in (made.model.config.id2label or {}).values()]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -99,10 +100,11 @@ def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed
     """Source: Grootendorst (2022). UMAP is seeded, without which BERTopic gives other topics every time."""
     try:
         from bertopic import BERTopic
-        from umap import UMAP
+
+        umap = importlib.import_module("umap")
     except ImportError as error:
         raise SeesawError("topics by BERTopic need: pip install 'seesaw_cf[topics]'; or use --method nmf.") from error
-    reducer = UMAP(
+    reducer = umap.UMAP(
         n_neighbors=min(15, len(texts) - 1), n_components=5, min_dist=0.0, metric="cosine", random_state=seed
     )
     vectors = None if encoder is None else np.asarray(encoder(texts), dtype=np.float32)

@@ -63,15 +63,15 @@ def test_a_planted_change_is_within_its_interval_and_alone(crawls: dict[str, Cra
     for measure, truth in (("regard", -0.6), ("attack", 0.21)):
         rows = table[table["measure"] == measure].set_index("identity")
         bakers = rows.loc["Bakers"]
-        assert bakers["low"] <= truth <= bakers["high"]
-        assert bakers["p_adjusted"] < 0.01
+        assert float(bakers["low"]) <= truth <= float(bakers["high"])
+        assert float(bakers["p_adjusted"]) < 0.01
         others = rows.drop(index=["Bakers", ALL])
         assert (others["p_adjusted"].isna() | (others["p_adjusted"] > 0.05)).all()
         assert (others["low"].isna() | ((others["low"] <= 0) & (others["high"] >= 0))).all()
         assert rows.loc[ALL, "n"] == 2 * 6 * 60 * len(PEOPLE)
-    topics = table[table["measure"] == "topics"].set_index("identity")
-    assert topics.loc["Bakers", "p_adjusted"] < 0.05
-    assert (topics.drop(index=["Bakers", ALL])["p_adjusted"] > 0.05).all()
+    topics = table[table["measure"] == "topics"].set_index("identity")["p_adjusted"]
+    assert topics["Bakers"] < 0.05
+    assert (topics.drop(index=["Bakers", ALL]) > 0.05).all()
     overlap = table[table["measure"] == "overlap"].set_index("identity")["change"]
     assert overlap["Bakers"] < 0.9 < overlap["Poets"]
 

@@ -53,14 +53,12 @@ def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> N
 
 def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
     rng = np.random.default_rng(1)
-    kind, identity, attack, prefixed = [], [], [], []
+    rows: list[tuple[str, str, float, bool]] = []
     for k, shift in (("religion", 0.2), ("ethnicity", 0.0)):
         for number in range(12):
             for flag in (True, False):
-                for value in rng.uniform(0, 0.5, 15) + shift * flag:
-                    row = (k, f"{k} {number}", value, flag)
-                    for column, cell in zip((kind, identity, attack, prefixed), row):
-                        column.append(cell)
+                rows += [(k, f"{k} {number}", value, flag) for value in rng.uniform(0, 0.5, 15) + shift * flag]
+    kind, identity, attack, prefixed = zip(*rows)
     found = prefix_effect(kind, identity, attack, prefixed)
     shifted, same = found["religion"], found["ethnicity"]
     assert shifted["low"] < 0.2 < shifted["high"]
