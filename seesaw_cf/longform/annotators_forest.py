@@ -17,6 +17,7 @@ from seesaw_cf.stats.bootstrap import Floats
 __all__ = ["Forest", "fit_forest", "load_forest"]
 
 Ints = NDArray[np.int32]
+TREES = 400
 _ARRAYS = ("left", "right", "feature", "threshold", "value", "roots")
 
 
@@ -73,14 +74,15 @@ def load_forest(path: str | os.PathLike[str]) -> Forest:
         raise StorageError(f"{path}: no forest can be read ({error}). Train the annotator again.") from error
 
 
-def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int = 0) -> Forest:
-    """Fits 400 trees whose leaves hold at least 5 rows, classes weighted alike.
+def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int = 0, trees: int = TREES) -> Forest:
+    """Fits trees whose leaves hold at least 5 rows, classes weighted alike.
 
     Args:
         rows: (n, features).
         labels: (n,) 0 to classes - 1; every class must occur.
         classes: How many there are.
         seed: Of bootstrap samples and feature draws.
+        trees: How many.
 
     Raises:
         SeesawError: scikit-learn is missing; install `seesaw_cf[longform]`.
@@ -92,21 +94,21 @@ def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int =
     except ImportError as error:
         raise SeesawError("training needs scikit-learn: pip install 'seesaw_cf[longform]'.") from error
     options: dict[str, Any] = {"min_samples_leaf": 5, "max_features": 0.3, "class_weight": "balanced_subsample"}
-    fitted = RandomForestClassifier(400, random_state=seed, **options).fit(rows, labels)
+    fitted = RandomForestClassifier(trees, random_state=seed, **options).fit(rows, labels)
     assert len(fitted.classes_) == classes
-    trees = [one.tree_ for one in fitted.estimators_]
-    starts = np.cumsum([0, *(tree.node_count for tree in trees)])
+    grown = [one.tree_ for one in fitted.estimators_]
+    starts = np.cumsum([0, *(tree.node_count for tree in grown)])
 
     def moved(name: str) -> Ints:
-        parts = [getattr(tree, name) for tree in trees]
+        parts = [getattr(tree, name) for tree in grown]
         return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts)]).astype(np.int32)
 
-    value = np.concatenate([tree.value[:, 0, :] for tree in trees])
+    value = np.concatenate([tree.value[:, 0, :] for tree in grown])
     return Forest(
         moved("children_left"),
         moved("children_right"),
-        np.concatenate([tree.feature for tree in trees]).astype(np.int32),
-        np.concatenate([tree.threshold for tree in trees]),
+        np.concatenate([tree.feature for tree in grown]).astype(np.int32),
+        np.concatenate([tree.threshold for tree in grown]),
         value / value.sum(axis=1, keepdims=True),
         starts[:-1].astype(np.int32),
     )

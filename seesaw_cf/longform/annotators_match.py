@@ -13,7 +13,7 @@ from seesaw_cf.longform.annotate import LABELS, Judgement, label_of, sentences
 from seesaw_cf.longform.annotators_embed import Embedder
 from seesaw_cf.longform.annotators_features import features
 from seesaw_cf.longform.annotators_folder import read_settings, write_settings
-from seesaw_cf.longform.annotators_forest import Forest, fit_forest, load_forest
+from seesaw_cf.longform.annotators_forest import TREES, Forest, fit_forest, load_forest
 from seesaw_cf.longform.splits import grouped_folds
 from seesaw_cf.longform.training_data import AnnotationData
 from seesaw_cf.longform.training_scores import fit_temperature, temper
@@ -23,7 +23,7 @@ __all__ = ["Featurizer", "MatchAnnotator", "fit_match", "load_match"]
 
 Texts = tuple[str, str]
 _CHUNK = 128  # pairs whose vectors are held at a time
-_FOLDS = 4  # inner folds whose left-out rows set the temperature
+FOLDS, FEWER = 4, 100  # inner folds whose left-out rows set the temperature, and trees of their forests
 
 
 class Featurizer:
@@ -134,14 +134,14 @@ def fit_match(data: AnnotationData, featurizer: Featurizer, seed: int = 0) -> Ma
     data.check_classes("training data")
     rows, labels = featurizer.rows(data.pairs), np.array(data.labels)
     temperature = 1.0
-    folds = min(_FOLDS, len(set(data.groups)))
+    folds = min(FOLDS, len(set(data.groups)))
     if folds > 1:
         fold = np.array(grouped_folds(data.groups, folds, seed))
         out = np.full((len(labels), len(LABELS)), np.nan)
         for one in range(folds):
             if len(set(labels[fold != one])) == len(LABELS):
-                left_out = fit_forest(rows[fold != one], labels[fold != one], len(LABELS), seed)
+                left_out = fit_forest(rows[fold != one], labels[fold != one], len(LABELS), seed, FEWER)
                 out[fold == one] = left_out.probabilities(rows[fold == one])
         known = ~np.isnan(out[:, 0])
         temperature = fit_temperature(labels[known], out[known]) if known.any() else 1.0
-    return MatchAnnotator(featurizer, fit_forest(rows, labels, len(LABELS), seed), temperature)
+    return MatchAnnotator(featurizer, fit_forest(rows, labels, len(LABELS), seed, TREES), temperature)

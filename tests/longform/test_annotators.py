@@ -25,7 +25,7 @@ from seesaw_cf.longform.annotators_forest import fit_forest, load_forest
 from seesaw_cf.longform.annotators_llm import LabelledPair, LLMAnnotator, parse_label
 from seesaw_cf.longform.annotators_match import Featurizer, fit_match
 from seesaw_cf.longform.training_data import read_annotations
-from tests.longform.training_models import annotation_rows, save_tiny_encoder, write_csv
+from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 
 PASSAGE = "Ann lives in Rome. She sings. Ann works in Paris."
 
@@ -39,7 +39,9 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def matched(encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("match")
     data = read_annotations(write_csv(folder / "rows.csv", annotation_rows()))
-    fit_match(data, Featurizer(Embedder(str(encoder)))).save(folder, {"recipe": "match"})
+    with pytest.MonkeyPatch.context() as patch:
+        few_trees(patch)
+        fit_match(data, Featurizer(Embedder(str(encoder)))).save(folder, {"recipe": "match"})
     return folder
 
 
@@ -92,9 +94,9 @@ def test_the_forest_answers_as_scikit_learn_and_survives_saving(tmp_path: Path) 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 5))
     labels = ((rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0.5)).astype(np.intp)
-    forest = fit_forest(rows, labels, 3, seed=3)
+    forest = fit_forest(rows, labels, 3, seed=3, trees=30)
     expected = ensemble.RandomForestClassifier(
-        400, min_samples_leaf=5, max_features=0.3, class_weight="balanced_subsample", random_state=3
+        30, min_samples_leaf=5, max_features=0.3, class_weight="balanced_subsample", random_state=3
     ).fit(rows, labels)
     np.testing.assert_allclose(forest.probabilities(rows), expected.predict_proba(rows), atol=1e-12)
     forest.save(tmp_path / "forest.safetensors")
@@ -164,10 +166,10 @@ def test_the_claim_survives_a_long_premise(encoder: Path) -> None:
     short, long = "Ann lives in Rome", "Rome " * 60
     for claim in (short, long):
         encoded = encode_pairs(tokenizer, [("Oslo " * 500, claim)], 48)
-        ids, second = encoded["input_ids"][0], encoded["token_type_ids"][0] == 1
+        ids = encoded["input_ids"][0]
         assert len(ids) == 48
-        kept = tokenizer.decode(ids[second], skip_special_tokens=True)
-        assert kept == "ann lives in rome" if claim == short else kept.count("rome") >= 20
+        kept = tokenizer.decode(ids, skip_special_tokens=True)
+        assert kept.endswith("oslo ann lives in rome") if claim == short else kept.count("rome") >= 20
 
 
 def test_windows_are_joined_by_the_guideline() -> None:

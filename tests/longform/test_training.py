@@ -20,7 +20,7 @@ from seesaw_cf.longform.training import cross_validate, random_split, recipe_for
 from seesaw_cf.longform.training_data import AnnotationData, read_annotations
 from seesaw_cf.longform.training_encoder import PRESETS, EncoderRecipe, fit_pair
 from seesaw_cf.longform.training_scores import calibration_error, classifier_scores, fit_temperature, temper
-from tests.longform.training_models import annotation_rows, save_tiny_encoder, write_csv
+from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 
 Rows = list[dict[str, str]]
 
@@ -103,7 +103,8 @@ def test_a_class_that_is_missing(tmp_path: Path, encoder: str) -> None:
         train_annotator(write_csv(tmp_path / "lone.csv", lone), tmp_path / "out", encoder=encoder)
 
 
-def test_one_call_measures_and_saves(tmp_path: Path, encoder: str) -> None:
+def test_one_call_measures_and_saves(tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_trees(monkeypatch)
     file = write_csv(tmp_path / "rows.csv", annotation_rows())
     report = train_annotator(file, tmp_path / "out", encoder=encoder, folds=4)
     assert report["recipe"] == "match"
