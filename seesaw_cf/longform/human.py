@@ -226,8 +226,12 @@ def _label(path: str | os.PathLike[str], row: dict[str, str], flaw: str) -> int 
     return found
 
 
-def intra_rater(work: HumanWork) -> dict[str, Any]:
+def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, Any]:
     """How often a rater agrees with themselves on pairs rated twice, the second time in the other order.
+
+    Args:
+        work: A filled sheet.
+        draws: Bootstrap samples of pairs behind the intervals.
 
     Returns:
         Flaw -> `seesaw_cf.stats.agreement.annotator_agreement` of first and second rating (`percent`, `cohen`,
@@ -242,7 +246,7 @@ def intra_rater(work: HumanWork) -> dict[str, Any]:
     for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
         rows = both[both.index.get_level_values("flaw") == flaw]
         found[flaw] = (
-            annotator_agreement(rows.to_numpy(float).tolist(), names=["first", "second"])
+            annotator_agreement(rows.to_numpy(float).tolist(), names=["first", "second"], draws=draws)
             if len(rows)
             else {"note": "nothing rated twice"}
         )

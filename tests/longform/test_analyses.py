@@ -96,7 +96,7 @@ def test_factual_drift_golden() -> None:
     assert an.factual_drift(annotated({"none": ["supports"]})).empty
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
 def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | None, str | None]]) -> None:
     before, after = ([pair[side] for pair in labels] for side in (0, 1))

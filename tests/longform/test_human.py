@@ -112,9 +112,9 @@ def test_agreement_of_a_rater_with_themselves(tmp_path: Path) -> None:
     texts = [("a nun", "a judge"), ("a judge", "a nun"), ("x", "y"), ("y", "x")] * 3
     sheet, key = sheet_of(tmp_path, [pair(n, *both) for n, both in enumerate(texts)], duplicates=1)
     fill(sheet, says_nun)
-    assert intra_rater(import_sheet(sheet, key, "A1"))["religion"]["cohen"]["first/second"]["value"] == 1
+    assert intra_rater(import_sheet(sheet, key, "A1"), draws=50)["religion"]["cohen"]["first/second"]["value"] == 1
     fill(sheet, lambda row: "A")  # always the first text: the second time it means the opposite
-    found = intra_rater(import_sheet(sheet, key, "A1"))["religion"]
+    found = intra_rater(import_sheet(sheet, key, "A1"), draws=50)["religion"]
     assert (found["percent"]["first/second"]["value"], found["n_items"]) == (0, 12)
     alone = sheet_of(tmp_path / "alone", [pair(1)], duplicates=0)
     assert intra_rater(import_sheet(*alone, "A1")) == {"religion": {"note": "nothing rated twice"}}
