@@ -111,8 +111,9 @@ def _counts(part: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.int64]:
     chosen = chosen[chosen.groupby("case_id")["method"].transform("nunique") == len(methods)]
     case, cases = pd.factorize(chosen["case_id"])
     out = np.zeros((len(cases), len(methods), len(LABELS)), dtype=np.int64)
-    which = [pd.Categorical(chosen[name], names).codes for name, names in (("method", methods), ("label", LABELS))]
-    np.add.at(out, (case, *which), 1)
+    method = [methods.index(name) for name in chosen["method"]]
+    label = [LABELS.index(name) for name in chosen["label"]]
+    np.add.at(out, (case, np.array(method, dtype=np.intp), np.array(label, dtype=np.intp)), 1)
     return out
 
 
