@@ -88,7 +88,10 @@ def draw(
         if plain is not None:
             effect = _prefix(crawl, plain)
             figure, what = _boxes_of_prefix(crawl, plain, effect), "Attack scores with and without prefix"
-            save(figure, "figure5_prefixes.png", what, _scorer_note(kinds, "attack"))
+            refused = [
+                f"{kind}, interval of the difference: {row['note']}" for kind, row in effect.items() if row["note"]
+            ]
+            save(figure, "figure5_prefixes.png", what, "\n".join([*refused, _scorer_note(kinds, "attack")]))
         if topics is not None:
             results = topic_results(crawl.triples, topics, min_triples=min_triples, draws=draws, seed=seed)
             _topics(results, topics, min_triples, save)
@@ -225,6 +228,7 @@ def _boxes(rows: pd.DataFrame, attack: Mapping[str, Any]) -> Figure:
             y, *_ends(attack["identities"][name], "median_low", "median_high"), color="#0072B2", linewidth=4, alpha=0.6
         )
     _named(axes, names, [len(v) for v in values])
+    axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("attack score; blue: 95 % interval of the median")
     return figure
 
@@ -249,6 +253,7 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Mapping[str, Any]) -> F
     )
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.invert_yaxis()
+    axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("attack score")
     return figure
 
