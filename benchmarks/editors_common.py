@@ -67,12 +67,16 @@ def interleaved(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str
     return {name: {"wall_s": median(wall[name]), "cpu_s": median(cpu[name])} for name in names}
 
 
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    facts = {"threads": torch.get_num_threads(), "cpus": os.cpu_count(), "machine": platform.machine()}
+    return {**facts, "torch": torch.__version__, "python": platform.python_version()}
+
+
 def report(name: str, settings: dict[str, Any], times: dict[str, Any], slow: str, fast: str, **facts: Any) -> None:
     """Writes benchmarks/results/<name>.json and prints it."""
     ratios = {kind: times[slow][kind] / times[fast][kind] for kind in ("wall_s", "cpu_s")}
-    machine = {"threads": torch.get_num_threads(), "cpus": os.cpu_count(), "machine": platform.machine()}
-    versions = {"torch": torch.__version__, "python": platform.python_version()}
-    found = {"settings": settings, "times": times, "speedup": ratios, **facts, **machine, **versions}
+    found = {"settings": settings, "times": times, "speedup": ratios, **facts, **machine()}
     text = json.dumps(found, indent=1)
     write_text(RESULTS / f"{name}.json", text + "\n")
     print(text)

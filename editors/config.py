@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from seesaw_cf.editors.arch import Architecture
 from seesaw_cf.errors import EditError, UnknownNameError, unknown_name
 
-__all__ = ["LocateThenEditConfig", "build", "settle"]
+__all__ = ["LocateThenEditConfig", "changed", "settle"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,8 @@ class LocateThenEditConfig:
         max_length: Tokens kept of each text; None = the model's context length.
         dataset: A Hub data set that `fit` reads texts from when the editor was given none, "id" or "id:config".
         seed: For sampled templates and sampled texts.
-        batch_tokens: Tokens per forward pass (memory against speed; results agree to rounding).
+        batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
+            agree to rounding).
         factor_memory: Cholesky factors of second moments (8 bytes an entry) are kept between edits while they take at
             most this share of the model's size; beyond, each is made anew when its layer's turn comes.
         allow_identity: Accept target_new == target_true (the identity control).
@@ -93,22 +95,47 @@ def settle(config: Any) -> None:
             raise EditError(f"{type(config).__name__}: {entry.name} is {value!r}, expected a number above 0.")
 
 
-def build(config_class: type[Any], settings: dict[str, Any]) -> Any:
-    """Makes a config from plain settings such as those in a JSON file.
+def changed(config: Any, settings: Mapping[str, Any]) -> Any:
+    """A config with some of its fields changed, from plain values such as those of a JSON file.
 
     Args:
-        config_class: An editor's config dataclass.
-        settings: Field names and values.
+        config: Any editor's config; left as it is.
+        settings: Field -> value; lists stand for tuples, and objects for the fields to change of a nested config.
 
     Returns:
-        The config.
+        A config of the same class.
 
     Raises:
-        UnknownNameError: A setting the config does not have; near names are suggested.
+        UnknownNameError: A field the config does not have; near names are suggested.
+        EditError: A value of another type than the field's, or one that no edit could run with.
     """
-    known = [entry.name for entry in fields(config_class)]
-    for name in settings:
+    where, known = type(config).__name__, [entry.name for entry in fields(config)]
+    values: dict[str, Any] = {}
+    for name, value in settings.items():
         if name not in known:
-            error: UnknownNameError = unknown_name(f"setting of {config_class.__name__}", name, known)
+            error: UnknownNameError = unknown_name(f"setting of {where}", name, known)
             raise error
-    return config_class(**settings)
+        old = getattr(config, name)
+        nested = is_dataclass(old)
+        expected = (dict,) if nested else next((kinds for kind, kinds in _PLAIN if isinstance(old, kind)), ())
+        if expected and value is not None and type(value) not in expected:
+            raise EditError(
+                f"{where}: {name} is {value!r}, expected {' or '.join(kind.__name__ for kind in expected)} such as "
+                f"{old!r}."
+            )
+        values[name] = changed(old, value) if nested else value
+    try:
+        return replace(config, **values)
+    except TypeError as error:
+        raise EditError(f"{where}: the settings {values} cannot be used ({error}). See its docstring.") from error
+
+
+_PLAIN: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
+    (bool, (bool,)),
+    (int, (int,)),
+    (float, (float, int)),
+    (str, (str,)),
+    (tuple, (list, tuple)),
+    (dict, (dict,)),
+)
+"""What a field holds -> what may replace it."""

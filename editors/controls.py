@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -20,9 +20,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.checks import request_facts
-from seesaw_cf.editors.config import build
+from seesaw_cf.editors.config import changed
 from seesaw_cf.errors import EditError
-from seesaw_cf.types import EditRequest, Entity
+from seesaw_cf.types import Case, EditRequest, Entity
 from seesaw_cf.weights import Editor, LowRank, WeightDelta
 
 __all__ = ["POOL", "ControlConfig", "Identity", "Random", "Unrelated"]
@@ -142,9 +142,8 @@ class _Control:
         from seesaw_cf.editors import load_editor
 
         kind = load_editor(self.config.editor)
-        preset = kind.config_class.for_model(model)
-        values = {entry.name: getattr(preset, entry.name) for entry in fields(preset)}
-        made: Editor = kind(build(kind.config_class, {**values, **self.config.settings}), corpus=self.corpus)
+        config = changed(kind.config_class.for_model(model), self.config.settings)
+        made: Editor = kind(config, corpus=self.corpus)
         return made
 
     def _finished(self, name: str, updates: Any, requests: Sequence[EditRequest], inner: WeightDelta) -> WeightDelta:
@@ -229,13 +228,18 @@ class Random(_Control):
 
 @dataclass(frozen=True)
 class Unrelated(_Control):
-    """A real edit of a fact about something that shares no name and no answer with the request.
+    """A real edit of a fact that shares no relation, no name and no answer with the request.
 
     Attributes:
-        pool: Facts to choose from; `POOL` (43 facts about things) or requests of other cases.
+        pool: Facts to choose from first, such as requests of other cases; `POOL` (43 facts about things) when it has
+            not enough unconnected ones.
     """
 
-    pool: Sequence[EditRequest] = POOL
+    pool: Sequence[EditRequest] = ()
+
+    def learn(self, cases: Iterable[Case]) -> Self:
+        """This control with the requests of `cases` as its pool; none of them should be evaluated."""
+        return replace(self, pool=tuple(case.request for case in cases))
 
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -256,11 +260,16 @@ class Unrelated(_Control):
             EditError: See `edit`.
         """
         words = set().union(*(_words(request) for request in requests))
-        free = [candidate for candidate in self.pool if not words & _words(candidate)]
-        if len(free) < len(requests):
+        relations = {request.relation_id for request in requests} - {""}
+        for pool in (self.pool, POOL):
+            free = [fact for fact in pool if fact.relation_id not in relations and not words & _words(fact)]
+            if len(free) >= len(requests):
+                break
+        else:
             raise EditError(
-                f"unrelated: {len(requests)} unconnected facts are needed, {len(free)} of the {len(self.pool)} in the "
-                "pool share no name or answer with the requests. Give a larger pool of facts about other subjects."
+                f"unrelated: {len(requests)} unconnected facts are needed, {len(free)} of the {len(POOL)} about things "
+                f"and fewer of the {len(self.pool)} given share no relation, name or answer with the requests. Give a "
+                "larger pool of facts about other subjects."
             )
         facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
         order = torch.randperm(len(free), generator=_generator(self.config.seed, "", *facts))

@@ -154,6 +154,10 @@ class IKE:
     encoder: Encoder | None = None
     _vectors: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
+    def learn(self, cases: Iterable[Case]) -> Self:
+        """This editor with the demonstrations that `cases` give; none of them should be evaluated."""
+        return replace(self, pool=demonstrations(cases))
+
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
         """Loads the encoder and encodes the pool, once.
 
@@ -246,7 +250,7 @@ class IKE:
         for example in shown:
             free -= len(tokenizer(example.text, add_special_tokens=False)["input_ids"]) + 1
             if free < 0:
-                logger.warning(
+                logger.info(
                     "ike: %d of %d demonstrations do not fit the context of %d tokens",
                     len(shown) - len(kept),
                     len(shown),

@@ -74,6 +74,7 @@ class MENDTraining:
             batch=16,
             learning_rate=3e-4,
             step_size_rate=1e-3,
+            locality_weight=5.0,
             validate_every=50,
             patience=200,
             held_out=64,

@@ -27,6 +27,8 @@ __all__ = ["Optimised", "optimise"]
 
 _HALF_SCALE = 1024.0
 """Loss scale for float16 models, whose gradients would underflow; divided out again before the step."""
+_GRADIENT_COST = 4
+"""A token with gradients counts for this many of `batch_tokens`: its activations stay until the backward pass."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,8 @@ def optimise(
     sizes = [sum(len(row.ids) - row.lookup for row in edit.rows) + 1 for edit in edits]
     shift = torch.zeros_like(initial)
     losses: list[tuple[Any, ...]] = [()] * len(edits)
-    for group in batches([1] * len(edits), max(1, config.batch_tokens // max(sizes))):
+    together = max(1, config.batch_tokens // (_GRADIENT_COST * max(sizes)))
+    for group in batches([1] * len(edits), together):
         with fused_activations(parts.model):
             part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, at)
         shift[group] = part

@@ -34,12 +34,14 @@ class ROMEConfig(LocateThenEditConfig):
 
     Attributes:
         consistent_keys: R-ROME: the averaged key wherever the published program mixes it with the bare prompt's key.
+        bare_keys: p-ROME: the bare prompt's key everywhere, no average over contexts.
         use_moments: Multiply the key by C^-1, as in the paper; False needs no corpus (EasyEdit's default).
     """
 
     steps: int = 20
     clamp: float = 4.0
     consistent_keys: bool = False
+    bare_keys: bool = False
     use_moments: bool = True
 
     def __post_init__(self) -> None:
@@ -60,7 +62,8 @@ class ROME:
 
     Source: Meng et al. 2022, eq. 2: W + Lambda (C^-1 k)^T with Lambda = (v* - W k) / ((C^-1 k)^T k). The published
     program averages k over contexts in C^-1 k but takes the bare prompt's k and W k in Lambda; R-ROME (Gupta et al.
-    2024) takes the average everywhere. Several requests are edited one after another, as published.
+    2024) takes the average everywhere, p-ROME of the same authors the bare prompt's. Several requests are edited one
+    after another, as published.
 
     Deviates: Seeded context templates; subject positions from character offsets; C^-1 k by Cholesky in float64.
 
@@ -158,8 +161,9 @@ class ROME:
         found = optimise(parts, edits, layer, self.config, at="mlp")
         rows = [row for edit in edits for row in edit.rows]
         seen = at_subject(parts, rows, layer, max_tokens=self.config.batch_tokens)
-        mean_keys = average_keys(seen.keys.double(), edits, None)
-        mean_values = average_keys(seen.values.double(), edits, None)
+        share = 1.0 if self.config.bare_keys else None
+        mean_keys = average_keys(seen.keys.double(), edits, share)
+        mean_values = average_keys(seen.values.double(), edits, share)
         first = 0
         answers = []
         for number, (edit, facts) in enumerate(zip(edits, found.diagnostics())):

@@ -13,7 +13,8 @@ from seesaw_cf.errors import EditError
 __all__ = ["Factor", "factorise"]
 
 _LOG = logging.getLogger(__name__)
-_RIDGE = 1e-6
+_RIDGES = (0.0, 1e-6, 1e-4)
+"""Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding needs the last at times."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,19 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
 
     Returns:
         The factor. A matrix that is singular to rounding (neurons that never fire, fewer tokens than d_ff) gets
-        1e-6 of its mean diagonal added, which is logged and reported in the delta's meta.
+        1e-6 of its mean diagonal added, or 1e-4 when that is too little, which is logged and reported in the delta's
+        meta.
 
     Raises:
         EditError: Not finite, or not a second moment at all.
     """
-    ridge = _RIDGE * float(moment.diagonal().double().mean())
+    mean = float(moment.diagonal().double().mean())
     if not bool(torch.isfinite(moment.sum(dtype=torch.float64))):
         raise EditError(
             f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
         )
     info = torch.zeros((), dtype=torch.int32, device=moment.device)
-    for added in (0.0, ridge):
+    for added in (share * mean for share in _RIDGES):
         lower = moment.to(torch.float64, copy=True).mT  # column by column, so that the factor takes the copy's place
         lower.diagonal().add_(extra + added)
         torch.linalg.cholesky_ex(lower, out=(lower, info))
@@ -92,5 +94,6 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
             return Factor(lower, added)
     raise EditError(
         f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
-        f"{float(torch.linalg.eigvalsh(moment.double())[0]):.3g}). Delete the cached file and fit again with more texts."
+        f"{float(torch.linalg.eigvalsh(moment.double())[0]):.3g}). Delete the cached file and fit again with more "
+        "texts."
     )

@@ -8,7 +8,7 @@ import importlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,8 @@ class Job:
         protocol: "single" or "batch".
         editor_config: JSON file with fields to change, by editor name.
         corpus: Text file for second moments; the embedded texts when None and the model is embedded.
-        limit: Keep this many cases of each config, sampled with `seed`.
+        limit: Keep this many cases of each config, sampled with `seed`; cases about other subjects that are left over
+            give in-context editing its demonstrations.
         revision, dtype, device, trust_remote_code: How the model is loaded.
         seed: Seed of the sampling.
         scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
@@ -123,7 +124,8 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     if job.scorer not in SCORERS:
         raise unknown_name("scorer", job.scorer, SCORERS)
     overrides = _overrides(job)
-    cases = [case for config in job.configs for case in _sampled(load_cases(job.data, config), job)]
+    everything = {config: load_cases(job.data, config) for config in job.configs}
+    cases = [case for found in everything.values() for case in _sampled(found, job)]
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     model, tokenizer = load_model(
@@ -134,7 +136,9 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         trust_remote_code=job.trust_remote_code,
     )
     corpus = _corpus(job)
-    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
+    asked = {case.request.subject for case in cases}
+    spare = [case for found in everything.values() for case in found if case.request.subject not in asked]
+    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare) for name in job.editors}
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     manifest = _manifest(job, model, tokenizer, editors, cases, {**scoring, "block": job.block})
     if model.dtype in (torch.bfloat16, torch.float16):
@@ -144,22 +148,32 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
 
 
 def make_editor(
-    name: str, model: PreTrainedModel, overrides: Mapping[str, Any], corpus: Sequence[str] | None
+    name: str,
+    model: PreTrainedModel,
+    overrides: Mapping[str, Any],
+    corpus: Sequence[str] | None,
+    spare: Sequence[Case] = (),
 ) -> Editor:
-    """Builds an editor from its name, the preset for the model and the fields to change.
+    """Builds an editor from its name, the preset for the model and the settings to change.
+
+    Args:
+        name: Out of `seesaw_cf.editors.EDITORS`.
+        model: Decides the preset.
+        overrides: Setting -> value, as in a JSON file.
+        corpus: Texts for the editor.
+        spare: Cases about nobody whose edit is evaluated; in-context editing takes its demonstrations from them.
 
     Raises:
-        UnknownNameError: No such editor, or its config has no such field.
+        UnknownNameError: No such editor, or its config has no such setting.
+        EditError: A setting that cannot be used.
     """
     # By name, not by import: the library must not depend on the editors.
     cls: Any = importlib.import_module("seesaw_cf.editors").load_editor(name)
     config = cls.config_class.for_model(model)
-    for field in overrides:
-        if field not in asdict(config):
-            raise unknown_name(f"field of the {name} config", field, asdict(config))
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in overrides.items()}
-    made: Editor = cls(replace(config, **values), corpus=corpus)
-    return made
+    changed: Any = importlib.import_module("seesaw_cf.editors.config").changed
+    made: Any = cls(changed(config, overrides), corpus=corpus)
+    editor: Editor = made.learn(spare) if spare and hasattr(made, "learn") else made
+    return editor
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:

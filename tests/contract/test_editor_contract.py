@@ -13,7 +13,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.editors import load_editor
 from seesaw_cf.weights import LowRank, WeightDelta, applied
 from tests.contract.checks import check_delta, check_leaves_no_trace, check_restores, new_log_probability
-from tests.fakes import CONTRACT_MODELS, REQUESTS, TEMPLATES, tiny_model, tiny_texts, tiny_tokenizer, trained_model
+from tests.fakes import (
+    CONTRACT_MODELS,
+    REQUESTS,
+    TEMPLATES,
+    TINY,
+    tiny_model,
+    tiny_texts,
+    tiny_tokenizer,
+    trained_model,
+)
 
 _SHARED: dict[str, Any] = {"steps": 15, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -26,7 +35,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 BATCH = ("memit", "emmet", "alphaedit")
 
 
-@pytest.fixture(scope="module", params=CONTRACT_MODELS)
+OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in TINY if kind not in CONTRACT_MODELS]
+
+
+@pytest.fixture(scope="module", params=[*CONTRACT_MODELS, *OTHERS])
 def model(request: pytest.FixtureRequest) -> PreTrainedModel:
     return trained_model(request.param)
 

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import dispatch_model
 from transformers import PreTrainedModel
 
+from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.arch import ARCHITECTURES, Architecture, model_parts
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.mend_training import MENDTraining
 from seesaw_cf.editors.positions import Row, prepare
 from seesaw_cf.editors.resume import lay_out
 from seesaw_cf.editors.rome import ROME, ROMEConfig
@@ -113,6 +116,36 @@ def test_models_that_cannot_be_edited_are_refused() -> None:
     offloaded = whole.to("meta")
     with pytest.raises(UnsupportedModelError, match="not in memory"):
         model_parts(offloaded)
+
+
+@pytest.mark.parametrize("name", ["ft", "rome", "memit", "lora", "mend"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_models_spread_by_a_device_map_are_edited_like_plain_ones(kind: str, name: str) -> None:
+    """The hooks that `device_map` puts around every module are there, though all devices of this machine are one."""
+    tokenizer, plain = tiny_tokenizer(), tiny_model(kind)
+    spread = dispatch_model(tiny_model(kind), _one_block_each(plain), force_hooks=True)
+    settings = {
+        "mend": {"training": MENDTraining(steps=2, batch=4, validate_every=1, held_out=4), "rank": 4},
+        "lora": {"steps": 3},
+        "ft": {"steps": 3, "norm_constraint": 1e-2},
+    }.get(name, {"steps": 4, "context_templates": TEMPLATES})
+    cls = load_editor(name)
+    deltas = []
+    for model in (plain, spread):
+        editor = cls(cls.config_class(layers=(1,), **settings), tiny_texts()).fit(model, tokenizer)
+        deltas.append(editor.edit(model, tokenizer, REQUESTS))
+    for weight in deltas[0].updates:
+        assert torch.equal(deltas[0].dense(weight), deltas[1].dense(weight))
+
+
+def _one_block_each(model: PreTrainedModel) -> dict[str, str]:
+    """A device map with an entry for every block and every module beside them."""
+    blocks = model_parts(model).row.blocks
+    names = [name for name, module in model.named_modules() if name and not list(module.children())]
+    paths = {
+        ".".join(name.split(".")[: len(blocks.split(".")) + 1]) if name.startswith(blocks) else name for name in names
+    }
+    return dict.fromkeys(sorted(paths), "cpu")
 
 
 def test_layers_the_model_lacks_are_refused() -> None:

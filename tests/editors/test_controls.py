@@ -112,12 +112,18 @@ def test_unrelated_never_picks_a_connected_fact() -> None:
     assert len(found) == len(POOL) - 2
 
 
-def test_unrelated_takes_other_cases_as_pool_and_says_when_it_is_too_small() -> None:
-    pool = [replace(REQUESTS[0], subject="Someone Else", target_new=Entity(None, "x"), target_true=Entity(None, "y"))]
-    control = Unrelated(ControlConfig(), pool=pool)
-    assert control.chosen(REQUESTS[:1]) == pool
-    with pytest.raises(EditError, match=r"2 unconnected facts are needed, 1 of the 1"):
-        control.chosen(REQUESTS[:2])
+def test_unrelated_takes_other_cases_first_and_says_when_nothing_is_left() -> None:
+    other = Entity(None, "x"), Entity(None, "y")
+    elsewhere = EditRequest("{} speaks", "Someone Else", "P103", *other)
+    alike = EditRequest("{} comes from", "Another One", REQUESTS[0].relation_id, *other)  # the same relation
+    control = Unrelated(ControlConfig(), pool=[alike, elsewhere])
+    assert control.chosen(REQUESTS[:1]) == [elsewhere]
+    assert set(control.chosen(REQUESTS[:2])) <= set(POOL)  # not enough of them
+    many = [replace(REQUESTS[0], subject=f"Number {index}") for index in range(len(POOL) + 1)]
+    with pytest.raises(
+        EditError, match=r"44 unconnected facts are needed, 43 of the 43 about things .* of the 2 given"
+    ):
+        control.chosen(many)
 
 
 def test_the_choice_depends_on_seed_and_requests_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -109,6 +110,7 @@ def test_quota_adds_up_and_stays_within_one_of_the_share(k: int, shares: tuple[f
 
 
 def test_examples_that_do_not_fit_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     small = tiny_model("llama", max_position_embeddings=256)
     delta = IKE(pool=demonstrations(_cases(30))).edit(small, TOKENIZER, [CURIE])
     told = delta.meta["diagnostics"][0]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.activations import at_subject
 from seesaw_cf.editors.arch import model_parts
-from seesaw_cf.editors.config import build
+from seesaw_cf.editors.config import changed
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.hooks import untouched
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
@@ -41,12 +41,14 @@ def test_many_at_once_equal_one_at_a_time(name: str) -> None:
     model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
     cls = load_editor(name)
     special = {"alphaedit": {"null_threshold": 1e9}}.get(name, {})
-    editor = cls(cls.config_class(layers=(1,), **SETTINGS, **special), tiny_texts()).fit(model, tokenizer)
+    layers = (1,) if name == "rome" else (1, 2)
+    editor = cls(cls.config_class(layers=layers, **SETTINGS, **special), tiny_texts()).fit(model, tokenizer)
     together = editor.edit_each(model, tokenizer, REQUESTS)
     for asked, delta in zip(REQUESTS, together):
         alone = editor.edit(model, tokenizer, [asked])
-        weight = next(iter(delta.updates))
-        assert (delta.dense(weight) - alone.dense(weight)).norm() < 1e-9 * alone.dense(weight).norm()
+        assert len(delta.updates) == len(layers)
+        for weight in delta.updates:
+            assert (delta.dense(weight) - alone.dense(weight)).norm() < 1e-9 * alone.dense(weight).norm()
         assert delta.meta["requests"] == alone.meta["requests"]
         assert delta.meta["diagnostics"][0]["steps"] == alone.meta["diagnostics"][0]["steps"]
 
@@ -149,6 +151,9 @@ def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture)
     factor = factorise(moment, "layer 3")
     assert factor.ridge == pytest.approx(1e-6 * 2 / 3)
     assert "layer 3 is singular" in caplog.text
+    few = torch.randn(3, 200, generator=torch.Generator().manual_seed(0)) + 1.0
+    assert 0 < factorise(few.T @ few, "layer 3").ridge < 1e-3 * float((few.T @ few).diagonal().mean())
+    assert factorise(few.T @ few - 1e-6 * torch.eye(200) * 50, "layer 3").ridge > 0  # rounding below zero
     with pytest.raises(EditError, match="not positive semi-definite"):
         factorise(-moment, "layer 3")
     with pytest.raises(EditError, match="not finite"):
@@ -190,7 +195,7 @@ def test_bare_prompt_is_always_first() -> None:
 def test_presets_make_valid_configs() -> None:
     for editor, name in PRESETS:
         assert name in MODELS.values()
-        build(load_editor(editor).config_class, PRESETS[editor, name])
+        load_editor(editor).config_class(**PRESETS[editor, name])
     for editor in DEFAULTS:
         for kind in ("gpt2", "llama"):
             config = load_editor(editor).config_class.for_model(tiny_model(kind))
@@ -202,10 +207,44 @@ def test_unknown_names_are_errors_with_suggestions() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'memit'"):
         load_editor("memitt")
     with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'moment_wait'.*'moment_weight'"):
-        build(MEMITConfig, {"layers": (1,), "moment_wait": 3})
+        changed(MEMITConfig(layers=(1,)), {"moment_wait": 3})
     with pytest.raises(EditError, match="steps is 0, expected a number above 0"):
         MEMITConfig(layers=(1,), steps=0)
     assert {"ft", "rome", "memit", "emmet", "alphaedit"} <= set(EDITORS)
+
+
+def test_factors_without_room_are_made_again_and_change_nothing() -> None:
+    model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
+    kept = memit().fit(model, tokenizer)
+    assert kept.fitted is not None
+    tight = replace(kept, fitted=replace(kept.fitted, room=0, _factors={}))
+    deltas = [editor.edit_each(model, tokenizer, REQUESTS) for editor in (kept, tight)]
+    assert tight.fitted is not None
+    assert [len(editor.fitted._factors) for editor in (kept, tight) if editor.fitted] == [2, 1]
+    for one, other in zip(*deltas, strict=True):
+        assert all(torch.equal(one.dense(name), other.dense(name)) for name in one.updates)
+
+
+def test_batch_tokens_bound_what_is_optimised_at_once() -> None:
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    parts = model_parts(model)
+    edits = [prepare(model, tokenizer, asked, TEMPLATES) for asked in REQUESTS]
+
+    def most(batch_tokens: int) -> int:
+        """The largest number of tokens, padding included, that block 3 is run on with gradients."""
+        seen = [0]
+
+        def note(_: Any, args: Any, kwargs: Any) -> None:
+            hidden = args[0] if args else kwargs["hidden_states"]
+            seen.append(hidden.shape[:-1].numel() * torch.is_grad_enabled())
+
+        handle = parts.block(3).register_forward_pre_hook(note, with_kwargs=True)
+        with untouched(model):
+            optimise(parts, edits, 1, MEMITConfig(layers=(1,), **{**SETTINGS, "steps": 2}, batch_tokens=batch_tokens))
+        handle.remove()
+        return max(seen)
+
+    assert 0 < most(1) < most(4096)
 
 
 @pytest.mark.parametrize("name", ["ft", "rome", "memit", "emmet", "alphaedit"])

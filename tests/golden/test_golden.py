@@ -29,8 +29,8 @@ from seesaw_cf.editors.spread import keys_of
 from seesaw_cf.weights import WeightDelta, applied
 from tests.golden import reference as golden
 
-DELTA = {"memit": 2e-3, "rome": 2e-3, "r": 2e-3, "emmet": 5e-3, "alphaedit": 3e-2, "ft": 1e-4}
-LOGP = {"memit": 0.03, "rome": 0.03, "r": 0.03, "emmet": 0.03, "alphaedit": 0.3, "ft": 1e-4}
+DELTA = {"memit": 2e-3, "rome": 2e-3, "r": 2e-3, "p": 2e-3, "orig": 2e-3, "emmet": 5e-3, "alphaedit": 3e-2, "ft": 1e-4}
+LOGP = {"memit": 0.03, "rome": 0.03, "r": 0.03, "p": 0.03, "orig": 0.03, "emmet": 0.03, "alphaedit": 0.3, "ft": 1e-4}
 QUICK = [
     *((name, method) for name in golden.MODELS for method in ("memit_b8", "rome_r0", "r_rome_r2", "emmet_b8")),
     *((name, method) for name in golden.MODELS for method in ("alphaedit_seq4x2", "ft_targetnew_r1")),
@@ -42,17 +42,23 @@ QUICK = [
     ("llama", "rome_r5"),  # stops early, at step 11
     ("mistral", "ft_nobos_r0"),
 ]
-SLOW = [
-    *((name, f"rome_r{k}") for name in golden.MODELS for k in (1, 2, 4)),
-    *((name, method) for name in golden.MODELS for method in ("memit_r0", "memit_r1", "r_rome_r0", "emmet_r0")),
+GPT, LLAMA = ("gpt2", "gptj"), ("llama", "mistral")
+EVERY = [
+    *((name, f"rome_{which}") for name in golden.MODELS for which in ("r1", "r2", "r4", "r5", "clamp_r0", "nocov_r0")),
+    *((name, method) for name in golden.MODELS for method in ("r_rome_r0", "p_rome_r0", "p_rome_r2")),
+    *((name, method) for name in golden.MODELS for method in ("memit_r0", "memit_r1", "emmet_r0")),
     *((name, m) for name in golden.MODELS for m in ("emmet_b8_2layers", "alphaedit_r0", "alphaedit_b8")),
     *((name, "ft_targetnew_b8_bs1") for name in golden.MODELS),
-    *((name, method) for name in ("llama", "mistral") for method in ("ft_nobos_b8_bs1", "ft_asis_b8_bs1")),
+    *((name, method) for name in GPT for method in ("ft_r0", "ft_r1", "ft_b8", "ft_b8_bs3", "rome_seq3")),
+    *((name, method) for name in GPT for method in ("orig_rome_r0", "emmet_r0_easyedit")),
+    *((name, f"ft_{which}") for name in LLAMA for which in ("nobos_r0", "nobos_r1", "asis_r0")),
+    *((name, method) for name in LLAMA for method in ("ft_nobos_b8_bs1", "ft_asis_b8_bs1")),
 ]
+SLOW = [run for run in EVERY if run not in QUICK]
 DOUBLE = [
     (name, method)
     for name in ("gpt2", "llama")
-    for method in ("memit_b8", "rome_r0", "rome_nocov_r0", "r_rome_r0", "emmet_b8", "alphaedit_seq4x2")
+    for method in ("memit_b8", "rome_r0", "rome_nocov_r0", "r_rome_r0", "p_rome_r0", "emmet_b8", "alphaedit_seq4x2")
 ] + [("gpt2", "ft_b8_bs3"), ("gpt2", "rome_seq3"), ("llama", "ft_targetnew_r1")]
 
 
@@ -82,7 +88,8 @@ def editor_for(root: Path, name: str, method: str) -> Any:
     corpus = golden.read(root / "corpus.json")
     if "rome" in method:
         consistent = method.startswith("r_rome")
-        return ROME(ROMEConfig(**shared, consistent_keys=consistent, use_moments=given["mom2_adjustment"]), corpus)
+        keys = {"consistent_keys": consistent, "bare_keys": method.startswith("p_rome")}
+        return ROME(ROMEConfig(**shared, **keys, use_moments=given["mom2_adjustment"]), corpus)
     if method.startswith("memit"):
         return MEMIT(MEMITConfig(**shared, moment_weight=given["mom2_update_weight"]), corpus)
     if method.startswith("alphaedit"):

@@ -1,0 +1,119 @@
+"""Settings as they come from a JSON file, and every editor through the command line on the embedded model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.cli import main
+from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.editors.arch import Architecture
+from seesaw_cf.editors.config import changed
+from seesaw_cf.editors.controls import ControlConfig
+from seesaw_cf.editors.ike import IKEConfig
+from seesaw_cf.editors.memit import MEMITConfig
+from seesaw_cf.editors.mend import MENDConfig
+from seesaw_cf.editors.mend_training import MENDTraining
+from seesaw_cf.errors import EditError, UnknownNameError
+from seesaw_cf.job import make_editor
+from tests.fakes import tiny_model
+
+MEND_QUICK = {"training": {"steps": 20, "validate_every": 10}, "rank": 8}
+"""Enough steps for a network that exists; how good one gets is measured elsewhere."""
+
+
+def test_lists_become_tuples_and_nested_settings_keep_the_rest() -> None:
+    config = changed(
+        MENDConfig(layers=(1,), training=MENDTraining.small()), {"layers": [0, 2], "training": {"steps": 7}}
+    )
+    assert config.layers == (0, 2)
+    assert config.training == MENDTraining(**{**_fields(MENDTraining.small()), "steps": 7})
+    row = {"blocks": "a", "mlp_in": ["b"], "mlp_out": "c", "norm": "d"}
+    assert changed(MEMITConfig(layers=(1,)), {"architecture": row}).architecture == Architecture("a", ("b",), "c", "d")
+    assert changed(IKEConfig(), {"balance": [1, 3, 4]}).balance == (1, 3, 4)
+    wrapped = changed(ControlConfig(), {"editor": "rome", "settings": {"layers": [1]}})
+    assert wrapped.settings == {"layers": [1]}
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": 3}, r"MEMITConfig: layers is 3, expected list or tuple such as \(1,\)"),
+        ({"steps": "ten"}, "steps is 'ten', expected int such as 25"),
+        ({"steps": True}, "steps is True, expected int"),
+        ({"clamp": "wide"}, "clamp is 'wide', expected float or int such as 0.75"),
+        ({"allow_identity": 1}, "allow_identity is 1, expected bool"),
+        ({"architecture": {"block": "x"}}, "cannot be used .*unexpected keyword argument 'block'"),
+        ({"steps": 0}, "steps is 0, expected a number above 0"),
+    ],
+)
+def test_values_of_another_kind_are_errors(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(EditError, match=message):
+        changed(MEMITConfig(layers=(1,)), settings)
+
+
+def test_unknown_settings_are_errors_also_inside_others() -> None:
+    with pytest.raises(UnknownNameError, match=r"setting of MENDTraining 'step'. Did you mean 'steps'"):
+        changed(MENDConfig(layers=(1,)), {"training": {"step": 3}})
+    control = make_editor("random", tiny_model("llama"), {"settings": {"laiers": [1]}}, ["some text"])
+    with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'laiers'. Did you mean 'layers'"):
+        control.fit(tiny_model("llama"), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", EDITORS)
+def test_every_editor_is_made_for_every_model_by_name(name: str) -> None:
+    editor = make_editor(name, tiny_model("gpt2"), {}, ["some text"])
+    assert editor.config == load_editor(name).config_class.for_model(tiny_model("gpt2"))
+
+
+def test_the_list_shows_every_editor_with_a_line_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "editors"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in EDITORS:
+        (line,) = (line for line in lines if line.split()[:1] == [name])
+        assert len(line.split()) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EDITORS)
+def test_every_editor_runs_from_the_command_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two cases on the embedded model, with nothing given but the editor's name (and fewer steps for MEND)."""
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    words = ["run", "--model", "seesaw-tiny", "--editor", name, "--limit", "2", "--device", "cpu", "--quiet"]
+    if name == "mend":
+        (tmp_path / "settings.json").write_text(json.dumps({"mend": MEND_QUICK}))
+        words += ["--editor-config", str(tmp_path / "settings.json")]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert "D_d" in capsys.readouterr().out
+    edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
+    fine = {"ok", "zero delta"} if name == "identity" else {"ok"}  # what is known already needs no change
+    assert {row["status"] for row in edits} <= fine
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert set(manifest["editors"]) == {name}
+
+
+@pytest.mark.slow
+def test_layers_traces_proposes_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["layers", "seesaw-tiny", "--facts", "3", "--samples", "2", "--device", "cpu", "--out", str(tmp_path)])
+        == 0
+    )
+    shown = capsys.readouterr().out
+    assert "3 facts; p(answer)" in shown
+    assert "Proposed layers: rome [" in shown
+    record = json.loads((tmp_path / "layers.json").read_text())
+    assert len(record["facts"]) == 3
+    assert {len(row) for row in record["effects"].values()} == {5}
+    assert (tmp_path / "layers.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["layers", "seesaw-tiny", "--kind", "attn", "--device", "cpu"]) == 1
+    assert "unknown kind of causal tracing 'attn'" in capsys.readouterr().err
