@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,7 +171,7 @@ def _share(hits: Any) -> float:
     return float(hits.mean()) if hits.size else float("nan")
 
 
-_FIGURES = {
+_FIGURES: dict[str, Callable[[Floats, Floats], float]] = {
     "spearman": _spearman,
     "mean_absolute_error": lambda people, rater: _share(np.abs(people - rater)),
     "exact": lambda people, rater: _share(np.round(rater) == people),
