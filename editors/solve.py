@@ -14,7 +14,7 @@ __all__ = ["Factor", "factorise"]
 
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)
-"""Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding needs the last at times."""
+"""Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""
 
 
 @dataclass(frozen=True)
