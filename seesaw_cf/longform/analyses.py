@@ -26,6 +26,7 @@ __all__ = [
     "blocks",
     "factual_drift",
     "label_shares",
+    "labelled",
     "means",
     "short_values",
     "survey_values",
@@ -155,7 +156,7 @@ def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
         intervals are cut at 0 and 1.
     """
     found = []
-    for key, rows in blocks(_annotated(annotations), "method", "passage", "claim_kind"):
+    for key, rows in blocks(labelled(annotations), "method", "passage", "claim_kind"):
         there = rows[rows["label"].notna()]
         for label in LABELS:
             share = case_mean((there["label"] == label).astype(float), there["case_id"])
@@ -164,7 +165,12 @@ def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found).drop(columns="p", errors="ignore")
 
 
-def _annotated(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+def labelled(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """`as_frame` of annotations.
+
+    Raises:
+        RecordError: As `as_frame`, or a label other than `LABELS`.
+    """
     frame = as_frame(annotations)
     unknown = set(frame["label"].dropna()) - set(LABELS)
     if unknown:
@@ -186,7 +192,7 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     Source: LEME section 5.3, Figure 5 ("factual drift").
     Deviates: paired by case, with an interval; the paper compares two percentages by eye.
     """
-    frame = _annotated(annotations)
+    frame = labelled(annotations)
     facts = frame[frame["claim_kind"] == "ground_truth"]
     found = []
     for key, rows in blocks(facts, "passage"):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.longform.analyses import BASELINE, LABELS, as_frame, blocks
+from seesaw_cf.longform.analyses import BASELINE, LABELS, blocks, labelled
 from seesaw_cf.longform.estimates import case_difference, with_adjusted
 from seesaw_cf.stats import cluster_weights
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
@@ -75,7 +75,7 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000,
     Source: LEME section 5.1 (chi-square test of independence).
     Deviates: claims of one case stand and fall together, so p comes from exchanging methods case by case.
     """
-    frame = as_frame(annotations)
+    frame = labelled(annotations)
     found: list[dict[str, Any]] = []
     for key, block in blocks(frame[frame["label"].notna()]):
         rows = [

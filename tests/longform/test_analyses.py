@@ -80,6 +80,8 @@ def test_label_shares_golden() -> None:
     assert found["value"].sum() == pytest.approx(1)
     with pytest.raises(RecordError, match=r"labels \['entails'\], expected supports, neutral, contradicts"):
         an.label_shares(annotated({"rome": ["entails"]}))
+    with pytest.raises(RecordError, match=r"labels \['entails'\]"):
+        chi_square_tests(annotated({"rome": ["entails"], "ft": ["neutral"]}))
     with pytest.raises(RecordError, match=r"columns \['phase'\] are missing"):
         an.as_frame(annotated({"rome": ["neutral"]}).drop_columns(["phase"]))
 
