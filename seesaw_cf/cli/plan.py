@@ -6,7 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.cli.output import say
 
@@ -44,7 +44,11 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.stats import plan
 
     components, share, source = _spread(args)
-    settings = {"people_per_edit": args.people_per_edit, "edits_per_person": args.edits_per_person, "share": share}
+    settings: dict[str, Any] = {
+        "people_per_edit": args.people_per_edit,
+        "edits_per_person": args.edits_per_person,
+        "share": share,
+    }
     settings |= {"tests": args.tests, "alpha": args.alpha, "power": args.power}
     deltas = [args.delta / 2, args.delta, 2 * args.delta]
     plans = {delta: plan(delta, components, **settings) for delta in deltas}
