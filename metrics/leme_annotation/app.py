@@ -32,8 +32,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     try:
         rows = pd.read_csv(io.StringIO(text))
         labels = [None if pd.isna(label) else str(label) for label in rows["label"]]
-        names = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
-        result = leme_annotation(rows["case_id"].tolist(), *names, labels)
+        group, passage, kind = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
+        result = leme_annotation(rows["case_id"].tolist(), group, passage, kind, labels)
     except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
         return pd.DataFrame(), f"{type(error).__name__}: {error}"
     found = [

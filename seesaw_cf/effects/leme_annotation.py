@@ -68,7 +68,8 @@ def leme_annotation(
     _check("claim_kind", frame["claim_kind"], CLAIM_KINDS)
     _check("label", frame["label"].dropna(), LABELS)
     shares: dict[str, Any] = {}
-    for (name, text, kind), rows in frame.groupby(["group", "passage", "claim_kind"], sort=True):
+    for key, rows in frame.groupby(["group", "passage", "claim_kind"], sort=True):
+        name, text, kind = map(str, key)
         shares.setdefault(name, {}).setdefault(text, {})[kind] = _shares(rows)
     out: dict[str, Any] = {"shares": shares, "n_rows": len(frame), "n_missing": int(frame["label"].isna().sum())}
     if reference is not None:
@@ -92,7 +93,7 @@ def _shares(rows: pd.DataFrame) -> dict[str, Any]:
     code = pd.factorize(there["case_id"])[0]
     weights = case_weights(code, np.ones(len(code), dtype=bool))
     for label in LABELS:
-        hits = (there["label"] == label).to_numpy(np.float64)
+        hits = (there["label"] == label).to_numpy().astype(np.float64)
         found = clustered_mean(hits, [weights], {"case": code})
         out[label] = {"value": found.value, "low": found.low, "high": found.high, "pooled": float(hits.mean())}
         out[label]["note"] = found.note

@@ -131,7 +131,7 @@ class EncoderAnnotator:
     def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
         """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
         chances = temper(self.probabilities(pairs), self.temperature) if pairs else np.zeros((0, len(LABELS)))
-        labels = [label_of(row) for row in chances]
+        labels = [label_of(row) for row in chances.tolist()]
         told = [i for i, label in enumerate(labels) if label != "neutral"]
         asked = list(dict.fromkeys((row, pairs[i][1]) for i in told for row in sentences(pairs[i][0])))
         alone = dict(zip(asked, self._plain(asked)))

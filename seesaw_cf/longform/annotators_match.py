@@ -89,7 +89,7 @@ class MatchAnnotator:
         return found
 
     def _judge(self, pair: Texts, chances: Floats) -> Judgement:
-        label = label_of(chances)
+        label = label_of(chances.tolist())
         named = (float(chances[0]), float(chances[1]), float(chances[2]))
         if label == "neutral":
             return Judgement(label, named)

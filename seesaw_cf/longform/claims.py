@@ -164,5 +164,6 @@ def _pair(row: Mapping[str, Any], claim: Claim) -> Pair:
     text = (row["text"] or "").strip()
     whole = "ok" if row["status"] == "ok" else f"no passage: {row['status']}"
     status = whole if whole != "ok" else "the passage is empty" if not text else claim.status
-    said = {"claim": claim.text, "claim_kind": claim.kind, "claim_id": claim.id, "status": status}
-    return Pair(text, **said, **{k: row[k] for k in ("passage", "editor", "case_id", "relation", "phase", "sample")})
+    said: dict[str, Any] = {"claim": claim.text, "claim_kind": claim.kind, "claim_id": claim.id, "status": status}
+    own = {name: row[name] for name in ("passage", "editor", "case_id", "relation", "phase", "sample")}
+    return Pair(text, **said, **own)

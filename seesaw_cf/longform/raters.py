@@ -187,5 +187,6 @@ def _by_item(data: RatingData, given: Floats) -> dict[str, Any]:
     out = {"all": rating_scores(data.ratings, given.tolist(), data.groups)}
     for name in sorted(set(data.items)):
         rows = [i for i, item in enumerate(data.items) if item == name]
-        out[name] = rating_scores(*([column[i] for i in rows] for column in (data.ratings, given, data.groups)))
+        part = data.take(rows)
+        out[name] = rating_scores(part.ratings, given[rows].tolist(), part.groups)
     return out

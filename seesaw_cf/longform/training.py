@@ -189,10 +189,11 @@ def random_split(
         trained = fit(train, 0)
         raw = trained.probabilities(test.pairs)
         out[name] = figures(test, Answers(raw, temper(raw, trained.temperature)))
-    seen = [({*train.groups}, test.groups), ({p for p, _ in train.pairs}, [p for p, _ in test.pairs])]
-    seen.append(({c for _, c in train.pairs}, [c for _, c in test.pairs]))  # type: ignore[arg-type]
-    shares = [float(np.mean([key in known for key in keys])) for known, keys in seen]
-    return out | {"overlap": dict(zip(("sample", "premise", "claim"), shares))}
+    keys: dict[str, Any] = {"sample": [list(part.groups) for part in (train, test)]}
+    for place, name in enumerate(("premise", "claim")):
+        keys[name] = [[pair[place] for pair in part.pairs] for part in (train, test)]
+    overlap = {name: float(np.isin(tested, known).mean()) for name, (known, tested) in keys.items()}
+    return out | {"overlap": overlap}
 
 
 def train_annotator(

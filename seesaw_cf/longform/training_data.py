@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -41,8 +42,9 @@ class AnnotationData:
 
     def take(self, rows: Sequence[int]) -> AnnotationData:
         """The rows of these numbers."""
-        picked = [tuple(column[i] for i in rows) for column in (self.pairs, self.labels, self.units, self.groups)]
-        return AnnotationData(*picked, self.notes)  # type: ignore[arg-type]
+        columns: Any = (self.pairs, self.labels, self.units, self.groups)
+        pairs, labels, units, groups = (tuple(column[i] for i in rows) for column in columns)
+        return AnnotationData(pairs, labels, units, groups, self.notes)
 
     def without_texts_of(self, other: AnnotationData) -> AnnotationData:
         """The rows whose premise is not in `other`, white space and case aside."""
@@ -104,7 +106,7 @@ def _plain(text: str) -> str:
 def _check_ids(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
     if (blank := frame["sample_id"].str.strip() == "").any():
         raise RecordError(
-            f"{path}: {int(blank.sum())} rows have no sample_id, first: row {int(blank.idxmax())}. Splits need to know "
+            f"{path}: {int(blank.sum())} rows have no sample_id, first: row {blank.tolist().index(True)}. Splits need to know "
             "which rows belong together; restore the ids."
         )
     if "example_id" in frame:

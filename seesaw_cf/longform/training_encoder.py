@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
 
@@ -68,12 +69,12 @@ PRESETS = {
 }  # fmt: skip
 
 
-def validation_part(groups: Sequence[int], seed: int) -> np.ndarray:
+def validation_part(groups: Sequence[int], seed: int) -> NDArray[np.bool_]:
     """Marks about a quarter of the rows, whole groups, for early stopping and calibration; none of one group alone."""
     folds = min(4, len(set(groups)))
     if folds < 2:
         return np.zeros(len(groups), dtype=bool)
-    return np.array(grouped_folds(groups, folds, seed)) == 0
+    return np.asarray(np.array(grouped_folds(groups, folds, seed)) == 0)
 
 
 def fresh_encoder(encoder: str, frozen_layers: int, seed: int, **options: Any) -> tuple[PreTrainedModel, Any]:
@@ -130,7 +131,7 @@ def fit_trainer(
     from transformers import EarlyStoppingCallback, PrinterCallback, Trainer, TrainingArguments
 
     class Own(Trainer):
-        def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
+        def compute_loss(self, model: Any, inputs: Any, return_outputs: Any = False, *_: Any, **__: Any) -> Any:
             labels = inputs.pop("labels")
             outputs = model(**inputs)
             value = loss(outputs, labels)
@@ -156,6 +157,7 @@ def fit_trainer(
             data_collator=collate, compute_metrics=score if stopping else None,
             callbacks=[EarlyStoppingCallback(recipe.patience)] if stopping else [],
         )  # fmt: skip
+        trainer.model_accepts_loss_kwargs = False  # the loss is a mean per step, to be divided by the accumulation
         trainer.remove_callback(PrinterCallback)
         trainer.train()
     model.eval()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,7 +131,12 @@ def _classifier(folder: Path, encoder: Path, names: Sequence[str]) -> Path:
     import torch
 
     torch.manual_seed(1)
-    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     tokenizer = AutoTokenizer.from_pretrained(encoder)
     config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=32, id2label=dict(enumerate(names)), **shape)
     BertForSequenceClassification(config).save_pretrained(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -31,7 +32,12 @@ def save_tiny_encoder(folder: Path) -> Path:
         model_max_length=64,
     )  # fmt: skip
     torch.manual_seed(0)
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    shape: dict[str, Any] = {
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     model = BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=64, **shape))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
