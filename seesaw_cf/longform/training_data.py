@@ -105,8 +105,9 @@ def _plain(text: str) -> str:
 
 def _check_ids(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
     if (blank := frame["sample_id"].str.strip() == "").any():
+        first = blank.tolist().index(True)
         raise RecordError(
-            f"{path}: {int(blank.sum())} rows have no sample_id, first: row {blank.tolist().index(True)}. Splits need to know "
+            f"{path}: {int(blank.sum())} rows have no sample_id, first: row {first}. Splits need to know "
             "which rows belong together; restore the ids."
         )
     if "example_id" in frame:
