@@ -69,6 +69,22 @@ def together(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]]) ->
     return EditedScorer(scorer, "together").score([(WeightDelta(), before), *jobs])[1:]
 
 
+def run_both(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]]) -> tuple[float, float, float]:
+    """Seconds together, seconds one after the other, and the largest difference in nats."""
+    found: list[Any] = []
+    first = cpu_or_wall(lambda: found.append(together(scorer, jobs)), scorer.model)
+    second = cpu_or_wall(lambda: found.append(one_after_the_other(scorer, jobs)), scorer.model)
+    pairs = (pair for own, other in zip(*found) for pair in zip(own, other))
+    return first, second, max(abs(a.logprob - b.logprob) for a, b in pairs)
+
+
+def growth(scorer: TrieScorer, clozes: list[Cloze]) -> list[dict[str, float]]:
+    """How time grows with the number of late-layer edits that ask the same."""
+    jobs = [(delta(scorer.model, (12, 13), n), clozes) for n in range(16)]
+    counts = (1, 2, 4, 8, 16)
+    return [{"edits": n, "seconds": cpu_or_wall(partial(together, scorer, jobs[:n]), scorer.model)} for n in counts]
+
+
 def main() -> None:
     """Runs and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,7 +98,7 @@ def main() -> None:
     clozes = list(dict.fromkeys(work["cross-subject"]))
     same = gender(args.cases)
     tokens = tokenizer([*clozes, *same])
-    rows = []
+    rows, curves = [], {}
     for kind in args.model:
         model = small_model(kind, 14, 384)
         scorer = TrieScorer(model, tokens)
@@ -91,29 +107,28 @@ def main() -> None:
             size = 2 * prompts
             asked = [same[:size] if shared else clozes[size * n : size * (n + 1)] for n in range(edits)]
             jobs = [(delta(model, layers, n), own) for n, own in enumerate(asked)]
-            times = []
-            for _ in range(args.rounds):
-                first = cpu_or_wall(partial(together, scorer, jobs), model)
-                second = cpu_or_wall(partial(one_after_the_other, scorer, jobs), model)
-                times.append((first, second))
-            gap = max(
-                abs(a.logprob - b.logprob)
-                for own, other in zip(together(scorer, jobs), one_after_the_other(scorer, jobs))
-                for a, b in zip(own, other)
-            )
+            rounds = [run_both(scorer, jobs) for _ in range(args.rounds)]
             rows.append(
                 {
                     "model": kind,
                     "setting": name,
-                    "seconds_together": statistics.median(first for first, _ in times),
-                    "seconds_one_after_the_other": statistics.median(second for _, second in times),
-                    "times_faster": statistics.median(second / first for first, second in times),
-                    "max_difference_nats": gap,
+                    "seconds_together": statistics.median(first for first, _, _ in rounds),
+                    "seconds_one_after_the_other": statistics.median(second for _, second, _ in rounds),
+                    "times_faster": statistics.median(second / first for first, second, _ in rounds),
+                    "max_difference_nats": max(gap for _, _, gap in rounds),
                     "plan": str(EditedScorer(scorer).plan(jobs)),
                 }
             )
             print(json.dumps(rows[-1]), flush=True)
-    record = {"source": source, "threads": args.threads, "torch": torch.__version__, "edits": rows}
+        curves[kind] = growth(scorer, same[:100])
+    record = {
+        "source": source,
+        "threads": args.threads,
+        "torch": torch.__version__,
+        "note": "CPU seconds on a machine whose two cores other jobs shared; ratios are of one interleaved run",
+        "edits": rows,
+        "growth": curves,
+    }
     with atomic_path(RESULTS / "engine.json") as file:
         file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

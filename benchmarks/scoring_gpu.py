@@ -17,7 +17,15 @@ import torch
 from transformers import AutoModelForCausalLM, GPTJConfig, LlamaConfig, PreTrainedModel
 
 from benchmarks.engine import delta, one_after_the_other, together
-from benchmarks.scoring_work import bound_flops, cpu_or_wall, invented, matmul_rate, published_loop, released, tokenizer
+from benchmarks.scoring_work import (
+    bound_flops,
+    bound_seconds,
+    cpu_or_wall,
+    invented,
+    published_loop,
+    released,
+    tokenizer,
+)
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze
@@ -58,14 +66,13 @@ def scoring(model: Any, tokens: Any, name: str, work: list[Cloze], rounds: int) 
     times = []
     for _ in range(rounds):
         torch.cuda.reset_peak_memory_stats() if model.device.type == "cuda" else None
-        row = {"rate": matmul_rate(model, 8192), "engine": cpu_or_wall(lambda: scorer.score(work), model)}
+        row = {"bound": bound_seconds(model, facts, 8192), "engine": cpu_or_wall(lambda: scorer.score(work), model)}
         row["loop"] = cpu_or_wall(lambda: published_loop(model, tokens, few, pair), model) * len(work) / len(few)
         row["plain"] = cpu_or_wall(lambda: HFScorer(model, tokens, 16_384).score(work[:2000]), model)
         row["plain"] *= len(work) / len(work[:2000])
-        row["bound"] = facts["flops"] / row["rate"]
         times.append(row)
-    facts["seconds"] = {key: statistics.median(row[key] for row in times) for key in times[0] if key != "rate"}
-    facts["tflops_per_second"] = statistics.median(row["rate"] for row in times) / 1e12
+    facts["seconds"] = {key: statistics.median(row[key] for row in times) for key in times[0]}
+    facts["tflops_per_second"] = facts["flops"] / facts["seconds"]["bound"] / 1e12
     facts["tokens_fed"] = scorer.counts.tokens
     if model.device.type == "cuda":
         facts["peak_gib_with_model"] = torch.cuda.max_memory_allocated() / 2**30

@@ -6,6 +6,7 @@ import csv
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -169,16 +170,41 @@ def lm_eval_scores(
     return [score for score, _ in harness.loglikelihood(requests, disable_tqdm=True)]
 
 
-def matmul_rate(model: PreTrainedModel, rows: int = 1024, seconds: float = 0.5) -> float:
-    """FLOP per second of matrix products of the model's own shapes on its own device."""
-    width = int(model.config.get_text_config(decoder=True).hidden_size)
-    given = torch.randn(rows, width, device=model.device, dtype=model.dtype)
-    weight = torch.randn(width, 4 * width, device=model.device, dtype=model.dtype)
-    out = torch.empty(rows, 4 * width, device=model.device, dtype=model.dtype)
-    once = cpu_or_wall(lambda: torch.mm(given, weight, out=out), model)
-    times = max(3, int(seconds / max(once, 1e-6)))
-    spent = cpu_or_wall(lambda: [torch.mm(given, weight, out=out) for _ in range(times)], model)
-    return times * 2.0 * rows * width * 4 * width / spent
+def bound_seconds(model: PreTrainedModel, facts: dict[str, float], rows: int = 1024) -> float:
+    """Seconds that the unavoidable FLOPs take at the rates of plain matrix products of the model's own shapes.
+
+    Args:
+        model: Gives shapes, device and dtype.
+        facts: From `bound_flops`.
+        rows: Rows of one product.
+    """
+    head = model.get_output_embeddings().weight
+    shapes = [tuple(part.shape) for part in _block_weights(model)]
+    seconds = 0.0
+    for shape in {*shapes, tuple(head.shape)}:
+        given = torch.randn(rows, shape[1], device=model.device, dtype=model.dtype)
+        weight = torch.randn(shape, device=model.device, dtype=model.dtype)
+        out = torch.empty(rows, shape[0], device=model.device, dtype=model.dtype)
+        torch.mm(given, weight.T, out=out)
+        times = max(2, int(5e9 / given.numel() / shape[0])) if model.device.type == "cpu" else 20
+        spent = cpu_or_wall(partial(_products, given, weight, out, times), model)
+        needed = shapes.count(shape) * facts["unique_tokens"] + (shape == tuple(head.shape)) * facts["asked_nodes"]
+        seconds += spent / times / rows * needed
+    return seconds
+
+
+def _products(given: torch.Tensor, weight: torch.Tensor, out: torch.Tensor, times: int) -> None:
+    for _ in range(times):
+        torch.mm(given, weight.T, out=out)
+
+
+def _block_weights(model: PreTrainedModel) -> list[torch.Tensor]:
+    """The matrices every token is multiplied with."""
+    outside = {
+        id(part) for part in (*model.get_output_embeddings().parameters(), *model.get_input_embeddings().parameters())
+    }
+    named = ((name, part) for name, part in model.named_parameters() if part.ndim == 2 and id(part) not in outside)
+    return [part for name, part in named if not name.endswith("wpe.weight")]
 
 
 def cpu_or_wall(do: Callable[[], Any], model: PreTrainedModel) -> float:
@@ -200,9 +226,7 @@ def bound_flops(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work
     nodes = unique_nodes(items)
     asked = len({item.ids[:place] for item in items for place in range(item.start, len(item.ids))})
     head = model.get_output_embeddings().weight
-    outside = {id(parameter) for parameter in (head, *model.get_input_embeddings().parameters())}
-    inside = sum(p.numel() for p in model.parameters() if p.ndim == 2 and id(p) not in outside)
-    inside -= sum(p.numel() for name, p in model.named_parameters() if name.endswith("wpe.weight"))
+    inside = sum(part.numel() for part in _block_weights(model))
     return {
         "pairs": float(len(work)),
         "naive_tokens": float(sum(len(item.ids) for item in items)),

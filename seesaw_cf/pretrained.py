@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.resources
+import importlib.util
 import random
 from pathlib import Path
 
@@ -20,6 +21,9 @@ __all__ = ["EMBEDDED", "load_model", "model_path", "model_texts", "sample_corpus
 
 # Models that come with the package: folders below seesaw_cf/models/.
 EMBEDDED: tuple[str, ...] = ("seesaw-tiny",)
+
+# Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
+_SPREAD = ("balanced", "balanced_low_0", "sequential")
 
 _NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -55,7 +59,8 @@ def load_model(
 
     Args:
         name_or_path: "seesaw-tiny", a folder, or the id of a model on the Hugging Face Hub.
-        device: A torch device; "auto" is the GPU when there is one.
+        device: A torch device; "auto" is the GPU when there is one. "balanced", "balanced_low_0" and "sequential"
+            spread the blocks of a model that is too large for one GPU, as transformers' `device_map` does.
         dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own.
         revision: Branch, tag or commit of a Hub model.
         trust_remote_code: Allow code from the model's repository to run.
@@ -64,7 +69,8 @@ def load_model(
         The model in eval mode on the device, and the tokenizer.
 
     Raises:
-        UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline.
+        UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline. Or the device
+            means several and accelerate is not installed.
     """
     source = name_or_path
     if name_or_path in EMBEDDED:
@@ -73,13 +79,20 @@ def load_model(
         raise unknown_name("model", name_or_path, EMBEDDED)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    spread = device if device in _SPREAD else None
+    if spread and importlib.util.find_spec("accelerate") is None:
+        raise UnknownNameError(
+            f"device {device!r} needs accelerate, which is not installed. Install it with `pip install accelerate`, or "
+            "name one device."
+        )
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=_dtype(dtype), **options)
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=_dtype(dtype), device_map=spread, **options)
     except (OSError, ValueError) as error:
         raise _not_loaded(name_or_path, revision, error) from error
-    torch.nn.Module.to(model, device)
+    if spread is None:
+        torch.nn.Module.to(model, device)
     return model.eval(), tokenizer
 
 

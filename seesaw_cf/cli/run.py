@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
     add("--revision", help="branch, tag or commit of a Hub model")
     add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
+    add("--device", default="auto", help="auto, cpu, cuda:1, ..., or balanced: one model over all GPUs (default: auto)")
     add("--trust-remote-code", action="store_true", help="run code from the model's repository")
     add("--editor", action="append", required=True, help="editing method; give it again for more")
     add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')

@@ -15,12 +15,13 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
-from seesaw_cf.scoring.forward import Answers, ask
+from seesaw_cf.scoring.forward import Answers, ask, asked_places
 from seesaw_cf.scoring.hf import Scorer, context_length
+from seesaw_cf.scoring.last import transformer_blocks
 from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.lower import enter_at, hidden_below
 from seesaw_cf.scoring.memory import is_out_of_memory
-from seesaw_cf.scoring.plan import Plan, make_plan
+from seesaw_cf.scoring.plan import Plan, make_plan, only_restore
 from seesaw_cf.scoring.row_deltas import first_block, obstacle, per_token_deltas
 from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.tree import TrieScorer, to_scores
@@ -71,7 +72,7 @@ class EditedScorer:
         if narrow is not None and any(len(item.ids) > narrow for items in asked for item in items):
             reasons.append(f"a text is longer than the sliding window of {narrow} tokens")
         if reasons or place is None:
-            return Plan("restore", reasons[0], len(jobs), sum(map(len, asked)), 0, 0, 0, 0, 0.0, 0.0, 0)
+            return only_restore([list(items) for items in asked], transformer_blocks(model), reasons[0])
         return make_plan([list(items) for items in asked], *place, model.device.type, self.scorer.tokens_per_pass)
 
     def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
@@ -165,7 +166,8 @@ class EditedScorer:
             source[start : start + len(row)] = torch.tensor(row.source)
         used = sorted({row.edit for row in rows})
         owners = torch.searchsorted(torch.tensor(used), owners).masked_fill(owners < 0, -1)
-        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners):
+        asked = asked_places(rows, layout)
+        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners, asked):
             if hidden is None:
                 answers = ask(scorer.model, rows, layout, packed)
             else:

@@ -70,9 +70,7 @@ def _wholes(
     tails = dict(zip(targets, _bodies(tokenizer, [f" {target}" for target in targets]), strict=True))
     others = [cloze for cloze in clozes if cloze.target not in tails or cloze.context[-1].isspace()]
     rest = dict(zip(others, _bodies(tokenizer, [joined(cloze) for cloze in others]), strict=True))
-    return [
-        rest[cloze] if cloze in rest else heads[cloze.context] + tails[cloze.target] for cloze in clozes
-    ]
+    return [rest[cloze] if cloze in rest else heads[cloze.context] + tails[cloze.target] for cloze in clozes]
 
 
 def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:

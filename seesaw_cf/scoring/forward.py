@@ -11,12 +11,13 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.fused import fused_activations
+from seesaw_cf.scoring.last import last_mlp_only
 from seesaw_cf.scoring.layout import Layout, WindowAttention, lay_out
 from seesaw_cf.scoring.trie import Row
 
 _SLAB = 8  # rows of logits
 
-__all__ = ["Answers", "ask", "forward_rows", "tree_context", "wide_dtype"]
+__all__ = ["Answers", "ask", "asked_places", "forward_rows", "tree_context", "wide_dtype"]
 
 
 class Answers(NamedTuple):
@@ -56,7 +57,8 @@ def forward_rows(model: PreTrainedModel, rows: Sequence[Row], packed: bool) -> A
 def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: bool) -> Answers:
     """Runs the model over a layout of `rows` and answers their asks."""
     flat = [(start + node, token, item) for row, start in zip(rows, layout.starts) for node, token, item in row.asks]
-    places, at = torch.tensor([place for place, _, _ in flat]).unique(return_inverse=True)
+    places = asked_places(rows, layout)
+    at = torch.searchsorted(places, torch.tensor([place for place, _, _ in flat]))
     logits = _logits(model, layout, places, packed)
     at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
     with torch.inference_mode():
@@ -76,6 +78,11 @@ def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor]:
     peaks = [slab.amax(-1) for slab in slabs]
     sums = [slab.sub(peak[:, None]).exp_().sum(-1) for slab, peak in zip(slabs, peaks)]
     return torch.cat(peaks), torch.cat(sums)
+
+
+def asked_places(rows: Sequence[Row], layout: Layout) -> Tensor:
+    """Sorted places in the flattened output whose logits are asked for."""
+    return torch.tensor([start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]).unique()
 
 
 @contextlib.contextmanager
@@ -101,7 +108,7 @@ def _logits(model: PreTrainedModel, layout: Layout, places: Tensor, packed: bool
 
     handle = model.get_output_embeddings().register_forward_pre_hook(only_asked)
     try:
-        with tree_context(model, layout, packed):
+        with tree_context(model, layout, packed), last_mlp_only(model, places):
             logits: Tensor = model(
                 input_ids=layout.ids, position_ids=layout.positions, attention_mask=layout.mask, use_cache=False
             ).logits[0]

@@ -21,7 +21,7 @@ def _gelu(values: Tensor) -> Tensor:
     """0.5 x (1 + tanh(t)) = x sigmoid(2 t); PyTorch's own kernel for CPUs takes nearly twice as long."""
     if values.device.type != "cpu" or values.dtype != torch.float32 or not torch.is_inference_mode_enabled():
         return torch.nn.functional.gelu(values, approximate="tanh")
-    found = torch.empty_like(values)
+    found = torch.empty_like(values, memory_format=torch.contiguous_format)
     slope = torch.tensor(_SLOPE)
     for given, out in zip(values.flatten().split(_SLAB), found.flatten().split(_SLAB)):
         torch.add(slope, torch.mul(given, given, out=out), alpha=0.044715 * _SLOPE, out=out)

@@ -11,7 +11,7 @@ from torch import nn
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.trie import unique_nodes
 
-__all__ = ["Plan", "make_plan"]
+__all__ = ["Plan", "make_plan", "only_restore"]
 
 _FLOOR = {"cpu": 48, "cuda": 256}
 """Tokens below which a forward pass costs no less: reading the weights then takes longer than the arithmetic."""
@@ -48,12 +48,29 @@ class Plan:
 
     def __str__(self) -> str:
         if self.reason:
-            return f"{self.edits} edits, {self.rows} texts: one after the other, weights restored ({self.reason})"
+            return (
+                f"{self.edits} edits, {self.rows} texts, {self.tokens} tokens: one after the other, weights restored, "
+                f"{self.restore:.3g} FLOP ({self.reason})"
+            )
         return (
             f"{self.edits} edits, {self.rows} texts, {self.tokens} tokens ({self.shared_tokens} shared), first edited "
             f"block {self.first} of {self.layers}: together {self.together:.3g} FLOP and {self.bytes / 2**20:.1f} MiB "
             f"held, one after the other {self.restore:.3g} FLOP -> {self.how}"
         )
+
+
+def only_restore(asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> Plan:
+    """The plan of edits that cannot be scored together.
+
+    Args:
+        asked: For each edit its distinct texts.
+        blocks: The model's blocks, None where they are not known.
+        reason: Why.
+    """
+    own = sum(map(unique_nodes, asked))
+    size = 0 if blocks is None else sum(parameter.numel() for parameter in blocks.parameters())
+    layers = 0 if blocks is None else len(blocks)
+    return Plan("restore", reason, len(asked), sum(map(len, asked)), own, own, 0, layers, 0.0, 2.0 * size * own, 0)
 
 
 def make_plan(

@@ -70,7 +70,9 @@ def first_block(model: PreTrainedModel, deltas: Sequence[WeightDelta]) -> tuple[
 
 
 @contextlib.contextmanager
-def per_token_deltas(model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor) -> Iterator[None]:
+def per_token_deltas(
+    model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor, asked: Tensor | None = None
+) -> Iterator[None]:
     """Inside the block, every token is computed with the weights of its own edited model.
 
     Args:
@@ -78,6 +80,7 @@ def per_token_deltas(model: PreTrainedModel, deltas: Sequence[WeightDelta], owne
         deltas: n low-rank deltas.
         owners: Which delta each token belongs to, -1 for none: one number per token of the flattened batch, or one per
             batch row (then it also holds while a generation grows).
+        asked: Sorted places of the tokens that a module may be given alone; see `seesaw_cf.scoring.last`.
 
     Raises:
         DeltaMismatchError: A delta cannot be applied per token, or its shape does not fit.
@@ -90,14 +93,14 @@ def per_token_deltas(model: PreTrainedModel, deltas: Sequence[WeightDelta], owne
     try:
         for name in names:
             module = model.get_submodule(name.rpartition(".")[0])
-            handles.append(module.register_forward_hook(_term(module, name, deltas, owners)))
+            handles.append(module.register_forward_hook(_term(module, name, deltas, owners, asked)))
         yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor) -> Any:
+def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor, asked: Tensor | None) -> Any:
     """The hook that adds `x A B` of each token's own edit to a linear layer's output."""
     weight: Tensor = module.weight
     wide = torch.promote_types(weight.dtype, torch.float32)
@@ -118,10 +121,11 @@ def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor)
     enter = torch.cat([part.to(weight.device, wide) for part in ins], 1)
     leave = torch.cat([part.to(weight.device, wide) for part in outs], 0)
     mine = owners.to(weight.device)[:, None] == torch.tensor(owner, device=weight.device)[None]
+    few = mine[:0] if asked is None else mine[asked.to(mine.device)]
 
     def hook(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
         given = args[0].flatten(0, -2)
-        own = mine.repeat_interleave(given.shape[0] // mine.shape[0], 0)
+        own = few if len(given) == len(few) else mine.repeat_interleave(len(given) // len(mine), 0)
         term: Tensor = ((given.to(wide) @ enter) * own) @ leave
         return (output.to(wide) + term.view(output.shape)).to(output.dtype)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from typing import Any
 
 import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+import seesaw_cf.scoring.edited
 from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.errors import DeltaMismatchError, PromptError
-from seesaw_cf.scoring import HFScorer, TrieScorer
+from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
 from seesaw_cf.scoring.edited import EditedScorer
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.last import last_mlp_only
 from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
+from seesaw_cf.scoring.trie import unique_nodes
 from seesaw_cf.types import Cloze, ClozeScore
 from seesaw_cf.weights import LowRank, WeightDelta, applied, parameter_hashes
 from tests.scoring.models import CONFIGS, make
@@ -89,6 +95,54 @@ def test_shared_blocks_are_run_once_for_all_edits(tokenizer: PreTrainedTokenizer
     assert scorer.counts.logit_rows <= 8 * alone.counts.logit_rows
 
 
+def test_shared_activations_are_held_for_one_pass_at_a_time(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("llama")
+    held: list[int] = []
+    inner = seesaw_cf.scoring.edited.hidden_below
+
+    def seen(*args: Any) -> Any:
+        hidden, form = inner(*args)
+        held.append(len(hidden))
+        return hidden, form
+
+    monkeypatch.setattr(seesaw_cf.scoring.edited, "hidden_below", seen)
+    scorer = TrieScorer(model, tokenizer, max_tokens=70)
+    jobs = [(low_rank(model, (2,), seed), clozes()) for seed in range(3)]
+    EditedScorer(scorer, "together").score(jobs)
+    assert len(held) > 2
+    assert max(held) <= 4 * 20  # the longest row a pass may hold, see `TrieScorer.rows`
+    assert EditedScorer(scorer).plan(jobs).bytes <= 4 * 32 * 70
+
+
+def test_the_last_mlp_is_given_asked_tokens_only(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2")
+    given: list[int] = []
+    handle = model.transformer.h[-1].mlp.c_fc.register_forward_hook(lambda _, args, __: given.append(args[0].shape[1]))
+    scorer = TrieScorer(model, tokenizer)
+    scorer.score(clozes())
+    assert sum(given[-scorer.counts.forwards :]) == scorer.counts.logit_rows < scorer.counts.tokens
+    handle.remove()
+    with last_mlp_only(make("opt"), torch.tensor([0])):  # has no module of that name
+        pass
+
+
+def test_explain_tells_the_plan_of_each_block(tokenizer: PreTrainedTokenizerBase, caplog: Any) -> None:
+    model = make("llama")
+    scorer = TrieScorer(model, tokenizer)
+    with caplog.at_level(logging.INFO, logger="seesaw_cf.scoring.edited"):
+        score_each(scorer, model, [(low_rank(model, (2,), seed), clozes(2)) for seed in range(4)])
+    nodes = unique_nodes(encode_many(tokenizer, clozes(2)).asked)
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"4 edits, {4 * 56} texts, {4 * nodes} tokens ({nodes} shared), first edited block 2 of 3: together "
+    )
+    assert re.search(
+        r"together [\d.e+]+ FLOP and [\d.]+ MiB held, one after the other [\d.e+]+ FLOP -> together", message
+    )
+
+
 def test_the_same_jobs_give_the_same_bytes(tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("gpt2")
     jobs = [(low_rank(model, (1,), seed), clozes()[seed:]) for seed in range(4)]
@@ -119,7 +173,9 @@ def test_other_deltas_are_applied_and_restored(change: Any, reason: str, tokeniz
     engine = EditedScorer(TrieScorer(model, tokenizer), "together")
     plan = engine.plan([(delta, clozes(1))])
     assert reason in plan.reason
-    assert str(plan).startswith("1 edits, 28 texts: one after the other, weights restored (")
+    assert plan.tokens == unique_nodes(encode_many(tokenizer, clozes(1)).asked)
+    assert plan.restore == 2 * plan.tokens * sum(part.numel() for part in model.model.layers.parameters())
+    assert str(plan).startswith(f"1 edits, 28 texts, {plan.tokens} tokens: one after the other, weights restored, ")
     assert engine.score([(delta, clozes(1))]) == [TrieScorer(model, tokenizer).score(clozes(1))]
     with (
         pytest.raises(DeltaMismatchError, match="cannot be applied per token"),

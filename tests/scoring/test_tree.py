@@ -114,6 +114,15 @@ def test_one_more_candidate_costs_its_unseen_tokens_only(tokenizer: PreTrainedTo
     assert fed(few + few) == fed(few)
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gptj"])
+def test_long_contexts_and_short_ones_in_one_pass(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    """As with demonstrations before a prompt: the path above a window is longer than the usual window."""
+    work = [*candidates(20, "Ada Lovelace was born in London. " * 9 + "She was"), *clozes(3)]
+    assert 64 < max(len(item.ids) for item in encode_many(tokenizer, work).asked) <= 128
+    model = make(kind)
+    assert worst(TrieScorer(model, tokenizer).score(work), HFScorer(model, tokenizer).score(work)) < 1e-4
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_candidates(count: int, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("gpt2")

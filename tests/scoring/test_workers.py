@@ -159,6 +159,19 @@ def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) ->
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_ray_gives_up_on_a_task_that_always_kills(tmp_path: Path, cluster: Any) -> None:
-    with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 3 times"):
-        run_on_ray(functools.partial(_mortal, tmp_path / "run", True), actors=2, progress=False)
+def test_ray_gives_up_on_a_task_that_always_kills(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Once is enough to see it: a new actor takes long to start. That there are three tries is tested below.
+    monkeypatch.setattr(seesaw_cf.workers, "_TRIES", 1)
+    with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 1 times"):
+        run_on_ray(functools.partial(_mortal, tmp_path / "run", True), actors=1, progress=False)
+
+
+def test_a_task_is_tried_three_times(caplog: pytest.LogCaptureFixture) -> None:
+    tries = {4: 0}
+    for _ in range(2):
+        assert seesaw_cf.workers._replace(lambda: "new", tries, 4, ValueError("gone")) == "new"
+    assert caplog.messages == ["a worker was lost during task 4; it is done again by a new one"] * 2
+    with pytest.raises(RunFolderError, match=r"task 4 killed its worker 3 times \(gone\). Finished tasks are kept"):
+        seesaw_cf.workers._replace(lambda: "new", tries, 4, ValueError("gone"))

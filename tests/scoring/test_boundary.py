@@ -1,0 +1,75 @@
+"""Texts put together from encoded parts have the ids of the whole, for every tokenizer that is believed to allow it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from seesaw_cf.scoring import encode_cloze
+from seesaw_cf.scoring.boundary import _CUTTERS, cuts_at_spaces
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.types import Cloze
+from tests.tokenizer_styles import STYLES, TEXTS, byte_level
+
+LETTERS = st.text(alphabet="aeiLné's 1-.,\n\u00a0", min_size=1, max_size=12)
+
+
+def _split(pattern: str | None, normalizer: object = None) -> PreTrainedTokenizerBase:
+    """A byte-level BPE with the regular expression of a known family, trained on a few texts."""
+    made = Tokenizer(models.BPE())
+    byte = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)
+    steps = [] if pattern is None else [pre_tokenizers.Split(Regex(pattern), "isolated")]
+    made.pre_tokenizer = pre_tokenizers.Sequence([*steps, byte])
+    made.normalizer = normalizer
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet, show_progress=False)
+    made.train_from_iterator([*TEXTS, "a'll an 11 1990 -- ...", "é éa né"], trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=made)
+
+
+FAMILIES = {
+    "gpt2": _split(None),
+    "llama3": _split(_CUTTERS[0]),
+    "qwen2": _split(_CUTTERS[1], normalizers.NFC()),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(LETTERS, LETTERS)
+@settings(deadline=None, max_examples=150)
+def test_the_parts_give_the_ids_of_the_whole(family: str, context: str, target: str) -> None:
+    tokenizer = FAMILIES[family]
+    assert cuts_at_spaces(tokenizer)
+    asked, refused = encode_many(tokenizer, [Cloze(context, target)])
+    for item in asked:
+        assert item == encode_cloze(tokenizer, Cloze(context, target))
+    assert len(asked) + len(refused) == 1
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_style_encodes_as_one_by_one(style: str) -> None:
+    tokenizer = STYLES[style]()
+    clozes = [Cloze(text, target) for text in TEXTS for target in ("London", "1990", "x y", "é")]
+    asked, _ = encode_many(tokenizer, clozes)
+    assert {c: item for item, same in asked.items() for c in same} == {c: encode_cloze(tokenizer, c) for c in clozes}
+
+
+def test_tokenizers_that_might_merge_over_a_space_are_not_trusted() -> None:
+    assert cuts_at_spaces(byte_level(bos=True))
+    assert not cuts_at_spaces(_split(r"\S+"))
+    assert not cuts_at_spaces(_split(None, normalizers.NFKC()))
+    for token in (
+        AddedToken("in Lon"),
+        AddedToken("<m>", lstrip=True),
+        AddedToken(" "),
+        AddedToken("x", single_word=True),
+    ):
+        tokenizer = _split(None)
+        tokenizer.backend_tokenizer.add_tokens([token])
+        assert not cuts_at_spaces(tokenizer)
+    tokenizer = _split(None)
+    tokenizer.backend_tokenizer.add_tokens([AddedToken("    "), AddedToken("<e>")])
+    assert cuts_at_spaces(tokenizer)
