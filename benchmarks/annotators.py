@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from seesaw_cf.longform.training_scores import temper
 from seesaw_cf.stats.bootstrap import Floats
 
 RESULTS = Path(__file__).parent / "results" / "annotators.json"
-PARTS = Path(__file__).parent / "results" / "annotators_parts"  # not kept in the repository
+PARTS = Path(tempfile.gettempdir()) / "seesaw_annotators"  # of unfinished recipes
 
 
 @dataclass
