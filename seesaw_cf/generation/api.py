@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from seesaw_cf.errors import SeesawError, ServiceError
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
 
-__all__ = ["OpenAIGenerator"]
+__all__ = ["OpenAIGenerator", "public_url"]
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class OpenAIGenerator:
         counts: "asks", "retries", "failures", "prompt_tokens", "new_tokens", and "model NAME" as servers report it.
     """
 
-    base_url: str
+    base_url: str = field(repr=False)  # may hold a password
     model: str
     api_key_env: str = "OPENAI_API_KEY"
     chat: bool = False
@@ -77,8 +77,7 @@ class OpenAIGenerator:
     @property
     def name(self) -> str:
         """Model, server (without user or password) and what is sent beside the prompt."""
-        parts = urlsplit(self.base_url)
-        place = f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        place = public_url(self.base_url)
         return f"{self.model} at {place}{' as chat' if self.chat else ''}{' with top_k' if self.top_k else ''}"
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
@@ -226,6 +225,12 @@ class OpenAIGenerator:
         if not text or not text.strip():
             raise _TryAgain("empty answer")
         return Completion(text, _FINISH.get(finish or "", finish or ""), "ok", *tokens)
+
+
+def public_url(url: str) -> str:
+    """Host, port and path of a URL: no user, no password, no query."""
+    parts = urlsplit(url)
+    return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 def _words(error: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 
 from seesaw_cf.errors import RecordError, StorageError, unknown_name
 from seesaw_cf.files import safe_name
-from seesaw_cf.generation.api import OpenAIGenerator
+from seesaw_cf.generation.api import OpenAIGenerator, public_url
 from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.types import Sampling
@@ -240,6 +240,7 @@ def _writer(job: LemeJob, out: Path) -> tuple[Writer, dict[str, Any]]:
 def _manifest(job: LemeJob, records: Sequence[Mapping[str, Any]], model: dict[str, Any]) -> RunManifest:
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
     written = {"sampling": asdict(job.sampling), "samples": job.samples, "wording": job.wording}
+    shown = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
         model={key: value for key, value in model.items() if key != "editors"},
@@ -253,7 +254,7 @@ def _manifest(job: LemeJob, records: Sequence[Mapping[str, Any]], model: dict[st
         protocol="leme",
         seed=job.seed,
         scoring={**written, **batches},
-        job=json.loads(json.dumps(asdict(job), default=str)),
+        job=json.loads(json.dumps(asdict(shown), default=str)),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
     )

@@ -8,6 +8,7 @@ import pytest
 
 from seesaw_cf.errors import ServiceError
 from seesaw_cf.generation import Ask, HFGenerator, Message, OpenAIGenerator, Sampling
+from seesaw_cf.generation.api import public_url
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
 
@@ -130,6 +131,9 @@ def test_unknown_model_is_explained(openai_server: OpenAIServer) -> None:
 
 def test_name_has_model_and_server_but_no_password() -> None:
     assert OpenAIGenerator("https://me:secret@host:81/v1", "m", chat=True).name == "m at host:81/v1 as chat"
+    assert public_url("https://me:secret@host/v1?key=secret") == "host/v1"
+    assert public_url("") == ""
+    assert "secret" not in repr(OpenAIGenerator("https://me:secret@host:81/v1", "m"))
 
 
 def test_the_right_key_is_in_no_name_and_no_log(openai_server: OpenAIServer, caplog: pytest.LogCaptureFixture) -> None:
