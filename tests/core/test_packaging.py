@@ -50,7 +50,8 @@ def test_package_data_patterns_match_files() -> None:
 
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
-    assert extras == {"build", "plots", "longform", "judge", "hub", "ray", "test"}
+    models = {"longform", "judge", "api", "stereotypes", "topics", "toxicity"}
+    assert extras == {"build", "plots", "hub", "mixed", "ray", "test"} | models
     assert _setup()["options"]["python_requires"] == ">=3.11"
 
 
