@@ -85,9 +85,9 @@ class Crossing:
         for name in names[1:]:
             code = pd.factorize(code * (int(codes[name].max()) + 1) + codes[name])[0]
         n = int(code.max(initial=-1)) + 1
-        weight = sum(sign * part for sign, part in zip(_SIGNS, self._parts))
-        sums = sparse.csr_array((weight, (code, np.arange(code.size))), shape=(n, code.size))
-        shares = [np.bincount(code, part, n) for part in self._parts]
+        weight: Floats = np.sum([sign * part for sign, part in zip(_SIGNS, self._parts)], axis=0)
+        sums: sparse.csr_array = sparse.csr_array((weight, (code, np.arange(code.size))), shape=(n, code.size))
+        shares = [np.bincount(code, part, n).astype(np.float64) for part in self._parts]
         if len(names) > 1:
             return _Dimension(-1 if len(names) % 2 == 0 else 1, sums, shares, np.ones(n), np.inf)
         scale = 1 / (1 - np.minimum(np.max(shares, axis=0), 0.99))
@@ -129,7 +129,7 @@ class Crossing:
             return y
         counts = np.bincount(self._within).astype(np.float64)
         rows = np.arange(self._within.size)
-        means = sparse.csr_array((1 / counts[self._within], (self._within, rows))) @ y
+        means = np.asarray(sparse.csr_array((1 / counts[self._within], (self._within, rows))) @ y)
         scale = np.sqrt(counts / np.maximum(counts - 1, 1))
         return np.asarray((y - means[self._within]) * scale[self._within][:, None])
 

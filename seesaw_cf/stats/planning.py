@@ -85,7 +85,7 @@ def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDAr
     """
     cell = edit * 2 + member
     counts = np.bincount(cell, minlength=2 * (int(edit.max(initial=0)) + 1)).reshape(-1, 2).astype(np.float64)
-    both = (counts > 0).all(axis=1)
+    both: NDArray[np.bool_] = np.asarray((counts > 0).all(axis=1))
     if both.sum() < 2:
         raise RecordError(
             f"variance components: {int(both.sum())} edits were scored on both groups, expected at least two. "

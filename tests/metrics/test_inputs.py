@@ -89,7 +89,7 @@ def test_columns_pandas_datasets_and_shards_give_the_same_plain_json(
     expected = load(name).compute(**columns, **options)
     assert json.loads(json.dumps(expected, allow_nan=False)) == expected
     frame = pd.DataFrame(columns)
-    assert load(name).compute(**frame.to_dict("list"), **options) == expected
+    assert load(name).compute(**{str(key): frame[key].tolist() for key in frame}, **options) == expected
     whole = datasets.Dataset.from_dict(columns)
     assert load(name).compute(**whole.to_dict(), **options) == expected
     sharded = load(name)
