@@ -40,7 +40,9 @@ class Factor:
         """
         columns = columns.to(device=self.lower.device, dtype=torch.float64)
         half = torch.linalg.solve_triangular(self.lower, columns, upper=False)
-        return torch.linalg.solve_triangular(self.lower.mT, half, upper=True)  # cholesky_solve would copy the factor
+        # cholesky_solve would copy the factor
+        whole: Tensor = torch.linalg.solve_triangular(self.lower.mT, half, upper=True)
+        return whole
 
     def regularised(self, keys: Tensor, weight: float) -> Tensor:
         """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
