@@ -35,9 +35,17 @@ TEMPLATES = (
 def gpt2(layers: int = 14, width: int = 384, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """A GPT-2 with random weights and a vocabulary of 16,384."""
     torch.manual_seed(0)
-    shape = {"n_layer": layers, "n_head": width // 64, "n_embd": width, "vocab_size": 16_384, "n_positions": 256}
+    shape: dict[str, Any] = {
+        "n_layer": layers,
+        "n_head": width // 64,
+        "n_embd": width,
+        "vocab_size": 16_384,
+        "n_positions": 256,
+    }
     config = GPT2Config(**shape, bos_token_id=0, eos_token_id=0)
-    return GPT2LMHeadModel(config).eval().to(dtype)
+    model: PreTrainedModel = GPT2LMHeadModel(config).eval()
+    torch.nn.Module.to(model, dtype)
+    return model
 
 
 def tokenizer() -> PreTrainedTokenizerBase:

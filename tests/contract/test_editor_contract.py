@@ -35,7 +35,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 BATCH = ("memit", "emmet", "alphaedit")
 
 
-OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in TINY if kind not in CONTRACT_MODELS]
+OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("gpt_neo", "gpt_neox", "qwen2", "qwen3")]
 
 
 @pytest.fixture(scope="module", params=[*CONTRACT_MODELS, *OTHERS])

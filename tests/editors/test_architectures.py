@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import dispatch_model
+from accelerate import dispatch_model  # type: ignore[import-untyped]
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors import load_editor
@@ -124,11 +124,12 @@ def test_models_spread_by_a_device_map_are_edited_like_plain_ones(kind: str, nam
     """The hooks that `device_map` puts around every module are there, though all devices of this machine are one."""
     tokenizer, plain = tiny_tokenizer(), tiny_model(kind)
     spread = dispatch_model(tiny_model(kind), _one_block_each(plain), force_hooks=True)
-    settings = {
+    by_name: dict[str, dict[str, Any]] = {
         "mend": {"training": MENDTraining(steps=2, batch=4, validate_every=1, held_out=4), "rank": 4},
         "lora": {"steps": 3},
         "ft": {"steps": 3, "norm_constraint": 1e-2},
-    }.get(name, {"steps": 4, "context_templates": TEMPLATES})
+    }
+    settings = by_name.get(name, {"steps": 4, "context_templates": TEMPLATES})
     cls = load_editor(name)
     deltas = []
     for model in (plain, spread):

@@ -88,7 +88,7 @@ def editor_for(root: Path, name: str, method: str) -> Any:
     corpus = golden.read(root / "corpus.json")
     if "rome" in method:
         consistent = method.startswith("r_rome")
-        keys = {"consistent_keys": consistent, "bare_keys": method.startswith("p_rome")}
+        keys: dict[str, Any] = {"consistent_keys": consistent, "bare_keys": method.startswith("p_rome")}
         return ROME(ROMEConfig(**shared, **keys, use_moments=given["mom2_adjustment"]), corpus)
     if method.startswith("memit"):
         return MEMIT(MEMITConfig(**shared, moment_weight=given["mom2_update_weight"]), corpus)
