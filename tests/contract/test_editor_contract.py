@@ -17,7 +17,6 @@ from tests.fakes import (
     CONTRACT_MODELS,
     REQUESTS,
     TEMPLATES,
-    TINY,
     tiny_model,
     tiny_texts,
     tiny_tokenizer,
