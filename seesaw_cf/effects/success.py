@@ -172,12 +172,15 @@ def success_of_scores(
         greedy = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok"))).select([*keys, "greedy"]).to_pandas()
         pairs = pairs.merge(greedy, on=keys, how="left", validate="one_to_one")
         empty = [None] * len(pairs)
+        sides = {side: pairs[side].tolist() for side in SIDES}
         found[editor] = edit_success(
             pairs["case_id"].tolist(),
             pairs["kind"].map(KINDS).tolist(),
-            *(pairs[side].tolist() for side in SIDES),
-            *(empty, empty, empty),
-            pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
+            **sides,
+            tokens_right=empty,
+            tokens_kept=empty,
+            n_tokens=empty,
+            generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
             draws=draws,
             seed=seed,
         )

@@ -109,8 +109,8 @@ def dose_figure(curves: Curves) -> Figure:
             )
             bad = rows[rows["collapsed"]]
             panel.plot(bad["dose"], bad[name], "x", color="black", markersize=11, linestyle="")
-        known = [one[name] for one in curves.baseline.values() if isinstance(one, dict) and one.get(name) is not None]
-        for value in sorted(set(known))[:3]:
+        found = [one.get(name) for one in curves.baseline.values() if isinstance(one, dict)]
+        for value in sorted({value for value in found if value is not None})[:3]:
             panel.axhline(value, color="black", linestyle=":", linewidth=1)
         panel.set_xscale("log")
         panel.set_title(about, loc="left", fontsize=10.5)

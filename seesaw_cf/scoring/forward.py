@@ -82,7 +82,8 @@ def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 def asked_places(rows: Sequence[Row], layout: Layout) -> Tensor:
     """Sorted places in the flattened output whose logits are asked for."""
-    return torch.tensor([start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]).unique()
+    asked = [start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]
+    return torch.tensor(sorted(set(asked)))
 
 
 @contextlib.contextmanager

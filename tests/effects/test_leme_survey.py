@@ -21,7 +21,7 @@ Row = tuple[int, str, str, float | None]
 
 def survey(rows: list[Row], reference: str | None = None) -> dict[str, Any]:
     case, method, item, rating = (list(column) for column in zip(*rows, strict=True))
-    found: dict[str, Any] = survey_of_columns(case, method, item, rating, reference)["methods"]  # type: ignore[arg-type]
+    found: dict[str, Any] = survey_of_columns(case, method, item, rating, reference)["methods"]
     return found
 
 

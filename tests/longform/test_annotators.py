@@ -174,7 +174,7 @@ def test_the_claim_survives_a_long_premise(encoder: Path) -> None:
         encoded = encode_pairs(tokenizer, [("Oslo " * 500, claim)], 48)
         ids = encoded["input_ids"][0]
         assert len(ids) == 48
-        kept = tokenizer.decode(ids, skip_special_tokens=True)
+        kept = str(tokenizer.decode(ids, skip_special_tokens=True))
         assert kept.endswith("oslo ann lives in rome") if claim == short else kept.count("rome") >= 20
 
 

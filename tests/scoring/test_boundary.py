@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from tests.tokenizer_styles import STYLES, TEXTS, byte_level
 LETTERS = st.text(alphabet="aeiLné's 1-.,\n\u00a0", min_size=1, max_size=12)
 
 
-def _split(pattern: str | None, normalizer: object = None) -> PreTrainedTokenizerBase:
+def _split(pattern: str | None, normalizer: Any = None) -> PreTrainedTokenizerBase:
     """A byte-level BPE with the regular expression of a known family, trained on a few texts."""
     made = Tokenizer(models.BPE())
     byte = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=pattern is None)

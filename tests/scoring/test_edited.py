@@ -10,13 +10,13 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-import seesaw_cf.scoring.edited
 from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.errors import DeltaMismatchError, PromptError
 from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
 from seesaw_cf.scoring.edited import EditedScorer
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.last import last_mlp_only
+from seesaw_cf.scoring.lower import hidden_below
 from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
 from seesaw_cf.scoring.trie import unique_nodes
 from seesaw_cf.types import Cloze, ClozeScore
@@ -100,14 +100,13 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
 ) -> None:
     model = make("llama")
     held: list[int] = []
-    inner = seesaw_cf.scoring.edited.hidden_below
 
     def seen(*args: Any) -> Any:
-        hidden, form = inner(*args)
+        hidden, form = hidden_below(*args)
         held.append(len(hidden))
         return hidden, form
 
-    monkeypatch.setattr(seesaw_cf.scoring.edited, "hidden_below", seen)
+    monkeypatch.setattr("seesaw_cf.scoring.edited.hidden_below", seen)
     scorer = TrieScorer(model, tokenizer, max_tokens=70)
     jobs = [(low_rank(model, (2,), seed), clozes()) for seed in range(3)]
     EditedScorer(scorer, "together").score(jobs)

@@ -18,8 +18,7 @@ def test_balanced_crossing_agrees_with_clustered_errors() -> None:
     pytest.importorskip("statsmodels")
     frame = crossed(0.2, edits=15, people=20)
     default, mixed = (
-        group_contrasts(frame, "race", "white", method=method).iloc[0]  # type: ignore[arg-type]
-        for method in ("clustered", "mixed")
+        group_contrasts(frame, "race", "white", method=method).iloc[0] for method in ("clustered", "mixed")
     )
     assert mixed["value"] == pytest.approx(default["value"], abs=1e-6)
     # 10 + 10 people with the planted standard deviation 0.02: the error of the difference is 0.02 sqrt(1/10 + 1/10)
