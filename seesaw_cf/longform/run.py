@@ -28,6 +28,7 @@ from seesaw_cf.longform.instruments import find_raters
 from seesaw_cf.longform.leme_report import write_leme_report
 from seesaw_cf.longform.passages import EditedCase, coupled_cases, open_ended_cases, read_records
 from seesaw_cf.longform.report import write_longform_report
+from seesaw_cf.longform.simple import simple_metrics
 from seesaw_cf.longform.survey import CALLS, Rater, survey, survey_samples
 from seesaw_cf.longform.tables import RATINGS
 from seesaw_cf.longform.writing import ApiWriter, LocalWriter, PassageRun, Writer, is_final
@@ -186,7 +187,8 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     if annotations is not None:
         write_table(out / "annotations.parquet", annotations)
     factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
-    write_longform_report(out / "tables", passages, ratings, annotations, factual=factual)
+    simple = simple_metrics(samples)
+    write_longform_report(out / "tables", passages, ratings, annotations, simple=simple, factual=factual)
     return write_leme_report(out)
 
 
