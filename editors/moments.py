@@ -29,6 +29,7 @@ from transformers import PreTrainedTokenizerBase
 from seesaw_cf.editors.activations import batches, pad
 from seesaw_cf.editors.arch import ModelParts
 from seesaw_cf.editors.hooks import hooked, stop_after, untouched, watch
+from seesaw_cf.editors.solve import all_finite
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.files import atomic_path, cache_folder, write_text
 from seesaw_cf.scoring.hf import context_length
@@ -220,7 +221,7 @@ class _Sums:
         """The moment after the last batch."""
         total = sum(self.tokens)
         matrix = self.products[layer] / total
-        if not bool(torch.isfinite(matrix).all()):
+        if not all_finite(matrix):
             raise EditError(
                 f"second moment of layer {layer} is not finite after {total} tokens: activations overflow in "
                 f"{parts.stream_dtype}. Load the model in bfloat16 or float32."
@@ -274,7 +275,7 @@ def _save(path: Path, moment: SecondMoment, key: str) -> None:
 def _load(path: Path, key: str, size: int) -> SecondMoment:
     tensors, facts = _read(path, key)
     matrix = tensors["matrix"]
-    if matrix.shape != (size, size) or not bool(torch.isfinite(matrix).all()):
+    if matrix.shape != (size, size) or not all_finite(matrix):
         raise StorageError(
             f"{path} holds a matrix of shape {tuple(matrix.shape)}, expected finite numbers of shape {(size, size)}. "
             "Delete the file and run again; it will be computed anew."

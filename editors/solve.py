@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 
 import torch
@@ -10,11 +11,17 @@ from torch import Tensor
 
 from seesaw_cf.errors import EditError
 
-__all__ = ["Factor", "factorise"]
+__all__ = ["Factor", "all_finite", "factorise"]
 
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)
 """Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""
+
+
+def all_finite(matrix: Tensor) -> bool:
+    """Whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
+    least, most = matrix.aminmax()
+    return math.isfinite(float(least)) and math.isfinite(float(most))
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
         EditError: Not finite, or not a second moment at all.
     """
     mean = float(moment.diagonal().double().mean())
-    if not bool(torch.isfinite(moment.sum(dtype=torch.float64))):
+    if not all_finite(moment):
         raise EditError(
             f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
         )
