@@ -45,7 +45,8 @@ class MEMIT:
 
     Deviates: Seeded context templates; subject positions from character offsets; the target's tokens are those behind
     the prompt in the whole string; one Cholesky factor of C and Woodbury instead of a dense solve per edit. On models
-    with a norm behind the MLP (Gemma 2 and 3, OLMo 2) the residual is handed to the projection as it is.
+    with a norm behind the MLP (Gemma 2 and 3, OLMo 2), which the paper does not treat, the projection is given the
+    value that the norm turns into the wanted one, or the nearest there is.
 
     Attributes:
         config: The settings.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,9 +12,13 @@ from torch import Tensor
 from seesaw_cf.editors.activations import at_subject, average_keys
 from seesaw_cf.editors.arch import ModelParts
 from seesaw_cf.editors.positions import PreparedEdit
+from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
 from seesaw_cf.weights import LowRank, WeightDelta, applied
 
 __all__ = ["keys_of", "oriented", "spread"]
+
+_NORM_STEPS = 100
+"""Steps to the value that a norm behind the MLP turns into the wanted one; each costs a few products of (n, d)."""
 
 
 def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:
@@ -55,7 +61,7 @@ def spread(
     """Moves the last layer's output at each subject to its target, an equal share of the rest at each layer.
 
     Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
-    group, which is put back before returning, also after an exception. All groups take one layer before any takes the
+    group, which is as before on returning, also after an exception. All groups take one layer before any takes the
     next, so that a layer's Cholesky factor is needed once.
 
     Source: MEMIT Algorithm 1 and eq. 20.
@@ -75,8 +81,9 @@ def spread(
     updates: list[dict[str, LowRank]] = [{} for _ in groups]
     for number, layer in enumerate(ordered):
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
-        for update, target, (keys, now) in zip(updates, targets, seen, strict=True):
+        for update, target, (keys, values, now) in zip(updates, targets, seen, strict=True):
             residual = (target.to(now.device) - now) / (len(ordered) - number)
+            residual = _before_norm(parts, layer, values, residual)
             update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
     return updates
 
@@ -88,21 +95,64 @@ def _seen_by_each(
     layer: int,
     last: int,
     max_tokens: int,
-) -> list[tuple[Tensor, Tensor]]:
-    """Keys (d_ff, n) at `layer` and outputs (n, d) of block `last`, of each group with its updates so far."""
+) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Keys (d_ff, n) and values (n, d) at `layer`, outputs (n, d) of block `last`, of each group as updated so far."""
     if not any(updates):  # one model for all: one batch
-        keys, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens)
+        keys, values, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens)
         sizes = [len(group) for group in groups]
-        return list(zip(keys.split(sizes, 1), now.split(sizes)))
+        return list(zip(keys.split(sizes, 1), values.split(sizes), now.split(sizes)))
     found = []
     for group, update in zip(groups, updates, strict=True):
-        with applied(parts.model, WeightDelta(update)):
+        with _edited(parts, WeightDelta(update), layer):
             found.append(_seen(parts, group, layer, last, max_tokens))
     return found
 
 
+def _edited(parts: ModelParts, delta: WeightDelta, layer: int) -> AbstractContextManager[Any]:
+    """The model with a group's updates: as terms beside the weights, which needs no copies of them.
+
+    Weights in half precision are written, so that the layers above make up for what rounding takes away.
+    """
+    dtype = parts.weight(layer).dtype
+    if dtype != torch.promote_types(dtype, torch.float32) or obstacle(parts.model, delta):
+        return applied(parts.model, delta)
+    return per_token_deltas(parts.model, [delta], torch.zeros(1, dtype=torch.long))
+
+
 def _seen(
     parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, last: int, max_tokens: int
-) -> tuple[Tensor, Tensor]:
-    bare = [edit.rows[0] for edit in edits]
-    return keys_of(parts, edits, layer, max_tokens), at_subject(parts, bare, last, max_tokens=max_tokens).stream
+) -> tuple[Tensor, Tensor, Tensor]:
+    bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens)
+    return keys_of(parts, edits, layer, max_tokens), bare.values, bare.stream
+
+
+def _before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
+    """What to add to an MLP's output so that the residual stream moves by `residual`, or as near as it can.
+
+    The same, unless a norm stands between the two (`Architecture.post_norm`). An RMS norm fixes the length of what
+    it gives, so not every move can be made: projected gradient descent goes from the present value towards the nearest,
+    on ||scale * unit - (norm(values) + residual)||^2 over vectors of mean square 1; each step lowers it.
+
+    Args:
+        parts: The model.
+        layer: Whose MLP.
+        values: (n, d), outputs of its output projection.
+        residual: (n, d), moves asked of the residual stream.
+
+    Returns:
+        (n, d), changes that keep the length of `values`.
+    """
+    if not parts.row.post_norm:
+        return residual
+    norm = parts.block(layer).get_submodule(parts.row.post_norm)
+    dtype = next(norm.parameters()).dtype
+    with torch.no_grad():
+        scale = norm(torch.ones_like(values[:1], dtype=dtype)).to(values.dtype)  # w or 1 + w, as the model has it
+    size = values.square().mean(1, keepdim=True).sqrt()
+    unit = values / size
+    wanted = scale * unit + residual.to(values)
+    step = 1 / scale.square().max()
+    for _ in range(_NORM_STEPS):
+        unit = unit - step * scale * (scale * unit - wanted)
+        unit = unit / unit.square().mean(1, keepdim=True).sqrt()
+    return unit * size - values

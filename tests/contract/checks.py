@@ -10,6 +10,11 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.editors.activations import at_subject
+from seesaw_cf.editors.arch import model_parts
+from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.optimise import optimise
+from seesaw_cf.editors.positions import prepare
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze, EditRequest
 from seesaw_cf.weights import WeightDelta, applied, fingerprint
@@ -86,6 +91,29 @@ def check_restores(model: PreTrainedModel, delta: WeightDelta) -> None:
     except KeyboardInterrupt:
         pass
     assert fingerprint(model) == before
+
+
+def check_approaches(
+    editor: Any, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, request: EditRequest, delta: WeightDelta
+) -> None:
+    """What the edit writes at the subject's last token goes towards the value that was optimised for it.
+
+    This holds on every model. That p(target_new) rises as well does not: the new matrix acts at all other tokens too.
+    An editor without such a value (FT) must lower its own loss.
+    """
+    facts = delta.meta["diagnostics"][0]
+    if "shift_norm" not in facts:
+        assert facts["final_loss"] < facts["first_loss"]
+        return
+    parts, layer, inside = model_parts(model), max(editor.config.layers), delta.meta["editor"] == "rome"
+    edit = prepare(model, tokenizer, request, editor.fitted.templates)
+    with untouched(model):
+        found = optimise(parts, [edit], layer, editor.config, at="mlp" if inside else "stream")
+        with applied(model, delta):
+            seen = at_subject(parts, edit.rows[:1], layer)
+    now = (seen.values if inside else seen.stream) - found.initial
+    assert float((now - found.shift).norm() / found.shift.norm()) < 1, "nearer to the value than before"
+    assert float(torch.cosine_similarity(now, found.shift)) > 0.5, "in the direction of the value"
 
 
 def new_log_probability(

