@@ -34,3 +34,8 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
     os.environ["HF_HOME"] = str(cache / "hf")
     os.environ["SEESAW_CF_CACHE"] = str(cache / "seesaw_cf")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages of documentation take longest, so they come first: no worker is left alone with one at the end."""
+    items.sort(key=lambda item: "tests/docs/" not in item.nodeid)
