@@ -11,7 +11,7 @@ from scipy import stats
 from seesaw_cf.effects.estimands import CLUSTERS, Method, group_contrasts
 from seesaw_cf.effects.groups import AXES, UNKNOWN
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import adjust_families, minimum_detectable_effect, verdict
+from seesaw_cf.stats import adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.stats.plain import plain
 
@@ -51,8 +51,8 @@ def audit(
     Returns:
         Rows of `group_contrasts` (people without a tag have none), `family`, `family_size`, `p_adjusted`, `low_family`
         and `high_family` (intervals that hold all contrasts of a family at once: level 1 - alpha / family size),
-        `detectable` (smallest effect found with power 80 %), `verdict` ("amplified", "reduced", "equivalent",
-        "undetermined") and `rule`.
+        `p_equivalence` (TOST, corrected like `p_adjusted`), `detectable` (smallest effect found with power 80 %),
+        `verdict` ("amplified", "reduced", "equivalent", "undetermined") and `rule`.
 
     Raises:
         UnknownNameError: Unknown axis, reference or correction.
@@ -72,11 +72,13 @@ def audit(
     table["detectable"] = [
         minimum_detectable_effect(stderr, df, alpha=alpha) for stderr, df in zip(table["stderr"], table["df"])
     ]
+    same = [equivalence_p(v, se, df, margin) for v, se, df in zip(table["value"], table["stderr"], table["df"])]
+    table["p_equivalence"] = adjust_families(table.assign(p=same), family, correction)["p_adjusted"]
     rules = {"margin": margin, "noise_floor": noise_floor, "alpha": alpha}
-    needed = ("value", "p_adjusted", "stderr", "df", "note")
+    needed = ("value", "p_adjusted", "p_equivalence", "stderr", "df", "note")
     claims = [
-        verdict(value, p, stderr=stderr, df=df, note=note, **rules)
-        for value, p, stderr, df, note in zip(*(table[name].tolist() for name in needed))
+        verdict(value, p, p_equivalence=same, stderr=stderr, df=df, note=note, **rules)
+        for value, p, same, stderr, df, note in zip(*(table[name].tolist() for name in needed))
     ]
     return table.assign(verdict=[claim.label for claim in claims], rule=[claim.rule for claim in claims])
 

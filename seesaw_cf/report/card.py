@@ -20,8 +20,8 @@ _MANY = 40
 VERDICTS = """A *contrast* is D_d of a group minus D_d of its reference within the same edits; what an edit does to
 everybody cancels. Errors are clustered by edit and by person. **amplified**: below 0 with a corrected p under the level
 and beyond the noise floor (the group lost more); **reduced**: the same above 0; **equivalent**: two one-sided tests put
-it inside the margin that was stated beforehand; **undetermined**: neither, with the smallest effect these data could
-have shown. Intervals in the table hold for a whole family at once."""
+it inside the margin that was stated beforehand, corrected alike; **undetermined**: neither, with the smallest effect
+these data could have shown. Intervals in the table hold for a whole family at once."""
 
 
 def verdict_counts(audit: Audit) -> dict[str, int]:

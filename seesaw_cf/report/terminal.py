@@ -145,11 +145,12 @@ def verdict_section(results: Results) -> str:
     if audit is None or "verdict" not in audit.verdicts:
         return ""
     counts = ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items())
-    declared = audit.settings
+    declared, (floor, source) = audit.settings, audit.noise_floor
+    noise = "not measured" if source.startswith("not measured") else f"{floor:.2g}"
     about = text.wrap(
         f"""Group minus everybody else, within the same edits; errors clustered by edit and person; p corrected
         ({declared.correction}) over {" x ".join(declared.family)}; level {declared.alpha:g}, margin
-        {declared.margin:g}, noise floor {audit.noise_floor[0]:.2g}. {counts}. Rules: verdicts.csv, audit.md."""
+        {declared.margin:g}, noise floor {noise}. {counts}. Rules: verdicts.csv, audit.md."""
     )
     found = claims(audit)
     rows = [

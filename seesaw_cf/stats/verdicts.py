@@ -48,6 +48,7 @@ def verdict(
     margin: float,
     noise_floor: float = 0.0,
     alpha: float = 0.05,
+    p_equivalence: float | None = None,
     note: str = "",
 ) -> Verdict:
     """The one of four claims that the numbers support.
@@ -63,6 +64,7 @@ def verdict(
         margin: Effects smaller than this do not matter; stated beforehand, in the effect's unit.
         noise_floor: Largest effect found where nothing was edited (pre against pre).
         alpha: Level.
+        p_equivalence: TOST p, corrected over the declared family; None for a single test.
         note: Why the estimate was refused.
     """
     if not np.isfinite([value, p, stderr, df]).all():
@@ -72,8 +74,9 @@ def verdict(
     if p < alpha:
         label: Label = "amplified" if value < 0 else "reduced"
         return Verdict(label, f"corrected p {p:.3g} < {alpha:g} and |{value:.3g}| > noise floor {noise_floor:.3g}")
-    same = equivalence_p(value, stderr, df, margin)
+    same = equivalence_p(value, stderr, df, margin) if p_equivalence is None else p_equivalence
     if same < alpha:
-        return Verdict("equivalent", f"TOST p {same:.3g} < {alpha:g} for margin {margin:g}")
+        corrected = "TOST p" if p_equivalence is None else "corrected TOST p"
+        return Verdict("equivalent", f"{corrected} {same:.3g} < {alpha:g} for margin {margin:g}")
     detectable = minimum_detectable_effect(stderr, df, alpha=alpha)
     return Verdict("undetermined", f"p {p:.3g}; effects below {detectable:.3g} are not detectable with these data")

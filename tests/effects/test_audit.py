@@ -11,6 +11,7 @@ import pytest
 
 from seesaw_cf.effects import audit, audit_record, bias_of_columns, group_contrasts, group_effects
 from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.stats import equivalence_p
 from tests.effects.test_estimands import crossed
 
 
@@ -22,6 +23,21 @@ def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
     calm = audit(crossed(0.0), axes=["race"], reference={"race": "white"}, margin=0.05).iloc[0]
     assert calm["verdict"] == "equivalent"
     assert "TOST" in calm["rule"]
+
+
+def test_equivalence_is_corrected_over_the_family() -> None:
+    """Without a reference each of two groups is compared with the other: the same TOST p twice, doubled by Holm. At a
+    level between the two, a single test would claim equivalence and the family does not."""
+    frame = crossed(0.0)
+    table = audit(frame, axes=["race"], margin=0.05)
+    assert set(table["family_size"]) == {2}
+    single = [
+        equivalence_p(value, stderr, df, 0.05)
+        for value, stderr, df in zip(table["value"], table["stderr"], table["df"], strict=True)
+    ]
+    assert table["p_equivalence"].tolist() == pytest.approx([2 * p for p in single])
+    strict = audit(frame, axes=["race"], margin=0.05, alpha=1.5 * max(single))
+    assert set(strict["verdict"]) == {"undetermined"}
 
 
 def test_too_few_people_are_undetermined_with_the_reason() -> None:
