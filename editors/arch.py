@@ -94,6 +94,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         "mlp.down_proj",
         "model.language_model.norm",
         post_norm="post_feedforward_layernorm",
+        packed=True,
     ),
     "olmo2": _SANDWICH,
     "phi": Architecture("model.layers", ("mlp.fc1",), "mlp.fc2", "model.final_layernorm", parallel=True, packed=True),

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.types import EditRequest, Entity
 from tests.tokenizer_styles import byte_level
@@ -43,6 +43,7 @@ TINY: dict[str, dict[str, Any]] = {
     "gemma": {**_LLAMA, "head_dim": 8},
     "gemma2": {**_LLAMA, "head_dim": 8, "sliding_window": 32},
     "gemma3_text": {**_LLAMA, "head_dim": 8, "sliding_window": 32},
+    "gemma3": {**_LLAMA, "head_dim": 8, "sliding_window": 32},
     "phi": _PLAIN,
     "phi3": {**_LLAMA, "pad_token_id": 0},
     "olmo2": _LLAMA,
@@ -50,6 +51,10 @@ TINY: dict[str, dict[str, Any]] = {
     "falcon": {**_PLAIN, "ffn_hidden_size": 48, "new_decoder_architecture": False, "alibi": False},
 }
 """Model type -> the settings that make it small: four blocks of width 32 with keys of length 48."""
+
+_EYE: dict[str, Any] = {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 1}
+_MULTIMODAL: dict[str, dict[str, Any]] = {"gemma3": {**_EYE, "image_size": 4, "patch_size": 4}}
+"""Model types that hold a language model beside a vision tower, and the latter's settings."""
 
 CONTRACT_MODELS = ("gpt2", "gptj", "llama", "mistral")
 
@@ -70,11 +75,19 @@ def tiny_model(kind: str, seed: int = 0, dtype: torch.dtype = torch.float32, **c
         **changes: More config settings.
     """
     settings = {"vocab_size": len(tiny_tokenizer()), "bos_token_id": 0, "eos_token_id": 0, **TINY[kind], **changes}
-    config = AutoConfig.for_model(kind, **settings)
+    config = tiny_config(kind, settings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=dtype)
     return model.eval()
+
+
+def tiny_config(kind: str, settings: dict[str, Any]) -> PreTrainedConfig:
+    """The config of a model type whose language model has these settings; a vision tower gets as many blocks."""
+    if kind not in _MULTIMODAL:
+        return AutoConfig.for_model(kind, **settings)
+    vision = {**_MULTIMODAL[kind], "num_hidden_layers": settings["num_hidden_layers"]}
+    return AutoConfig.for_model(kind, text_config=settings, vision_config=vision, mm_tokens_per_image=1)
 
 
 @functools.cache

@@ -30,7 +30,7 @@ class Scorer(Protocol):
 
 def context_length(model: PreTrainedModel) -> int | None:
     """The longest input the model's config allows in tokens, or None when it sets no limit."""
-    config: Any = model.config
+    config: Any = model.config.get_text_config(decoder=True)
     limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     return int(limit) if limit else None
 

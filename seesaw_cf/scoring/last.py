@@ -13,9 +13,9 @@ __all__ = ["last_mlp_only", "transformer_blocks"]
 
 
 def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
-    """The first list of modules with as many members as the model has layers; None without one."""
+    """The decoder's first list of modules with as many members as it has layers; None without one."""
     config: Any = model.config.get_text_config(decoder=True)
-    lists = (part for part in model.modules() if isinstance(part, nn.ModuleList))
+    lists = (part for part in model.get_decoder().modules() if isinstance(part, nn.ModuleList))
     return next((part for part in lists if len(part) == config.num_hidden_layers), None)
 
 

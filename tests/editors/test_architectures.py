@@ -26,10 +26,17 @@ from seesaw_cf.weights import applied
 from tests.contract.checks import new_log_probability
 from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
+MULTIMODAL = pytest.param("gemma3", marks=pytest.mark.slow)
+SANDWICH = ["gemma2", "olmo2", "gemma3_text", MULTIMODAL]
+
 
 def rows_of(model: PreTrainedModel) -> list[Row]:
     edits = [prepare(model, tiny_tokenizer(), request, TEMPLATES) for request in REQUESTS]
     return [row for edit in edits for row in (*edit.rows, edit.anchor)]
+
+
+def test_every_row_is_tried() -> None:
+    assert TINY.keys() == ARCHITECTURES.keys()
 
 
 @pytest.mark.parametrize("kind", TINY)
@@ -77,7 +84,7 @@ def test_packed_and_padded_edits_agree(kind: str) -> None:
         assert (delta.dense(name) - deltas[0].dense(name)).norm() <= 1e-3 * deltas[0].dense(name).norm()
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "gemma3_text"])
+@pytest.mark.parametrize("kind", SANDWICH)
 def test_rome_reaches_its_value_through_a_norm_behind_the_mlp(kind: str) -> None:
     """The shift is added to the MLP's own output, before the post-norm: v* is what the edited layer then gives."""
     model, tokenizer = tiny_model(kind), tiny_tokenizer()
@@ -89,7 +96,7 @@ def test_rome_reaches_its_value_through_a_norm_behind_the_mlp(kind: str) -> None
     assert reached > before
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "olmo2", "gemma3_text"])
+@pytest.mark.parametrize("kind", SANDWICH)
 def test_memit_reaches_further_through_a_norm_behind_the_mlp(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The projection gets what the norm turns into the wanted value, not the distance in the residual stream."""
     model, tokenizer = trained_model(kind, 20), tiny_tokenizer()
@@ -162,7 +169,7 @@ def test_models_that_cannot_be_edited_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["ft", "rome", "memit", "lora", "mend"])
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", MULTIMODAL])
 def test_models_spread_by_a_device_map_are_edited_like_plain_ones(kind: str, name: str) -> None:
     """The hooks that `device_map` puts around every module are there, though all devices of this machine are one."""
     tokenizer, plain = tiny_tokenizer(), tiny_model(kind)
@@ -185,11 +192,15 @@ def test_models_spread_by_a_device_map_are_edited_like_plain_ones(kind: str, nam
 def _one_block_each(model: PreTrainedModel) -> dict[str, str]:
     """A device map with an entry for every block and every module beside them."""
     blocks = model_parts(model).row.blocks
-    names = [name for name, module in model.named_modules() if name and not list(module.children())]
+    names = [name for name, part in model.named_modules() if name and (_own(part) or not list(part.children()))]
     paths = {
         ".".join(name.split(".")[: len(blocks.split(".")) + 1]) if name.startswith(blocks) else name for name in names
     }
     return dict.fromkeys(sorted(paths), "cpu")
+
+
+def _own(part: torch.nn.Module) -> list[torch.nn.Parameter]:
+    return list(part.parameters(recurse=False))
 
 
 def test_layers_the_model_lacks_are_refused() -> None:

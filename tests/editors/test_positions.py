@@ -80,9 +80,10 @@ def test_targets_of_many_tokens(bos: bool) -> None:
     assert (row.ids[0] == tokenizer.bos_token_id) == bos
 
 
-def test_too_long_a_prompt_is_an_error() -> None:
+@pytest.mark.parametrize("kind", ["llama", "gemma3"])
+def test_too_long_a_prompt_is_an_error(kind: str) -> None:
     with pytest.raises(PromptError, match=r"tokens with its context templates, the model takes 64"):
-        prepare(tiny_model("llama"), tiny_tokenizer(), request(subject="Marie " * 60 + "Curie"), ("{}",))
+        prepare(tiny_model(kind), tiny_tokenizer(), request(subject="Marie " * 60 + "Curie"), ("{}",))
 
 
 class _Slow:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from tests.fakes import tiny_config
 
 _COMMON = {"vocab_size": 500, "initializer_range": 0.15, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
 _GPT2 = {"n_embd": 32, "n_layer": 3, "n_head": 2, "n_positions": 128}
@@ -43,6 +45,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
     "gemma": (_LLAMA, "packed"),
     "gemma2": ({**_LLAMA, "sliding_window": 48, "query_pre_attn_scalar": 8}, "padded"),
     "gemma3_text": ({**_LLAMA, "sliding_window": 48, "query_pre_attn_scalar": 8}, "packed"),
+    "gemma3": ({**_LLAMA, "sliding_window": 48, "query_pre_attn_scalar": 8}, "packed"),
     "olmo2": (_LLAMA, "packed"),
     "phi": ({**_HEADS, "partial_rotary_factor": 0.5}, "packed"),
     "phi3": (_LLAMA, "packed"),
@@ -66,7 +69,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
 
 def make(kind: str, *, attention: str | None = None, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:
     """A random model whose biases and norms are random too, so that leaving one out would show."""
-    config = AutoConfig.for_model(kind.removesuffix("_alibi"), **{**_COMMON, **CONFIGS[kind][0], **changes})
+    config = tiny_config(kind.removesuffix("_alibi"), {**_COMMON, **CONFIGS[kind][0], **changes})
     torch.manual_seed(0)
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     with torch.no_grad():

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.errors import DeltaMismatchError, PromptError
 from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
+from seesaw_cf.scoring.choose import make_scorer
 from seesaw_cf.scoring.edited import EditedScorer
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.last import last_mlp_only
@@ -115,10 +116,12 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
     assert EditedScorer(scorer).plan(jobs).bytes <= 4 * 32 * 70
 
 
-def test_the_last_mlp_is_given_asked_tokens_only(tokenizer: PreTrainedTokenizerBase) -> None:
-    model = make("gpt2")
-    given: list[int] = []
-    handle = model.transformer.h[-1].mlp.c_fc.register_forward_hook(lambda _, args, __: given.append(args[0].shape[1]))
+@pytest.mark.parametrize("kind", ["gpt2", "gemma3"])
+def test_the_last_mlp_is_given_asked_tokens_only(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make(kind)
+    parts, given = model_parts(model), list[int]()
+    last = parts.mlp_out(parts.n_layers - 1)
+    handle = last.register_forward_hook(lambda _, args, __: given.append(args[0].shape[1]))
     scorer = TrieScorer(model, tokenizer)
     scorer.score(clozes())
     assert sum(given[-scorer.counts.forwards :]) == scorer.counts.logit_rows < scorer.counts.tokens
@@ -242,3 +245,41 @@ def test_generation_with_a_different_edit_in_each_batch_row(tokenizer: PreTraine
             alone = model.generate(prompt, attention_mask=torch.ones_like(prompt), **options)
         assert together[row].tolist() == alone[0].tolist()
     assert len({tuple(row.tolist()) for row in together}) > 1
+
+
+@pytest.mark.parametrize("how", ["plain", "single", "trie"])
+def test_low_precision_keeps_a_small_edit_beside_the_weights(how: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Near 64 bfloat16 has steps of 0.5 and 0.25: adding 0.1 to a weight leaves it what it was, but in an output the
+    changes add up where their signs are those of the inputs, and the weights' do not."""
+    model = make("llama").to(torch.bfloat16)
+    parts = model_parts(model)
+    weight = parts.weight(1)
+    with torch.no_grad():
+        weight.copy_(64 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(0)).sign())
+    kept = weight.detach().clone()
+    scorer, _ = make_scorer(model, tokenizer, how)
+    some = clozes(2)
+    module = model.get_submodule(parts.weight_name(1).removesuffix(".weight"))
+    inputs: list[torch.Tensor] = []
+    with module.register_forward_pre_hook(lambda _, args: inputs.append(args[0])):
+        before = scorer.score(some)
+    signs = inputs[-1].flatten(0, -2)[-1].float().sign()
+    delta = WeightDelta({parts.weight_name(1): LowRank(torch.linspace(-1, 1, len(weight))[:, None], 0.1 * signs[None])})
+    with applied(model, delta):
+        assert scorer.score(some) == before
+    (after,) = score_each(scorer, model, [(delta, some)])
+    assert after != before
+    assert torch.equal(weight, kept)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_single_scores_depend_on_nothing_else_that_is_asked(
+    dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    model = make("llama").to(dtype)
+    scorer, description = make_scorer(model, tokenizer, "single")
+    assert description["max_tokens"] == 1
+    some = clozes(3)
+    together = scorer.score(some)
+    assert together == [scorer.score([cloze])[0] for cloze in some]
+    assert together == scorer.score(some[::-1])[::-1]
