@@ -97,7 +97,7 @@ def main() -> None:
     source, work = workloads(args.cases, 20)
     clozes = list(dict.fromkeys(work["cross-subject"]))
     same = gender(args.cases)
-    tokens = tokenizer([*clozes, *same])
+    tokens = tokenizer("work", [*clozes, *same])
     rows, curves = [], {}
     for kind in args.model:
         model = small_model(kind, 14, 384)

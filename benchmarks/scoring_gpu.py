@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("scoring_gpu.json"))
     args = parser.parse_args()
     work = released(args.cases, args.count) if args.cases else invented(args.count)
-    tokens = tokenizer([cloze for part in work.values() for cloze in part])
+    tokens = tokenizer("work", [cloze for part in work.values() for cloze in part])
     record: dict[str, Any] = {"torch": torch.__version__, "device": args.device}
     if args.device == "cuda":
         record["gpu"] = torch.cuda.get_device_name()

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from pydoc_data.topics import topics
 from typing import Any
 
 import torch
@@ -103,18 +104,26 @@ def workloads(folder: Path | None, count: int) -> tuple[str, dict[str, list[Cloz
         return "invented", invented(count)
 
 
-def tokenizer(work: Sequence[Cloze], size: int = 6000) -> PreTrainedTokenizerBase:
-    """A byte-level BPE trained on the work; small, so that names have several tokens as in real models."""
+def tokenizer(kind: str, work: Sequence[Cloze]) -> PreTrainedTokenizerBase:
+    """A byte-level BPE. Real tokenizers lie between the two kinds.
+
+    Args:
+        kind: "work": 6,000 tokens learnt from the work itself, so that most names are one or two tokens a word.
+            "english": learnt from Python's own manual, the English prose that is on every machine; it has not seen the
+            names, so they are cut into pieces of two or three letters.
+        work: What will be scored.
+    """
+    texts = sorted({f"{c.context} {c.target}" for c in work}) if kind == "work" else sorted(topics.values())
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
+        vocab_size=6000 if kind == "work" else VOCABULARY,
         special_tokens=["<e>"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(sorted({f"{c.context} {c.target}" for c in work}), trainer)
+    made.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=made, bos_token="<e>", eos_token="<e>", pad_token="<e>")
 
 

@@ -21,7 +21,7 @@ from seesaw_cf.editors.hooks import first_tensor
 from seesaw_cf.editors.positions import PreparedEdit, Row
 from seesaw_cf.editors.resume import Layout, lay_out
 from seesaw_cf.errors import EditError
-from seesaw_cf.scoring.fused import fused_activations
+from seesaw_cf.scoring.fused import fused_modules
 
 __all__ = ["Optimised", "optimise"]
 
@@ -116,7 +116,7 @@ def optimise(
     losses: list[tuple[Any, ...]] = [()] * len(edits)
     together = max(1, config.batch_tokens // (_GRADIENT_COST * max(sizes)))
     for group in batches([1] * len(edits), together):
-        with fused_activations(parts.model):
+        with fused_modules(parts.model):
             part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, at)
         shift[group] = part
         for index, log in zip(group, logs):

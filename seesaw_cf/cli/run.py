@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, help="only this many cases of each config, sampled with the seed")
     add("--protocol", default="single", help="single (edit, score, restore) or batch (a relation's cases together)")
     add("--seed", type=int, default=0)
-    add("--scorer", default="auto", help="auto, trie (each prefix fed once) or plain (one sequence per cloze)")
+    add("--scorer", default="auto", help="auto, trie (each prefix once), plain (padded batches) or single (no batches)")
     add("--max-tokens", type=int, help="tokens in one forward pass (default: what suits the device)")
     add("--block", type=int, default=8, help="edits that are made and scored together (default: 8)")
     add("--memory", type=_bytes, help="memory for scoring beside the model, such as 4GiB")

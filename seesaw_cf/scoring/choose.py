@@ -12,7 +12,7 @@ from seesaw_cf.scoring.tree import TrieScorer
 
 __all__ = ["SCORERS", "make_scorer"]
 
-SCORERS = ("auto", "trie", "plain")
+SCORERS = ("auto", "trie", "plain", "single")
 
 
 def make_scorer(
@@ -28,8 +28,9 @@ def make_scorer(
         model: In eval mode.
         tokenizer: The model's tokenizer.
         how: "auto": tries where the model takes them, else one sequence per cloze. "trie": tries or an error.
-            "plain": one sequence per cloze.
-        max_tokens: Tokens in one forward pass; None = what suits the device.
+            "plain": one sequence per cloze. "single": one sequence per forward pass, so that a score depends on its
+            cloze and on nothing else that is asked, in any dtype; many times slower.
+        max_tokens: Tokens in one forward pass; None = what suits the device. "single" has no use for it.
         memory: Bytes that scoring with tries may take beside the model.
 
     Raises:
@@ -39,8 +40,8 @@ def make_scorer(
     if how not in SCORERS:
         raise unknown_name("scorer", how, SCORERS)
     device = model.device.type
-    if how == "plain":
-        tokens = max_tokens or 2048
+    if how in ("plain", "single"):
+        tokens = 1 if how == "single" else max_tokens or 2048
         return HFScorer(model, tokenizer, tokens), {"scorer": "HFScorer", "max_tokens": tokens, "device": device}
     scorer = TrieScorer(model, tokenizer, max_tokens, memory=memory)
     if how == "trie" and scorer.support.layout == "plain":

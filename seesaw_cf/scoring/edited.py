@@ -16,18 +16,19 @@ from transformers import PreTrainedModel
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
 from seesaw_cf.scoring.forward import Answers, ask, asked_places
+from seesaw_cf.scoring.head import kept_logits
 from seesaw_cf.scoring.hf import Scorer, context_length
 from seesaw_cf.scoring.last import transformer_blocks
 from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.lower import enter_at, hidden_below
 from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.plan import Plan, make_plan, only_restore
-from seesaw_cf.scoring.row_deltas import first_block, obstacle, per_token_deltas
+from seesaw_cf.scoring.row_deltas import edited, first_block, obstacle, per_token_deltas
 from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.tree import TrieScorer, to_scores
 from seesaw_cf.scoring.trie import Row, subset
 from seesaw_cf.types import Cloze, ClozeScore
-from seesaw_cf.weights import WeightDelta, applied
+from seesaw_cf.weights import WeightDelta
 
 __all__ = ["EditedScorer", "score_each"]
 
@@ -113,7 +114,7 @@ class EditedScorer:
         ]
 
     def _restored(self, delta: WeightDelta, clozes: Sequence[Cloze]) -> list[ClozeScore]:
-        with applied(self.scorer.model, delta):
+        with edited(self.scorer.model, delta):
             return self.scorer.score(clozes)
 
     def _together(
@@ -128,7 +129,8 @@ class EditedScorer:
         # For each edit: index in the union -> index in the concatenation of all edits' items.
         places = [{number[item]: start + k for k, item in enumerate(own)} for start, own in zip(starts, items)]
         flat = [item for own in items for item in own]
-        scores = to_scores(flat, self._answers(deltas, union, places))
+        with kept_logits(self.scorer.model):
+            scores = to_scores(flat, self._answers(deltas, union, places))
         return [scores[start:end] for start, end in itertools.pairwise(starts)]
 
     def _answers(
@@ -192,7 +194,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
     if not isinstance(scorer, TrieScorer):
         found = []
         for delta, clozes in jobs:
-            with applied(model, delta):
+            with edited(model, delta):
                 found.append(scorer.score(clozes))
         return found
     engine = EditedScorer(scorer, "together" if model.dtype in (torch.bfloat16, torch.float16) else "auto")

@@ -38,16 +38,17 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         What can be scored, and why the rest cannot; the texts of the reasons are those of `encode_cloze`.
     """
     todo = list(dict.fromkeys(clozes))
-    good = [cloze for cloze in todo if cloze.context.strip() and cloze.target.strip()]
-    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in good)
+    good = [bool(cloze.context.strip() and cloze.target.strip()) for cloze in todo]
+    asked = [cloze for cloze, sound in zip(todo, good) if sound]
+    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in asked)
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
-    wholes = dict(zip(good, _wholes(tokenizer, good, heads), strict=True))
-    prefix = leading_specials(tokenizer) if good else ()
+    wholes = iter(_wholes(tokenizer, asked, heads))
+    prefix = leading_specials(tokenizer) if asked else ()
     found = Encoded({}, {})
-    for cloze in todo:
-        whole, head = wholes.get(cloze), heads.get(cloze.context.rstrip(), [])
+    for cloze, sound in zip(todo, good):
+        whole, head = (next(wholes), heads[cloze.context.rstrip()]) if sound else ([], [])
         try:
-            if whole is None or whole[: len(head)] != head or len(whole) == len(head):
+            if whole[: len(head)] != head or len(whole) == len(head):
                 item = encode_cloze(tokenizer, cloze)  # raises, with the full explanation
             else:
                 item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
@@ -63,14 +64,14 @@ def _wholes(
     tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], heads: Mapping[str, list[int]]
 ) -> list[list[int]]:
     """Token ids of every cloze's text, put together from its parts where that is the same."""
-    if not cuts_at_spaces(tokenizer):
-        return _bodies(tokenizer, [joined(cloze) for cloze in clozes])
-    plain = [cloze.target for cloze in clozes if cloze.target[0].isalpha() and not cloze.context[-1].isspace()]
-    targets = list(dict.fromkeys(plain))
+    cuts = cuts_at_spaces(tokenizer)
+    apart = [cuts and cloze.target[0].isalpha() and not cloze.context[-1].isspace() for cloze in clozes]
+    targets = list(dict.fromkeys(cloze.target for cloze, parts in zip(clozes, apart) if parts))
     tails = dict(zip(targets, _bodies(tokenizer, [f" {target}" for target in targets]), strict=True))
-    others = [cloze for cloze in clozes if cloze.target not in tails or cloze.context[-1].isspace()]
-    rest = dict(zip(others, _bodies(tokenizer, [joined(cloze) for cloze in others]), strict=True))
-    return [rest[cloze] if cloze in rest else heads[cloze.context] + tails[cloze.target] for cloze in clozes]
+    others = iter(_bodies(tokenizer, [joined(cloze) for cloze, parts in zip(clozes, apart) if not parts]))
+    return [
+        heads[cloze.context] + tails[cloze.target] if parts else next(others) for cloze, parts in zip(clozes, apart)
+    ]
 
 
 def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from seesaw_cf.scoring.fused import fused_activations
+from seesaw_cf.scoring.fused import fused_modules
 from seesaw_cf.scoring.last import last_mlp_only
 from seesaw_cf.scoring.layout import Layout, WindowAttention, lay_out
 from seesaw_cf.scoring.trie import Row
@@ -94,7 +94,7 @@ def tree_context(model: PreTrainedModel, layout: Layout, packed: bool) -> Iterat
         ValueError: The model's attention cannot be computed by window.
     """
     attention: Any = WindowAttention(layout) if packed else contextlib.nullcontext()
-    with torch.inference_mode(), fused_activations(model), attention:
+    with torch.inference_mode(), fused_modules(model), attention:
         yield
     if packed and not attention.calls:
         raise ValueError("the model's attention does not go through scaled_dot_product_attention")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -16,9 +17,9 @@ from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.errors import DeltaMismatchError
-from seesaw_cf.weights import LowRank, WeightDelta
+from seesaw_cf.weights import LowRank, WeightDelta, applied
 
-__all__ = ["first_block", "obstacle", "per_token_deltas"]
+__all__ = ["edited", "first_block", "obstacle", "per_token_deltas"]
 
 
 def obstacle(model: PreTrainedModel, delta: WeightDelta) -> str:
@@ -98,6 +99,18 @@ def per_token_deltas(
     finally:
         for handle in handles:
             handle.remove()
+
+
+def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager[Any]:
+    """The model with one edit: written into its weights, or beside them where writing would round much of it away.
+
+    Args:
+        model: The unedited model; as before after the block.
+        delta: Any delta. In low precision one with an `obstacle` is written all the same.
+    """
+    if model.dtype in (torch.bfloat16, torch.float16) and not obstacle(model, delta):
+        return per_token_deltas(model, [delta], torch.zeros(1, dtype=torch.long))
+    return applied(model, delta)
 
 
 def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor, asked: Tensor | None) -> Any:

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.forward import Answers, forward_rows
+from seesaw_cf.scoring.head import kept_logits
 from seesaw_cf.scoring.hf import HFScorer, context_length
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
 from seesaw_cf.scoring.support import Support, find_support, window
@@ -136,7 +137,9 @@ class TrieScorer:
         beyond = {item for item in asked if narrow is not None and len(item.ids) > narrow}
         items = sorted(asked.keys() - beyond)
         parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
-        for item, score in zip(items, to_scores(items, parts), strict=True):
+        with kept_logits(self.model):
+            scores = to_scores(items, parts)
+        for item, score in zip(items, scores, strict=True):
             answers.update(dict.fromkeys(asked[item], score))
         long = sorted(cloze for item in beyond for cloze in asked[item])
         return answers | dict(zip(long, self._plain(long), strict=True))
