@@ -169,6 +169,7 @@ def _results(evidence: Evidence | None) -> str:
     protocol = f", protocol {escaped(evidence.protocol)}" if evidence.protocol else ""
     lines = [
         f"Measured on {escaped(evidence.data or 'unnamed data')} {escaped(evidence.config)}{protocol}.",
+        "The numbers are of all edits that the run made with this editor; this repository holds those listed above.",
         "Efficacy: share of edits whose new target is more likely than the true one.",
         "D: change of p(new) - p(true) for other people who hold the new target, in probability.",
         "",

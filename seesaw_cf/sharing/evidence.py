@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError, StorageError, unknown_name
 from seesaw_cf.sharing.deltas import read_json
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.types import Estimate
@@ -55,7 +55,10 @@ def run_evidence(run: str | os.PathLike[str], editor: str, *, draws: int = 2000,
     """
     folder = Path(run)
     manifest = read_json(folder / "manifest.json")
-    scores = read_table(folder / "scores.parquet", SCORES).to_pandas()
+    file = folder / "scores.parquet"
+    if not file.exists():
+        raise StorageError(f"{file}: no such file; the run is not finished. Run the same command again to continue it.")
+    scores = read_table(file, SCORES).to_pandas()
     names = scores["editor"].unique().tolist()
     if editor not in names:
         raise unknown_name(f"editor of the run {folder}", editor, names)

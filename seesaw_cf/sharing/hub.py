@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def share(
         source: A delta, a folder that `save_delta` wrote, or a run folder with `deltas/EDITOR/UNIT/`.
         repo: "org/name".
         as_: "delta" (small, refuses another base), "adapter" (LoRA, loaded by peft) or "checkpoint" (the whole model).
-        model: The unedited base; loaded as the run's manifest says when None and needed.
+        model: The unedited base; loaded as the run's manifest or the delta's folder says when None and needed.
         tokenizer: Needed for a checkpoint; loaded with the model.
         evidence: What was measured; taken from the run folder when None.
         base_model: Name of the base on the Hub; needed when the model came from a local path.
@@ -98,30 +98,30 @@ def prepare_repo(
 
     See `share` for arguments and errors.
     """
-    manifest: dict[str, Any] = {}
-    if not isinstance(source, WeightDelta):
-        place = Path(source)
-        if (place / "manifest.json").exists():
-            manifest = read_json(place / "manifest.json").get("model", {})
-            chosen = _delta_of_run(place, editor, unit)
-            evidence = evidence or run_evidence(place, chosen.parent.name)
-            place = chosen
-        source = load_delta(place, model)
-    _check_worth(source)
-    if model is None and as_ != "delta":
-        model, tokenizer = _load(manifest)
-    base = _base_name(
-        base_model or manifest.get("id") or (source.meta.get("base") or {}).get("model_id") or _own(model)
-    )
+    where, origin = _located(source, editor, unit)
+    base = _base_name(base_model or origin.get("id") or _own(model))
+    if isinstance(source, WeightDelta):
+        delta = source
+    else:
+        if evidence is None and where != Path(source):
+            evidence = run_evidence(source, where.parent.name)
+        if model is None and as_ != "delta":
+            model, tokenizer = _load(where, origin)
+        delta = load_delta(where, model)
+    _check_worth(delta)
     if as_ == "delta":
-        save_delta(source, folder, model, base_model=base)
-    elif as_ == "adapter" and model is not None:
-        to_peft(source, model, folder, base_model=base)
-    elif model is not None and tokenizer is not None:
-        merge_and_save(model, tokenizer, source, folder, base_model=base)
+        save_delta(delta, folder, model, base_model=base)
+    elif model is None:
+        raise EditError(
+            "an adapter or a checkpoint needs the unedited base. Pass model=... (and tokenizer=...) to share."
+        )
+    elif as_ == "adapter":
+        to_peft(delta, model, folder, base_model=base)
+    elif tokenizer is not None:
+        merge_and_save(model, tokenizer, delta, folder, base_model=base)
     else:
         raise EditError("a checkpoint needs the tokenizer beside the model. Pass tokenizer=... to share.")
-    text = card(repo, as_, describe(source, model, base), base, evidence)
+    text = card(repo, as_, describe(delta, model, base), base, evidence)
     (Path(folder) / "README.md").write_text(text, encoding="utf-8", newline="\n")
     if entries := result_entries(evidence):
         file = Path(folder) / ".eval_results" / "seesaw_cf.yaml"
@@ -149,30 +149,57 @@ def _check_worth(delta: WeightDelta) -> None:
         raise EditError("this delta changes nothing; there is nothing to share. Check the edit's efficacy.")
 
 
+def _located(
+    source: WeightDelta | str | os.PathLike[str], editor: str | None, unit: str | None
+) -> tuple[Path, dict[str, Any]]:
+    """The folder of the one delta that is meant, and the id, revision and dtype of its base."""
+    if isinstance(source, WeightDelta):
+        return Path(), _base_of(source.meta.get("base"))
+    place = Path(source)
+    if (place / "manifest.json").exists():
+        return _delta_of_run(place, editor, unit), read_json(place / "manifest.json").get("model", {})
+    if not (place / "delta.json").exists():
+        raise StorageError(
+            f"{place}: holds neither manifest.json nor delta.json; expected a run folder (made by `seesaw-cf run "
+            "--keep-deltas --out FOLDER ...`) or the folder of one delta. Check the path."
+        )
+    return place, _base_of(read_json(place / "delta.json").get("base"))
+
+
+def _base_of(facts: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a delta says of its base, by the names of a run's manifest."""
+    known = facts or {}
+    return {"id": known.get("model_id"), "revision": known.get("revision"), "dtype": known.get("dtype") or "float32"}
+
+
 def _delta_of_run(run: Path, editor: str | None, unit: str | None) -> Path:
     """The folder of the one delta of a run that fits."""
     found = sorted(file.parent for file in run.glob("deltas/*/*/delta.json"))
     fits = [p for p in found if editor in (None, p.parent.name) and unit in (None, p.name)]
     if not found:
-        raise StorageError(f"{run}: this run kept no deltas (deltas/EDITOR/UNIT/). Run again and keep them.")
+        raise StorageError(f"{run}: this run kept no deltas (deltas/EDITOR/UNIT/). Run again with --keep-deltas.")
     if not fits:
         raise unknown_name(
             f"delta of the run {run}", f"{editor or '*'}/{unit or '*'}", [f"{p.parent.name}/{p.name}" for p in found]
         )
     if len(fits) > 1:
-        names = ", ".join(f"{p.parent.name}/{p.name}" for p in fits[:5])
-        raise RecordError(f"{run}: {len(fits)} deltas fit ({names}, ...). Say which with editor and unit.")
+        names = ", ".join(f"{p.parent.name}/{p.name}" for p in fits[:5]) + (", ..." if len(fits) > 5 else "")
+        raise RecordError(
+            f"{run}: {len(fits)} deltas fit ({names}), named EDITOR/UNIT; one is shared at a time. "
+            "Say which with editor and unit (--editor, --unit)."
+        )
     return fits[0]
 
 
-def _load(manifest: dict[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if "id" not in manifest:
+def _load(where: Path, origin: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    if not origin.get("id"):
         raise EditError(
-            "an adapter or a checkpoint needs the unedited base. Pass model=... (and tokenizer=...) to share."
+            f"{where}: the base of this delta was not recorded; an adapter or a checkpoint needs it. "
+            "Pass model=... (and tokenizer=...) to share, or share it as a delta (--as delta)."
         )
     from seesaw_cf.pretrained import load_model
 
-    return load_model(manifest["id"], revision=manifest.get("revision") or None, dtype=manifest.get("dtype", "float32"))
+    return load_model(origin["id"], revision=origin.get("revision") or None, dtype=origin.get("dtype", "float32"))
 
 
 def _own(model: PreTrainedModel | None) -> str:
@@ -184,7 +211,8 @@ def _base_name(name: str) -> str:
     parts = name.split("/")
     if not name or len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts) or Path(name).exists():
         raise RecordError(
-            f"base model {name!r}: expected the name readers can load it by, such as 'org/name'. Pass base_model=..."
+            f"base model {name!r}: expected the name readers can load it by, such as 'org/name'. "
+            "Pass base_model=... (--base-model)."
         )
     return name
 
@@ -256,4 +284,9 @@ def explained(repo: str) -> Iterator[None]:
         raise StorageError(
             f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
             "HF_HUB_OFFLINE, then run the same command again. Nothing was published."
+        ) from error
+    except RuntimeError as error:  # how huggingface_hub reports a large file whose upload failed
+        raise StorageError(
+            f"the Hub did not take the files of {repo} ({type(error.__cause__ or error).__name__}). Check the network, "
+            "then run the same command again. Nothing was published."
         ) from error

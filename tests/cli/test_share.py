@@ -1,0 +1,257 @@
+"""`seesaw-cf share` as a user meets it: an edit of a finished run as a repository of the loopback Hub, in each form."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import HfApi, ModelCard, constants
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from seesaw_cf.cli import main
+from seesaw_cf.job import Job, run_job
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.sharing import load_delta
+from seesaw_cf.sharing.card import WARNING
+from seesaw_cf.types import Cloze
+from seesaw_cf.weights import applied
+from tests.hub_routes import Blob, Refusal
+from tests.hub_server import Hub
+from tests.runner import small
+from tests.tokenizer_styles import TEXTS, byte_level
+
+# huggingface_hub uploads large files by an old name of httpx's.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
+
+TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
+SETTINGS = {
+    "ft": {"layers": [1], "steps": 1, "weight_decay": 1.0},  # of all weights: the change has full rank
+    "memit": {"layers": [0], "steps": 3, "moment_weight": 1.0, "context_templates": ["{}"]},
+}
+CLOZES = [("Marie Curie was born in", "London"), ("The mother tongue of Ada Lovelace was", "Polish")]
+FILES = {
+    "delta": {"delta.json", "delta.safetensors"},
+    "adapter": {"adapter_config.json", "adapter_model.safetensors", "seesaw_cf.json"},
+    "checkpoint": {"config.json", "model.safetensors", "tokenizer.json", "seesaw_cf.json"},
+}
+
+LOAD = """
+import contextlib, json, sys
+from transformers import AutoTokenizer
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.types import Cloze
+programs, clozes = json.loads(sys.argv[1])
+for program in programs:
+    names = {}
+    exec(program, names)  # what the card says
+    edited = names["applied"](names["model"], names["delta"]) if "delta" in names else contextlib.nullcontext()
+    with edited:
+        model = names.get("edited") or names["model"]
+        tokenizer = names.get("tokenizer") or AutoTokenizer.from_pretrained("org/base")
+        scorer = HFScorer(model.eval(), tokenizer, strict=True)
+        print(json.dumps([score.logprob for score in scorer.score([Cloze(*cloze) for cloze in clozes])]))
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `base`, a small model, and `run`, two cases edited by MEMIT and by one step of fine-tuning."""
+    folder = tmp_path_factory.mktemp("share")
+    small.model().save_pretrained(folder / "base")
+    byte_level(bos=False).save_pretrained(folder / "base")
+    (folder / "editors.json").write_text(json.dumps(SETTINGS))
+    (folder / "corpus.txt").write_text("\n".join(TEXTS))
+    config, corpus = folder / "editors.json", folder / "corpus.txt"
+    job = Job(str(folder / "base"), tuple(SETTINGS), editor_config=config, corpus=corpus, limit=2, device="cpu")
+    assert run_job(job, folder / "run", keep_deltas=True, progress=False)
+    return folder
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The Hub that this process talks to, with write access."""
+    with Hub(tmp_path / "hub", writers=(TOKEN,), readers=(READER,)) as server:
+        monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "no token"))
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield server
+
+
+def unit(place: Path, editor: str) -> str:
+    return sorted(folder.name for folder in (place / "run" / "deltas" / editor).iterdir())[0]
+
+
+def words(place: Path, form: str, editor: str = "memit") -> list[str]:
+    chosen = ["--editor", editor, "--unit", unit(place, editor), "--base-model", "org/base"]
+    return ["share", str(place / "run"), "--repo", f"org/{form}", "--as", form, *chosen]
+
+
+def program_of(card: str) -> str:
+    """What the card says about loading."""
+    return card.split("```python\n")[1].split("```")[0]
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_the_repository_says_what_was_edited_and_measured(
+    form: str, place: Path, hub: Hub, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(words(place, form)) == 0
+    said = capfd.readouterr()
+    assert said.out == f"{hub.url}/org/{form}\n"
+    files = hub.files(f"org/{form}")
+    assert files.keys() >= FILES[form] | {"README.md"}
+    assert not any(name.endswith((".pt", ".bin", ".pkl")) for name in files)
+    text = files["README.md"].decode()
+    assert WARNING in text
+    (tmp_path / "README.md").write_bytes(files["README.md"])
+    data = ModelCard.load(tmp_path / "README.md").data
+    facts = json.loads(files["delta.json" if form == "delta" else "seesaw_cf.json"])
+    assert (data.base_model, facts["base"]["model_id"], facts["editor"]) == ("org/base", "org/base", "memit")
+    assert facts["config"]["steps"] == SETTINGS["memit"]["steps"]
+    assert f"| {facts['requests'][0]['subject']} |" in text
+    results = {result.metric_name: result for result in data.eval_results}
+    assert results["efficacy post edit"].metric_args["n"] == 2
+    assert results["efficacy post edit"].dataset_type == "sample"
+    assert any(name.startswith("bias D") for name in results)
+    for content in (said.out, said.err, *(content.decode(errors="replace") for content in files.values())):
+        assert TOKEN not in content
+        assert str(place) not in content
+
+
+@pytest.mark.slow
+def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub, tmp_path: Path) -> None:
+    HfApi().create_repo("org/base")
+    HfApi().upload_folder(repo_id="org/base", folder_path=place / "base")
+    model: Any = AutoModelForCausalLM.from_pretrained(place / "base")
+    scorer = HFScorer(model.eval(), AutoTokenizer.from_pretrained(place / "base"), strict=True)
+    clozes = [Cloze(*cloze) for cloze in CLOZES]
+    plain = [score.logprob for score in scorer.score(clozes)]
+    with applied(model, load_delta(place / "run" / "deltas" / "memit" / unit(place, "memit"), model)):
+        edited = [score.logprob for score in scorer.score(clozes)]
+    assert max(abs(a - b) for a, b in zip(plain, edited, strict=True)) > 1e-2
+    assert [main(words(place, form)) for form in FILES] == [0, 0, 0]
+    programs = [program_of(hub.files(f"org/{form}")["README.md"].decode()) for form in FILES]
+    command = [sys.executable, "-c", LOAD, json.dumps([programs, CLOZES])]
+    done = subprocess.run(
+        command, env=hub.environment(None, tmp_path / "reader"), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    for form, line in zip(FILES, done.stdout.splitlines(), strict=True):
+        assert json.loads(line) == pytest.approx(edited, abs=1e-4), form
+
+
+def test_full_rank_changes_are_no_adapter_but_a_delta(place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(words(place, "adapter", "ft")) == 1
+    err = capfd.readouterr().err
+    assert re.search(r"error: the update of 'model\.layers\.1\.mlp\.down_proj\.weight' is dense.*--as delta", err)
+    assert not hub.log  # nothing was sent
+    assert main(words(place, "delta", "ft")) == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (None, "the Hub refused to take org/delta (HTTP 401): no valid token. Run `hf auth login`, or set HF_TOKEN"),
+        ("hf_wrong_secret", "(HTTP 401): no valid token"),
+        (READER, "(HTTP 403): this token lacks the right to write there"),
+    ],
+)
+def test_without_the_right_to_write_nothing_is_published(
+    token: str | None, message: str, place: Path, hub: Hub, monkeypatch: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("HF_TOKEN")
+    if token:
+        monkeypatch.setenv("HF_TOKEN", token)
+    assert main(words(place, "delta")) == 1
+    said = capfd.readouterr()
+    assert message in said.err
+    assert not hub.repos
+    assert "_secret" not in said.out + said.err
+
+
+def test_an_upload_that_breaks_off_is_explained(
+    place: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = hub.store
+
+    def full(content: bytes, lfs: bool) -> Blob:
+        if lfs:
+            raise Refusal(422)
+        return store(content, lfs)
+
+    monkeypatch.setattr(hub, "store", full)
+    assert main(words(place, "delta")) == 1
+    assert "did not take the files of org/delta (HfHubHTTPError). Check the network" in capfd.readouterr().err
+    assert hub.files("org/delta").keys() == {".gitattributes"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["--as", "adaptor"], "unknown form to share an edit in 'adaptor'. Did you mean 'adapter'?"),
+        (["--repo", "name"], "repository 'name': expected ORG/NAME"),
+        (["--editor", "memitt"], r"unknown delta of the run .*'memitt/.*Known: ft/"),
+        (["--base-model", "/no/where"], r"base model '/no/where': expected .*such as 'org/name'.*\(--base-model\)"),
+    ],
+)
+def test_bad_options_are_explained(
+    changes: list[str], message: str, place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words(place, "delta"), *changes]) == 1
+    assert re.search(message, capfd.readouterr().err)
+    assert not hub.log
+
+
+def test_a_folder_that_is_no_run_is_explained(
+    place: Path, hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "unfinished" / "deltas" / "ft" / "P21").mkdir(parents=True)
+    (tmp_path / "unfinished" / "manifest.json").write_bytes((place / "run" / "manifest.json").read_bytes())
+    cases = {
+        tmp_path / "nowhere": "holds neither manifest.json nor delta.json; expected a run folder",
+        tmp_path / "file": "holds neither manifest.json nor delta.json; expected a run folder",
+        place / "base": "holds neither manifest.json nor delta.json; expected a run folder",
+        tmp_path / "unfinished": "this run kept no deltas (deltas/EDITOR/UNIT/). Run again with --keep-deltas.",
+        place / "run": "4 deltas fit (ft/",
+    }
+    for source, message in cases.items():
+        assert main(["share", str(source), "--repo", "org/x", "--base-model", "org/base"]) == 1
+        assert message in capfd.readouterr().err
+    assert not hub.log
+
+
+def test_a_base_in_a_local_folder_needs_its_public_name(
+    place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words(place, "delta")[:-2]) == 1
+    assert "expected the name readers can load it by, such as 'org/name'" in capfd.readouterr().err
+    assert not hub.log
+
+
+@pytest.mark.parametrize("form", ["adapter", "checkpoint"])
+def test_a_base_that_changed_since_the_run_is_refused(
+    form: str, place: Path, hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was measured is what is shared, or nothing."""
+    other = small.model()
+    other.model.layers[0].mlp.down_proj.weight.data += 1
+    other.save_pretrained(tmp_path / "base")
+    byte_level(bos=False).save_pretrained(tmp_path / "base")
+    folder = tmp_path / "edit"
+    folder.mkdir()
+    for file in (place / "run" / "deltas" / "memit" / unit(place, "memit")).iterdir():
+        text = file.read_bytes()
+        (folder / file.name).write_bytes(text.replace(str(place).encode(), str(tmp_path).encode()))
+    command = ["share", str(folder), "--repo", "org/x", "--as", form, "--base-model", "org/base"]
+    assert main(command) == 1
+    assert re.search(r"this delta was made on .* with fingerprint .*Load that base", capfd.readouterr().err)
+    assert not hub.log
