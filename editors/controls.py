@@ -233,13 +233,23 @@ class Unrelated(_Control):
     Attributes:
         pool: Facts to choose from first, such as requests of other cases; `POOL` (43 facts about things) when it has
             not enough unconnected ones.
+        asked: Request -> the prompts that are asked after its edit; nobody named in them is edited.
     """
 
     pool: Sequence[EditRequest] = ()
+    asked: Mapping[EditRequest, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def learn(self, cases: Iterable[Case]) -> Self:
         """This control with the requests of `cases` as its pool; none of them should be evaluated."""
         return replace(self, pool=tuple(case.request for case in cases))
+
+    def avoid(self, cases: Iterable[Case]) -> Self:
+        """This control, which for a request of `cases` then edits nobody whom the case's own prompts are about."""
+        asked: dict[EditRequest, tuple[str, ...]] = {}
+        for case in cases:
+            texts = (*(prompt.text for prompt in case.attribute_prompts), *case.neighborhood_prompts)
+            asked[case.request] = (*asked.get(case.request, ()), *texts)
+        return replace(self, asked=asked)
 
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -261,15 +271,17 @@ class Unrelated(_Control):
         """
         words = set().union(*(_words(request) for request in requests))
         relations = {request.relation_id for request in requests} - {""}
+        prompts = "\n".join(text for request in requests for text in self.asked.get(request, ()))
         for pool in (self.pool, POOL):
             free = [fact for fact in pool if fact.relation_id not in relations and not words & _words(fact)]
+            free = [fact for fact in free if fact.subject not in prompts]
             if len(free) >= len(requests):
                 break
         else:
             raise EditError(
                 f"unrelated: {len(requests)} unconnected facts are needed, {len(free)} of the {len(POOL)} about things "
-                f"and fewer of the {len(self.pool)} given share no relation, name or answer with the requests. Give a "
-                "larger pool of facts about other subjects."
+                f"and fewer of the {len(self.pool)} given share no relation, name or answer with the requests and are "
+                "about nobody asked about. Give a larger pool of facts about other subjects."
             )
         facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
         order = torch.randperm(len(free), generator=_generator(self.config.seed, "", *facts))

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import importlib
 import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,6 +25,7 @@ from seesaw_cf.questions import some_clozes
 from seesaw_cf.reading import load_cases
 from seesaw_cf.runner import PROTOCOLS, Run
 from seesaw_cf.scoring import SCORERS, make_scorer
+from seesaw_cf.scoring.memory import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Case
 from seesaw_cf.weights import Editor, fingerprint
@@ -32,6 +34,7 @@ from seesaw_cf.workers import check_engine, local_device, rank_and_world, run_on
 __all__ = ["Job", "make_editor", "make_run", "run_job"]
 
 _NOISE_CLOZES = 128
+_COUNTS = ("limit", "max_tokens", "block", "threads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ class Job:
         max_tokens: Tokens in one forward pass; None = what suits the device.
         memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs.
         block: Edits that are made and scored together; also what is redone after a kill.
+        threads: CPU threads of torch; None = as many as it has. Sums are rounded differently by another number, so it is
+            part of the run's identity.
+
+    Raises:
+        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1.
     """
 
     model: str
@@ -73,6 +81,15 @@ class Job:
     max_tokens: int | None = None
     block: int = 8
     memory: int | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise RecordError(
+                    f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
+                )
 
 
 def run_job(
@@ -114,15 +131,17 @@ def run_job(
 
 
 def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False) -> Run:
-    """Loads everything a job names; nothing is computed or written yet.
+    """Loads everything a job names and sets torch's threads; nothing is computed or written yet.
 
     Raises:
-        SeesawError: A name, file or record that cannot be used.
+        SeesawError: A name, file, record or amount of memory that cannot be used.
     """
     if job.protocol not in PROTOCOLS:
         raise unknown_name("protocol", job.protocol, PROTOCOLS)
     if job.scorer not in SCORERS:
         raise unknown_name("scorer", job.scorer, SCORERS)
+    if job.threads is not None:
+        torch.set_num_threads(job.threads)
     overrides = _overrides(job)
     everything = {config: load_cases(job.data, config) for config in job.configs}
     cases = [case for found in everything.values() for case in _sampled(found, job)]
@@ -135,14 +154,16 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         revision=job.revision,
         trust_remote_code=job.trust_remote_code,
     )
+    _check_memory(job.memory, model)
     corpus = _corpus(job)
     asked = {case.request.subject for case in cases}
     spare = [case for found in everything.values() for case in found if case.request.subject not in asked]
-    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare) for name in job.editors}
+    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare, cases) for name in job.editors}
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
-    manifest = _manifest(job, model, tokenizer, editors, cases, {**scoring, "block": job.block})
+    scoring |= {"block": job.block, "threads": torch.get_num_threads()}
+    manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     if model.dtype in (torch.bfloat16, torch.float16):
-        noise = measure_noise(model, tokenizer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed)
+        noise = measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed)
         manifest.machine["noise"] = noise.record()
     return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress)
 
@@ -153,6 +174,7 @@ def make_editor(
     overrides: Mapping[str, Any],
     corpus: Sequence[str] | None,
     spare: Sequence[Case] = (),
+    cases: Sequence[Case] = (),
 ) -> Editor:
     """Builds an editor from its name, the preset for the model and the settings to change.
 
@@ -162,6 +184,7 @@ def make_editor(
         overrides: Setting -> value, as in a JSON file.
         corpus: Texts for the editor.
         spare: Cases about nobody whose edit is evaluated; in-context editing takes its demonstrations from them.
+        cases: The cases of the run; `unrelated` edits nobody whom a case asks about.
 
     Raises:
         UnknownNameError: No such editor, or its config has no such setting.
@@ -172,8 +195,19 @@ def make_editor(
     config = cls.config_class.for_model(model)
     changed: Any = importlib.import_module("seesaw_cf.editors.config").changed
     made: Any = cls(changed(config, overrides), corpus=corpus)
-    editor: Editor = made.learn(spare) if spare and hasattr(made, "learn") else made
+    made = made.learn(spare) if spare and hasattr(made, "learn") else made
+    editor: Editor = made.avoid(cases) if hasattr(made, "avoid") else made
     return editor
+
+
+def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
+    """Refuses a budget in which not even one token can be scored."""
+    least = token_bytes(model) + logit_bytes(model)
+    if memory is not None and memory < least:
+        raise RecordError(
+            f"--memory: got {memory:,} bytes, but one token of {model.name_or_path} and its logits take {least:,}. "
+            f"Give at least {math.ceil(least / 2**20)}MiB, better some hundred times as much, or leave it out."
+        )
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
@@ -243,6 +277,6 @@ def _manifest(
         seed=job.seed,
         scoring=scoring,
         job=json.loads(json.dumps(asdict(job), default=str)),
-        machine={"platform": platform.platform(), "threads": torch.get_num_threads(), "device": str(model.device)},
+        machine={"platform": platform.platform(), "device": str(model.device)},
         versions=versions(),
     )

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors.controls import POOL, ControlConfig, Identity, Random, Unrelated
 from seesaw_cf.errors import EditError
-from seesaw_cf.types import EditRequest, Entity
+from seesaw_cf.job import make_editor
+from seesaw_cf.reading import load_cases
+from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from seesaw_cf.weights import LowRank, WeightDelta
 from tests.fakes import REQUESTS, tiny_model, tiny_tokenizer
 
@@ -110,6 +112,28 @@ def test_unrelated_never_picks_a_connected_fact() -> None:
     found = {Unrelated(ControlConfig(seed=seed)).chosen([paris])[0].subject for seed in range(300)}
     assert not found & {"The Eiffel Tower", "Mount Fuji"}  # they share "Paris" and "Chile"
     assert len(found) == len(POOL) - 2
+
+
+def test_unrelated_edits_nobody_whom_the_case_asks_about() -> None:
+    other = Entity(None, "x"), Entity(None, "y")
+    asked, near, free = (EditRequest("{} speaks", name, "P103", *other) for name in ("Ann Ash", "Ben Bow", "Cy Coe"))
+    prompts = (AttributePrompt("The gender of Ann Ash is", Entity(None, "Ann Ash")),)
+    case = Case(1, REQUESTS[0], attribute_prompts=prompts, neighborhood_prompts=("Ben Bow was born in",))
+    blind = Unrelated(ControlConfig(), pool=[asked, near, free])
+    seeing = blind.avoid([case, replace(case, case_id=2, attribute_prompts=(), neighborhood_prompts=())])
+    assert {fact.subject for fact in blind.chosen(REQUESTS[:1] * 3)} == {"Ann Ash", "Ben Bow", "Cy Coe"}
+    assert seeing.chosen(REQUESTS[:1]) == [free]
+    assert len(seeing.chosen(REQUESTS[1:2] * 3)) == 3  # another case asks about nobody here
+    with pytest.raises(EditError, match=r"are about nobody asked about\. Give a larger pool"):
+        seeing.chosen(REQUESTS[:1] * (len(POOL) + 1))
+
+
+def test_a_run_keeps_unrelated_from_people_it_asks_about() -> None:
+    case = next(case for case in load_cases("sample", "cross_subject") if case.attribute_prompts)
+    control = make_editor("unrelated", tiny_model("llama"), {}, None, [case], [case])
+    assert isinstance(control, Unrelated)
+    assert control.pool == (case.request,)
+    assert case.attribute_prompts[0].text in control.asked[case.request]
 
 
 def test_unrelated_takes_other_cases_first_and_says_when_nothing_is_left() -> None:
