@@ -130,7 +130,7 @@ def main() -> None:
                 block_of_edits(model, tokens, work["cross-subject"][: 48 * 4], (last - 1, last), 48),
                 block_of_edits(model, tokens, work["cross-subject"][:1600], (last // 4,), 8),
             ],
-            "noise": measure_noise(model, tokens, work["cross-subject"][:200]).record(),
+            "noise": measure_noise(TrieScorer(model, tokens), work["cross-subject"][:200]).record(),
         }
         print(shape, json.dumps(record[shape]), flush=True)
         args.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

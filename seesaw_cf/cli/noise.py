@@ -21,6 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--data", default="sample", help="where the clozes come from: as for `seesaw-cf run`")
     add("--config", default="cross_subject", help="dataset config (default: cross_subject)")
     add("--clozes", type=int, default=256, help="how many, drawn with the seed (default: 256)")
+    add("--scorer", default="auto", help="whose noise: as for `seesaw-cf run`")
     add("--seed", type=int, default=0)
     add("--json", action="store_true", help="print the record that a manifest would hold")
 
@@ -30,6 +31,7 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.pretrained import load_model
     from seesaw_cf.questions import some_clozes
     from seesaw_cf.reading import load_cases
+    from seesaw_cf.scoring.choose import make_scorer
     from seesaw_cf.scoring.noise import measure_noise
 
     clozes = some_clozes(load_cases(args.data, args.config), args.clozes, args.seed)
@@ -40,5 +42,6 @@ def run(args: argparse.Namespace) -> None:
         revision=args.revision,
         trust_remote_code=args.trust_remote_code,
     )
-    noise = measure_noise(model, tokenizer, clozes, args.seed)
+    scorer, _ = make_scorer(model, tokenizer, args.scorer)
+    noise = measure_noise(scorer, clozes, args.seed)
     say(json.dumps(noise.record()) if args.json else str(noise))

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
 from seesaw_cf.scoring.forward import Answers, ask, asked_places
-from seesaw_cf.scoring.head import kept_logits
+from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.scoring.hf import Scorer, context_length
 from seesaw_cf.scoring.last import transformer_blocks
 from seesaw_cf.scoring.layout import lay_out
@@ -90,6 +91,17 @@ class EditedScorer:
             PromptError: Only when the scorer is strict.
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
+        union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
+        answers: list[dict[Cloze, ClozeScore]] = [{} for _ in jobs]
+        for start in range(0, len(union), self.scorer.texts_at_once):
+            part = set(union[start : start + self.scorer.texts_at_once])
+            some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
+            for own, (_, asked), scores in zip(answers, some, self._slab(some), strict=True):
+                own.update(zip(asked, scores, strict=True))
+        return [[own[cloze] for cloze in clozes] for own, (_, clozes) in zip(answers, jobs, strict=True)]
+
+    def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
+        """Scores so many clozes at a time that their token ids fit into any memory."""
         limit = context_length(self.scorer.model)
         encoded = [encode_many(self.scorer.tokenizer, clozes, limit) for _, clozes in jobs]
         refused = [error for part in encoded for error in part.refused.values()]
@@ -129,7 +141,7 @@ class EditedScorer:
         # For each edit: index in the union -> index in the concatenation of all edits' items.
         places = [{number[item]: start + k for k, item in enumerate(own)} for start, own in zip(starts, items)]
         flat = [item for own in items for item in own]
-        with kept_logits(self.scorer.model):
+        with wide_head(self.scorer.model):
             scores = to_scores(flat, self._answers(deltas, union, places))
         return [scores[start:end] for start, end in itertools.pairwise(starts)]
 

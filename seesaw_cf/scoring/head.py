@@ -1,4 +1,4 @@
-"""The head's product in memory that is kept between passes.
+"""The head's product: in memory that is kept between passes, and in float32 whatever the model's dtype.
 
 A block of logits is tens of megabytes. Asked of the system anew for every pass it costs a quarter of the product's time
 in page faults.
@@ -12,38 +12,61 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-__all__ = ["kept_logits"]
+__all__ = ["wide_head"]
+
+_SLAB = 2**22
+"""Numbers of a low-precision head that are held in float32 at a time."""
 
 
 @contextlib.contextmanager
-def kept_logits(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block every forward pass without gradients writes its logits where the last one's were.
+def wide_head(model: PreTrainedModel) -> Iterator[None]:
+    """Inside the block a pass without gradients computes its logits in float32, where the last pass's logits were.
 
-    So logits must have been used up before the next pass. Only plain linear heads on a CPU are treated like this; the
-    memory is given back at the end.
+    So logits must have been used up before the next pass. Only plain linear heads are treated like this; the memory is
+    given back at the end.
 
     Args:
         model: Its head is as before afterwards, also after an exception.
     """
     head: Any = model.get_output_embeddings()
-    if type(head) is not nn.Linear or head.bias is not None or "forward" in vars(head):
+    plain = type(head) is nn.Linear and "forward" not in vars(head)
+    low = plain and head.weight.dtype in (torch.bfloat16, torch.float16)
+    if not low and not (plain and head.bias is None and head.weight.device.type == "cpu"):
         yield
         return
-    kept = [head.weight.new_empty(0, head.out_features)]
+    product, kept = (_wide if low else _same), [torch.empty(0)]
 
     def forward(hidden: Tensor) -> Tensor:
-        if torch.is_grad_enabled() or hidden.device.type != "cpu":
-            return nn.Linear.forward(head, hidden)
+        if torch.is_grad_enabled():
+            answer: Tensor = type(head).forward(head, hidden)
+            return answer
         flat = hidden.flatten(0, -2)
         if len(kept[0]) < len(flat):
             kept.clear()
-            kept.append(flat.new_empty(len(flat), head.out_features))
-        return torch.mm(flat, head.weight.T, out=kept[0][: len(flat)]).unflatten(0, hidden.shape[:-1])
+            wide = torch.promote_types(flat.dtype, torch.float32)
+            kept.append(flat.new_empty(len(flat), head.out_features, dtype=wide))
+        product(flat, head, kept[0][: len(flat)])
+        return kept[0][: len(flat)].unflatten(0, hidden.shape[:-1])
 
     vars(head)["forward"] = forward
     try:
         yield
     finally:
         vars(head).pop("forward", None)
+
+
+def _same(hidden: Tensor, head: nn.Linear, out: Tensor) -> None:
+    torch.mm(hidden, head.weight.T, out=out)
+
+
+def _wide(hidden: Tensor, head: nn.Linear, out: Tensor) -> None:
+    """In float32, a slab of the vocabulary at a time, so that the head is never held twice."""
+    rows = max(1, _SLAB // head.in_features)
+    given = hidden.to(out.dtype)
+    for start in range(0, head.out_features, rows):
+        part = slice(start, start + rows)
+        bias = None if head.bias is None else head.bias[part].to(out.dtype)
+        out[:, part] = F.linear(given, head.weight[part].to(out.dtype), bias)

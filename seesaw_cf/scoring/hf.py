@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
 from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze
+from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.types import Cloze, ClozeScore
 
 __all__ = ["HFScorer", "Scorer", "context_length"]
@@ -40,8 +41,8 @@ class HFScorer:
     """Scores clozes with a transformers causal language model.
 
     Attributes:
-        model: In eval mode, on any device, in any float dtype; log-softmax is taken in float32 (float64 for float64
-            models) and summed over the target's tokens in float64.
+        model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
+            for float64 models) and summed over the target's tokens in float64.
         tokenizer: The model's own tokenizer.
         max_tokens: Tokens per forward pass, padding included.
         strict: Raise on the first cloze that cannot be scored instead of reporting it in `ClozeScore.status`.
@@ -74,7 +75,7 @@ class HFScorer:
                     raise
                 answers[cloze] = ClozeScore(float("nan"), 0, False, str(error))
         order = sorted(encoded, key=lambda item: (-len(item.ids), item))
-        with torch.inference_mode():
+        with torch.inference_mode(), wide_head(self.model):
             for batch in self._batches(order):
                 for item, score in zip(batch, self._forward(batch), strict=True):
                     answers.update(dict.fromkeys(encoded[item], score))

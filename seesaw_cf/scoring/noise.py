@@ -7,13 +7,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
+from seesaw_cf.scoring.edited import EditedScorer
 from seesaw_cf.scoring.hf import HFScorer, Scorer
+from seesaw_cf.scoring.last import transformer_blocks
 from seesaw_cf.scoring.tree import TrieScorer
 from seesaw_cf.types import Cloze
+from seesaw_cf.weights import LowRank, WeightDelta
 
 __all__ = ["Noise", "measure_noise"]
+
+_EDITS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +56,13 @@ class Noise:
         )
 
 
-def measure_noise(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], seed: int = 0
-) -> Noise:
-    """Scores the same clozes in several batch shapes and compares.
+def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0) -> Noise:
+    """Scores the same clozes in several batch shapes, none of them larger than the scorer's own, and compares.
 
     Args:
-        model: In eval mode.
-        tokenizer: Its tokenizer.
+        scorer: Whose noise it is. A `TrieScorer` is also compared with one sequence at a time, which it falls back to,
+            and with itself beside other edits, as after an edit. An `HFScorer` with one token in a pass ("single")
+            has no batches, and no noise.
         clozes: What to score; unscorable ones are left out.
         seed: Draws the halves that are scored apart.
 
@@ -63,15 +70,13 @@ def measure_noise(
         The spread; `n` may be 0, then the numbers are NaN.
     """
     work = sorted(set(clozes))
-    trie = TrieScorer(model, tokenizer)
-    scorers: dict[str, Scorer] = {
-        f"tries, {size} tokens": replace(trie, max_tokens=size) for size in (64, 256, trie.tokens_per_pass)
-    } | {f"one sequence each, {size} tokens": HFScorer(model, tokenizer, size) for size in (1, 256, 2048)}
     chosen = np.random.default_rng(seed).random(len(work)) < 0.5
-    found = {name: scorer.score(work) for name, scorer in scorers.items()}
-    halves = {side: trie.score([cloze for cloze, own in zip(work, chosen) if own == side]) for side in (True, False)}
+    found = {name: shape.score(work) for name, shape in _shapes(scorer).items()}
+    halves = {side: scorer.score([cloze for cloze, own in zip(work, chosen) if own == side]) for side in (True, False)}
     parts = {side: iter(scores) for side, scores in halves.items()}
-    found["tries, in two halves"] = [next(parts[bool(side)]) for side in chosen]
+    found["in two halves"] = [next(parts[bool(side)]) for side in chosen]
+    if isinstance(scorer, TrieScorer) and (nothing := _nothing(scorer.model)) is not None:
+        found[f"one of {_EDITS} edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * _EDITS)[0]
     logprobs = np.array([[score.logprob for score in scores] for scores in found.values()]).reshape(len(found), -1)
     good = np.isfinite(logprobs).all(0)
     greedy = np.array([[score.greedy for score in scores] for scores in found.values()]).reshape(len(found), -1)
@@ -88,3 +93,32 @@ def measure_noise(
         float(spread.max()),
         int((greedy[:, good].min(0) != greedy[:, good].max(0)).sum()),
     )
+
+
+def _shapes(scorer: Scorer) -> dict[str, Scorer]:
+    """The scorer, and others like it that feed less at a time."""
+    if isinstance(scorer, TrieScorer):
+        limit = scorer.tokens_per_pass
+        tries = {f"tries, {size} tokens": replace(scorer, max_tokens=size) for size in _sizes(limit)}
+        return tries | _shapes(HFScorer(scorer.model, scorer.tokenizer, 2 * limit))
+    if isinstance(scorer, HFScorer):
+        sizes = _sizes(scorer.max_tokens) | {1}
+        return {f"one sequence each, {size} tokens": replace(scorer, max_tokens=size) for size in sorted(sizes)}
+    return {"as it is": scorer}
+
+
+def _sizes(limit: int) -> set[int]:
+    return {min(size, limit) for size in (64, 256)} | {limit}
+
+
+def _nothing(model: PreTrainedModel) -> WeightDelta | None:
+    """An edit of a block in the middle that changes nothing; None for a model without linear layers there."""
+    blocks = transformer_blocks(model)
+    if blocks is None:
+        return None
+    names = {module: name for name, module in model.named_modules()}
+    linear = [part for part in blocks[len(blocks) // 2].modules() if isinstance(part, (nn.Linear, Conv1D))]
+    if not linear:
+        return None
+    rows, columns = linear[-1].weight.shape
+    return WeightDelta({f"{names[linear[-1]]}.weight": LowRank(torch.zeros(rows, 1), torch.zeros(1, columns))})

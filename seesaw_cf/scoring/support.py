@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.2}
 
 
+_OWN_MASKS = ("flash", "flex", "paged")
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """How a model is fed.
@@ -66,6 +69,9 @@ def _known_obstacle(model: PreTrainedModel) -> str:
     config: Any = model.config.get_text_config(decoder=True)
     if model.get_output_embeddings() is None:
         return "the model has no output embedding module"
+    attention = str(getattr(config, "_attn_implementation", ""))
+    if attention.startswith(_OWN_MASKS):
+        return f"its attention {attention!r} makes masks of its own; load the model with attn_implementation='sdpa'"
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return "its forward pass takes no position_ids (ALiBi, recurrent or relative positions)"
     if getattr(config, "alibi", False):

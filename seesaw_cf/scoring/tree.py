@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.forward import Answers, forward_rows
-from seesaw_cf.scoring.head import kept_logits
+from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.scoring.hf import HFScorer, context_length
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
 from seesaw_cf.scoring.support import Support, find_support, window
@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 _ROW = 64
 _LOGITS = 512 * 2**20
 _SLAB = 32_768
+_TEXT = 4096  # bytes that one text takes while it is encoded and laid out
 _CHUNK = {"cpu": 1024}
 
 
@@ -69,8 +70,8 @@ class TrieScorer:
     be fed tries (see `support`) is scored by `HFScorer`, and so are single texts longer than a sliding window.
 
     Attributes:
-        model: In eval mode, on any device, in any float dtype; log-softmax is taken in float32 (float64 for float64
-            models) and summed over the target's tokens in float64.
+        model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
+            for float64 models) and summed over the target's tokens in float64.
         tokenizer: The model's own tokenizer, fast or slow.
         max_tokens: Tokens in one forward pass; None = 1,024 on a CPU, 8,192 elsewhere.
         strict: Raise on the first cloze, in sorted order, that cannot be scored instead of reporting it in
@@ -99,6 +100,11 @@ class TrieScorer:
         return wanted if self.memory is None else max(1, min(wanted, self.memory // 2 // token_bytes(self.model)))
 
     @property
+    def texts_at_once(self) -> int:
+        """Clozes that are encoded together: with a budget as many as a quarter of it holds."""
+        return _SLAB if self.memory is None else max(1024, min(_SLAB, self.memory // 4 // _TEXT))
+
+    @property
     def device(self) -> torch.device:
         """Where token ids go."""
         return next(self.model.get_input_embeddings().parameters()).device
@@ -121,8 +127,8 @@ class TrieScorer:
         """
         answers: dict[Cloze, ClozeScore] = {}
         distinct = sorted(set(clozes), key=attrgetter("context", "target"))
-        for start in range(0, len(distinct), _SLAB):
-            answers |= self._slab(distinct[start : start + _SLAB])
+        for start in range(0, len(distinct), self.texts_at_once):
+            answers |= self._slab(distinct[start : start + self.texts_at_once])
         return [answers[cloze] for cloze in clozes]
 
     def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
@@ -137,7 +143,7 @@ class TrieScorer:
         beyond = {item for item in asked if narrow is not None and len(item.ids) > narrow}
         items = sorted(asked.keys() - beyond)
         parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
-        with kept_logits(self.model):
+        with wide_head(self.model):
             scores = to_scores(items, parts)
         for item, score in zip(items, scores, strict=True):
             answers.update(dict.fromkeys(asked[item], score))

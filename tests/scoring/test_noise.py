@@ -26,17 +26,30 @@ def tokenizer() -> PreTrainedTokenizerBase:
 
 
 def test_spread_over_batch_shapes(tokenizer: PreTrainedTokenizerBase) -> None:
-    wide = measure_noise(make("llama"), tokenizer, clozes(3))
-    low = measure_noise(make("llama", dtype=torch.bfloat16), tokenizer, clozes(3))
+    wide = measure_noise(TrieScorer(make("llama"), tokenizer), clozes(3))
+    low = measure_noise(TrieScorer(make("llama", dtype=torch.bfloat16), tokenizer), clozes(3))
     assert 0 < wide.rms <= wide.p99 <= wide.max < 1e-4
     assert 1e-4 < low.rms <= low.p99 <= low.max < 1
     assert low.n == wide.n == len(clozes(3))
-    assert str(low).startswith("84 clozes in 7 batch shapes: a score moves by ")
+    assert str(low).startswith("84 clozes in 9 batch shapes: a score moves by ")
+    assert {"in two halves", "one of 4 edits", "tries, 64 tokens", "one sequence each, 1 tokens"} <= {*low.shapes}
     assert json.loads(json.dumps(low.record()))["rms"] == low.rms
 
 
+def test_a_scorer_without_batches_has_no_noise(tokenizer: PreTrainedTokenizerBase) -> None:
+    noise = measure_noise(HFScorer(make("llama", dtype=torch.bfloat16), tokenizer, 1), clozes(3))
+    assert (noise.rms, noise.max, noise.flips, noise.n) == (0.0, 0.0, 0, len(clozes(3)))
+
+
+def test_small_passes_are_compared_within_the_scorers_own_limit(tokenizer: PreTrainedTokenizerBase) -> None:
+    """A budget holds while noise is measured, too."""
+    scorer = TrieScorer(make("llama"), tokenizer, max_tokens=32)
+    shapes = measure_noise(scorer, clozes(2)).shapes
+    assert [name for name in shapes if name.startswith("tries")] == ["tries, 32 tokens"]
+
+
 def test_nothing_to_measure(tokenizer: PreTrainedTokenizerBase) -> None:
-    noise = measure_noise(make("llama"), tokenizer, [Cloze("Ada was", " ")])
+    noise = measure_noise(TrieScorer(make("llama"), tokenizer), [Cloze("Ada was", " ")])
     assert noise.n == 0
     assert math.isnan(noise.rms)
 
