@@ -149,3 +149,32 @@ def test_amounts_of_memory(text: str, expected: int) -> None:
     assert _bytes(text) == expected
     with pytest.raises(argparse.ArgumentTypeError, match="'much' is no amount of memory; expected something like 4GiB"):
         _bytes("much")
+
+
+def test_edited_models_keep_the_budget_with_many_texts(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small budget cuts the texts into slabs; numbers are those of one slab, and each text is encoded once a slab."""
+    model = make("llama")
+    jobs = [(low_rank(model, (2,), seed), clozes(3)[seed:]) for seed in range(2)]
+    expected = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
+    monkeypatch.setattr(TrieScorer, "texts_at_once", 10)
+    sizes = []
+    encode = seesaw_cf.scoring.edited.encode_many
+
+    def counted(tokenizer: Any, some: Any, limit: Any = None) -> Any:
+        sizes.append(len(some))
+        return encode(tokenizer, some, limit)
+
+    monkeypatch.setattr(seesaw_cf.scoring.edited, "encode_many", counted)
+    found = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
+    assert max(sizes) <= 10
+    assert sum(sizes) == sum(len(set(asked)) for _, asked in jobs)
+    assert max(worst(got, wanted) for got, wanted in zip(found, expected, strict=True)) < 1e-4
+
+
+def test_a_budget_bounds_the_texts_at_once(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    assert TrieScorer(model, tokenizer).texts_at_once == 32_768
+    assert TrieScorer(model, tokenizer, memory=64 * 2**20).texts_at_once == 4096
+    assert TrieScorer(model, tokenizer, memory=2**20).texts_at_once == 1024

@@ -15,7 +15,7 @@ from seesaw_cf.editors.arch import ARCHITECTURES
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
 from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.support import Support
+from seesaw_cf.scoring.support import Support, find_support
 from seesaw_cf.scoring.trie import unique_nodes
 from seesaw_cf.types import Cloze
 from tests.scoring.models import CONFIGS, make
@@ -287,3 +287,14 @@ def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBas
         make_scorer(make("bloom"), tokenizer, "trie")
     with pytest.raises(UnknownNameError, match=r"unknown scorer 'tri'. Did you mean 'trie'"):
         make_scorer(make("llama"), tokenizer, "tri")
+
+
+@pytest.mark.parametrize("attention", ["flash_attention_2", "flex_attention"])
+def test_attention_that_makes_its_own_masks_is_named(attention: str) -> None:
+    """Not tried: flex attention would compile for minutes, and flash attention takes no mask."""
+    model = make("llama")
+    model.config._attn_implementation = attention
+    support = find_support(model)
+    assert support.layout == "plain"
+    assert attention in support.reason
+    assert "attn_implementation='sdpa'" in support.reason
