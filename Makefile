@@ -21,8 +21,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/dev
-	$(BIN)/mypy -p seesaw_cf
-	$(BIN)/mypy tests
+	$(BIN)/mypy -p seesaw_cf -p tests
 
 tests: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
@@ -34,14 +33,18 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # torch first: a looser request downloads gigabytes of GPU packages.
-$(VENV)/core: $(BIN)/python setup.cfg constraints.txt
+$(VENV)/torch: $(BIN)/python constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	touch $@
+
+$(VENV)/core: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[plots]'
 	touch $@
 
-$(VENV)/dev: $(VENV)/core
+# The tests' packages include those of `make demo`.
+$(VENV)/dev: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
-	touch $@
+	touch $(VENV)/core $@
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info runs report

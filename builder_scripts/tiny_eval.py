@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 
 import numpy as np
 import torch
@@ -13,8 +14,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.builder_scripts.tiny_corpus import Person, Prompt, values
 from seesaw_cf.relations import RELATIONS
-from seesaw_cf.scoring import HFScorer
-from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze
+from seesaw_cf.scoring import TrieScorer
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.types import Cloze, Estimate
 
@@ -74,36 +76,38 @@ def rank(
     """
     attributes = {relation_id: values(people, relation_id) for relation_id in RELATIONS}
     first = {
-        value: encode_cloze(tokenizer, Cloze("is", value)) for found in attributes.values() for value in found
+        relation_id: np.array([item.ids[item.start] for item in _encoded(tokenizer, [Cloze("is", v) for v in found])])
+        for relation_id, found in attributes.items()
     }  # the first target token does not depend on the context: words never merge across a space
     truths = [Cloze(p.text, p.person.facts[p.phrasing.relation_id][0]) for p in asked]
-    scorer = HFScorer(model, tokenizer, strict=True)
+    scorer = TrieScorer(model, tokenizer, strict=True)
     true = [score.logprob for score in scorer.score(truths)]
     rivals: list[tuple[int, Cloze]] = []
-    for index, logprobs in _next_token(model, [encode_cloze(tokenizer, cloze) for cloze in truths]):
+    for index, logprobs in _next_token(model, _encoded(tokenizer, truths)):
         relation_id = asked[index].phrasing.relation_id
         own = asked[index].person.facts[relation_id]
-        for value in attributes[relation_id]:
-            item = first[value]
-            if value not in own and float(logprobs[item.ids[item.start]]) >= true[index]:
-                rivals.append((index, Cloze(asked[index].text, value)))
+        likely = np.flatnonzero(logprobs[first[relation_id]] >= true[index])
+        others = (attributes[relation_id][place] for place in likely)
+        rivals += [(index, Cloze(asked[index].text, value)) for value in others if value not in own]
     scores = scorer.score([cloze for _, cloze in rivals])
     wrong = {index for (index, _), score in zip(rivals, scores, strict=True) if score.logprob >= true[index]}
     return [Ranked(p, true[index], index not in wrong) for index, p in enumerate(asked)]
 
 
+def _encoded(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze]) -> list[EncodedCloze]:
+    items = {cloze: item for item, same in encode_many(tokenizer, clozes).asked.items() for cloze in same}
+    return [items[cloze] for cloze in clozes]
+
+
 def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> Iterator[tuple[int, Floats]]:
     """log p(next token | context) of every context, (vocabulary,) each, with the index of its item."""
     order = sorted(range(len(items)), key=lambda index: items[index].start)
-    for at in range(0, len(order), 128):
-        rows = order[at : at + 128]
-        width = items[rows[-1]].start
-        ids = torch.tensor([(items[row].ids[: items[row].start] + (1,) * width)[:width] for row in rows])
-        with torch.inference_mode():
-            logits = model(input_ids=ids, use_cache=False).logits
-        ends = torch.tensor([items[row].start - 1 for row in rows])
-        logprobs = logits[torch.arange(len(rows)), ends].double().log_softmax(-1).numpy()
-        yield from zip(rows, logprobs, strict=True)
+    for start, same in groupby(order, key=lambda index: items[index].start):
+        while rows := list(islice(same, 128)):
+            ids = torch.tensor([items[row].ids[:start] for row in rows])
+            with torch.inference_mode():
+                logits = model(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1]
+            yield from zip(rows, logits.double().log_softmax(-1).numpy(), strict=True)
 
 
 def knowledge(ranked: Sequence[Ranked], seed: int = 0) -> list[Knowledge]:

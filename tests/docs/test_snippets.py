@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from seesaw_cf.cli import COMMANDS
+
+from .. import fresh
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -41,14 +41,6 @@ def _commands(page: Path) -> list[str]:
     return [line for kind, text in _blocks(page) if kind == "bash" for line in _lines(text)]
 
 
-def _run(words: list[str], cwd: Path) -> None:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    answer = subprocess.run(
-        words, cwd=cwd, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
-    )
-    assert answer.returncode == 0, f"{shlex.join(words)}\n{answer.stdout}\n{answer.stderr}"
-
-
 def test_the_first_page_has_something_to_run() -> None:
     assert sum(kind == "python" for kind, _ in _blocks(README)) >= 3
     assert sum(command.startswith("seesaw-cf") for command in _commands(README)) >= 4
@@ -63,7 +55,7 @@ def test_every_command_is_known(page: Path) -> None:
         if words[0] == "seesaw-cf":
             assert words[1] in COMMANDS, command
         if words[0] == "make":
-            _run(["make", "-n", *words[1:]], ROOT)
+            subprocess.run(["make", "-n", *words[1:]], cwd=ROOT, check=True, capture_output=True)
         if words[0] == "python":
             named = words[2].replace(".", "/") + ".py" if words[1] == "-m" else words[1]
             assert (ROOT / named).exists(), command
@@ -74,12 +66,14 @@ def test_every_command_is_known(page: Path) -> None:
 def test_every_command_and_snippet_runs_in_order(page: Path, tmp_path: Path) -> None:
     for kind, text in _blocks(page):
         if kind == "python":
-            _run([sys.executable, "-W", "error::FutureWarning:seesaw_cf", "-c", text], tmp_path)
+            code, said = fresh.snippet(text, tmp_path)
+            assert code == 0, f"{text}\n{said}"
             continue
         for command in _lines(text):
             words = shlex.split(command)
             if words[0] not in NOT_RUN and not any(mark in command for mark in PLACEHOLDERS):
-                _run([sys.executable, "-m", "seesaw_cf", *words[1:]], tmp_path)
+                code, said = fresh.command(words[1:], tmp_path)
+                assert code == 0, f"{command}\n{said}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

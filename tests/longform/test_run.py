@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +25,7 @@ from seesaw_cf.manifest import RunManifest
 from seesaw_cf.tables import read_table
 from seesaw_cf.types import EditRequest
 from seesaw_cf.weights import LowRank, WeightDelta, fingerprint
+from tests import fresh
 from tests.fakes import tiny_tokenizer, trained_model
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
@@ -213,32 +210,23 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "seesaw_cf",
-        "leme",
-        "run",
-        *SMALL,
-        "--block",
-        "1",
-        "--configs",
-        "coupled_counterfact",
-    ]
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    words = ["leme", "run", *SMALL, "--block", "1", "--configs", "coupled_counterfact", "--out"]
+    code, said = fresh.command([*words, "whole"], tmp_path)
+    assert code == 0, said
     out = tmp_path / "killed"
     shards = out / "shards"
     for wanted in (1, 4):  # in the middle of the texts before, then of those after the edits
-        process = subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = fresh.start(fresh.module, ["seesaw_cf", *words, "killed"], tmp_path)
         deadline = time.monotonic() + 240
         while len(list(shards.rglob("*.parquet"))) < wanted and time.monotonic() < deadline:
             time.sleep(0.02)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
     assert not (out / "passages.parquet").exists()
     assert len(list(shards.rglob("*.parquet"))) >= 4
-    subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
+    code, said = fresh.command([*words, "killed"], tmp_path)
+    assert code == 0, said
     for name in ("passages", "edits", "ratings", "annotations"):
         assert (out / f"{name}.parquet").read_bytes() == (tmp_path / "whole" / f"{name}.parquet").read_bytes()
 

@@ -103,6 +103,10 @@ def run(out: Path, used: dict[str, Any] | None = None, **changes: Any) -> dict[s
     return used
 
 
-if __name__ == "__main__":
+def main(out: str, die_at: str = "-1") -> None:
     torch.set_num_threads(1)
-    run(Path(sys.argv[1]), {"nudge": Nudge(die_at=int(sys.argv[2]) if len(sys.argv) > 2 else -1)})
+    run(Path(out), {"nudge": Nudge(die_at=int(die_at))})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

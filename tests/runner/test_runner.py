@@ -52,17 +52,17 @@ def test_rows_are_what_was_asked_and_post_scores_are_the_edited_models(tmp_path:
 
 
 def test_killed_and_started_again_the_tables_are_the_same_bytes(tmp_path: Path) -> None:
-    def start(name: str, *more: str) -> int:
-        command = [sys.executable, "-m", "tests.runner.small", str(tmp_path / name), *more]
+    def killed(at: int) -> int:
+        command = [sys.executable, "-m", "tests.runner.small", str(tmp_path / "killed"), str(at)]
         return subprocess.run(command, check=False, capture_output=True).returncode
 
     # A program's edits are counted from its start: the first is killed before any edit, the second at its fourth one.
-    for killed_at, finished in ((0, 0), (3, 3)):
-        assert start("killed", str(killed_at)) == -signal.SIGKILL
+    for at in (0, 3):
+        assert killed(at) == -signal.SIGKILL
         assert not (tmp_path / "killed" / "scores.parquet").exists()
-        assert len(list((tmp_path / "killed").rglob("shards/nudge/*.parquet"))) == finished
-    assert start("killed") == 0
-    assert start("whole") == 0
+        assert len(list((tmp_path / "killed").rglob("shards/nudge/*.parquet"))) == at
+    small.main(str(tmp_path / "killed"))
+    small.main(str(tmp_path / "whole"))
     for table in TABLES:
         assert (tmp_path / "killed" / table).read_bytes() == (tmp_path / "whole" / table).read_bytes()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from seesaw_cf.stereotypes.folder import read_crawl
 from seesaw_cf.stereotypes.identities import find
 from seesaw_cf.stereotypes.settings import SAMPLING, Settings
 from seesaw_cf.weights import LowRank, WeightDelta
+from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
 
@@ -121,14 +120,14 @@ def test_three_identities_of_forty_triples_killed_and_continued(tmp_path: Path) 
     program = (
         "import seesaw_cf.stereotypes.crawl as c; c._SAVE_SECONDS = 0.2; import sys; from seesaw_cf.cli import main"
     )
-    killed = [sys.executable, "-c", f"{program}; main(sys.argv[1:])", *words, "--out", str(tmp_path / "a")]
-    running = subprocess.Popen(killed, stderr=subprocess.DEVNULL)
+    running = fresh.start(fresh.code, [f"{program}; main(sys.argv[1:])", *words, "--out", "a"], tmp_path)
     for _ in range(2400):
-        if running.poll() is not None or any((tmp_path / "a").glob("completions/*.parquet")):
+        if not running.is_alive() or any((tmp_path / "a").glob("completions/*.parquet")):
             break
         time.sleep(0.05)
     running.kill()
-    assert running.wait() == -9
+    running.join()
+    assert running.exitcode == -9
     assert not (tmp_path / "a" / "triples.parquet").exists()
     started = time.process_time()
     assert main([*words, "--out", str(tmp_path / "whole")]) == 0
