@@ -6,7 +6,7 @@ then the ids of a whole text are those of its parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
@@ -42,7 +42,7 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
     asked = [cloze for cloze, sound in zip(todo, good) if sound]
     contexts = dict.fromkeys(cloze.context.rstrip() for cloze in asked)
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
-    wholes = iter(_wholes(tokenizer, asked, heads))
+    wholes = _wholes(tokenizer, asked, heads)
     prefix = leading_specials(tokenizer) if asked else ()
     found = Encoded({}, {})
     for cloze, sound in zip(todo, good):
@@ -62,16 +62,16 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
 
 def _wholes(
     tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], heads: Mapping[str, list[int]]
-) -> list[list[int]]:
+) -> Iterator[list[int]]:
     """Token ids of every cloze's text, put together from its parts where that is the same."""
     cuts = cuts_at_spaces(tokenizer)
     apart = [cuts and cloze.target[0].isalpha() and not cloze.context[-1].isspace() for cloze in clozes]
     targets = list(dict.fromkeys(cloze.target for cloze, parts in zip(clozes, apart) if parts))
     tails = dict(zip(targets, _bodies(tokenizer, [f" {target}" for target in targets]), strict=True))
     others = iter(_bodies(tokenizer, [joined(cloze) for cloze, parts in zip(clozes, apart) if not parts]))
-    return [
+    return (
         heads[cloze.context] + tails[cloze.target] if parts else next(others) for cloze, parts in zip(clozes, apart)
-    ]
+    )
 
 
 def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:

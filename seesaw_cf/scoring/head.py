@@ -48,8 +48,9 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
             kept.clear()
             wide = torch.promote_types(flat.dtype, torch.float32)
             kept.append(flat.new_empty(len(flat), head.out_features, dtype=wide))
-        product(flat, head, kept[0][: len(flat)])
-        return kept[0][: len(flat)].unflatten(0, hidden.shape[:-1])
+        logits = kept[0][: len(flat)]
+        product(flat, head, logits)
+        return logits.view(*hidden.shape[:-1], -1)
 
     vars(head)["forward"] = forward
     try:
