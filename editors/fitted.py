@@ -12,13 +12,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.editors.arch import ModelParts, model_parts
 from seesaw_cf.editors.config import LocateThenEditConfig
 from seesaw_cf.editors.moments import SecondMoment, load_texts, second_moments
-from seesaw_cf.editors.solve import Factor, factorise
+from seesaw_cf.editors.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.templates import sample_templates
 from seesaw_cf.errors import EditError
 
 __all__ = ["Fitted", "fit", "parts_for", "require"]
 
-_SMALL = 64 * 2**20
+_SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""
 
 
@@ -49,7 +49,7 @@ class Fitted:
         key = (layer, like.device, extra)
         if key not in self._factors:
             matrix = self.moments[layer].matrix
-            if sum(factor.lower.nbytes for factor in self._factors.values()) + 8 * matrix.numel() > self.room:
+            if sum(factor.nbytes for factor in self._factors.values()) + factor_bytes(len(matrix)) > self.room:
                 self._factors.clear()
             self._factors[key] = factorise(matrix.to(like.device), f"layer {layer}", extra)
             self._ridges[layer] = self._factors[key].ridge

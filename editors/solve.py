@@ -11,11 +11,13 @@ from torch import Tensor
 
 from seesaw_cf.errors import EditError
 
-__all__ = ["Factor", "all_finite", "factorise"]
+__all__ = ["Factor", "all_finite", "factor_bytes", "factorise"]
 
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)
 """Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""
+_PANEL = 256
+"""Columns of a block: wide enough for fast products, narrow enough that little of the upper half is stored."""
 
 
 def all_finite(matrix: Tensor) -> bool:
@@ -26,15 +28,20 @@ def all_finite(matrix: Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Factor:
-    """Cholesky factor of C (+ ridge * I), in float64.
+    """Cholesky factor of C (+ ridge * I), in float64, without the half that is zero.
 
     Attributes:
-        lower: (d_ff, d_ff), lower triangular.
+        panels: Blocks of `_PANEL` columns from left to right, each from its diagonal block down.
         ridge: What was added to the diagonal; 0 unless C is singular to rounding.
     """
 
-    lower: Tensor
+    panels: tuple[Tensor, ...]
     ridge: float
+
+    @property
+    def nbytes(self) -> int:
+        """What the factor takes."""
+        return sum(panel.nbytes for panel in self.panels)
 
     def inverse_times(self, columns: Tensor) -> Tensor:
         """C^-1 columns.
@@ -45,11 +52,17 @@ class Factor:
         Returns:
             (d_ff, n), float64, on the factor's device.
         """
-        columns = columns.to(device=self.lower.device, dtype=torch.float64)
-        half = torch.linalg.solve_triangular(self.lower, columns, upper=False)
-        # cholesky_solve would copy the factor
-        whole: Tensor = torch.linalg.solve_triangular(self.lower.mT, half, upper=True)
-        return whole
+        found = columns.to(device=self.panels[0].device, dtype=torch.float64, copy=True)
+        starts = range(0, len(found), _PANEL)
+        for panel, start in zip(self.panels, starts):
+            corner, rest, here, below = _cut(panel, found[start:])
+            here.copy_(torch.linalg.solve_triangular(corner, here, upper=False))
+            below.addmm_(rest, here, alpha=-1)
+        for panel, start in zip(reversed(self.panels), reversed(starts)):
+            corner, rest, here, below = _cut(panel, found[start:])
+            here.addmm_(rest.mT, below, alpha=-1)
+            here.copy_(torch.linalg.solve_triangular(corner.mT, here, upper=True))
+        return found
 
     def regularised(self, keys: Tensor, weight: float) -> Tensor:
         """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
@@ -64,7 +77,7 @@ class Factor:
         Returns:
             (d_ff, n), float64.
         """
-        keys = keys.to(device=self.lower.device, dtype=torch.float64)
+        keys = keys.to(device=self.panels[0].device, dtype=torch.float64)
         spread = self.inverse_times(keys) / weight
         small = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device) + keys.T @ spread
         solved: Tensor = torch.linalg.solve(small.T, spread.T)
@@ -92,17 +105,47 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
         raise EditError(
             f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
         )
-    info = torch.zeros((), dtype=torch.int32, device=moment.device)
     for added in (share * mean for share in _RIDGES):
-        lower = moment.to(torch.float64, copy=True).mT  # column by column, so that the factor takes the copy's place
-        lower.diagonal().add_(extra + added)
-        torch.linalg.cholesky_ex(lower, out=(lower, info))
-        if int(info) == 0:
+        panels = _panels(moment, extra + added)
+        if panels:
             if added:
                 _LOG.warning("second moment of %s is singular; added %.3g to its diagonal", where, added)
-            return Factor(lower, added)
+            return Factor(panels, added)
     raise EditError(
         f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
         f"{float(torch.linalg.eigvalsh(moment.double())[0]):.3g}). Delete the cached file and fit again with more "
         "texts."
     )
+
+
+def factor_bytes(size: int) -> int:
+    """What the factor of a (size, size) second moment will take: little more than its lower half, 4 bytes an entry."""
+    return 8 * sum((size - start) * min(_PANEL, size - start) for start in range(0, size, _PANEL))
+
+
+def _panels(matrix: Tensor, extra: float) -> tuple[Tensor, ...]:
+    """The Cholesky factor of matrix + extra * I, block of columns by block of columns; () if it has none.
+
+    Source: the left-looking block algorithm (Golub and Van Loan, Matrix Computations, section 4.2).
+    """
+    panels: list[Tensor] = []
+    for start in range(0, len(matrix), _PANEL):
+        panel = matrix[start:, start : start + _PANEL].to(torch.float64, copy=True)
+        panel.diagonal().add_(extra)
+        width = panel.shape[1]
+        for number, left in enumerate(panels):
+            rows = left[start - number * _PANEL :]
+            panel.addmm_(rows, rows[:width].mT, alpha=-1)
+        corner, info = torch.linalg.cholesky_ex(panel[:width])
+        if int(info):
+            return ()
+        panel[:width] = corner
+        panel[width:] = torch.linalg.solve_triangular(corner.mT, panel[width:], upper=True, left=False)
+        panels.append(panel)
+    return tuple(panels)
+
+
+def _cut(panel: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A panel's diagonal block and what is below it, and the rows of `columns` that belong to each."""
+    width = panel.shape[1]
+    return panel[:width], panel[width:], columns[:width], columns[width:]

@@ -21,7 +21,7 @@ from seesaw_cf.editors.optimise import optimise
 from seesaw_cf.editors.positions import prepare
 from seesaw_cf.editors.presets import DEFAULTS, MODELS, PRESETS
 from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.editors.solve import factorise
+from seesaw_cf.editors.solve import factor_bytes, factorise
 from seesaw_cf.editors.spread import keys_of
 from seesaw_cf.editors.templates import MEMIT_STARTS, sample_templates
 from seesaw_cf.errors import EditError, UnknownNameError
@@ -144,6 +144,24 @@ def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed:
     dense = torch.linalg.solve(weight * moment + keys @ keys.T, keys)
     fast = factorise(moment, "test").regularised(keys, weight)
     assert (fast - dense).norm() <= 1e-8 * dense.norm()
+
+
+@pytest.mark.parametrize("size", [255, 256, 257, 600])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_factor_of_several_blocks_is_that_of_the_whole_matrix(size: int, dtype: torch.dtype) -> None:
+    root = torch.randn(size, 2 * size, generator=torch.Generator().manual_seed(size), dtype=torch.float64)
+    moment = (root @ root.T / size).to(dtype)
+    untouched, columns = moment.clone(), root[:, :3]
+    factor = factorise(moment, "test", extra=0.5)
+    whole = moment.double() + 0.5 * torch.eye(size)
+    lower = torch.linalg.cholesky(whole)
+    for start, panel in zip(range(0, size, 256), factor.panels, strict=True):
+        wanted = lower[start:, start : start + 256]
+        assert torch.allclose(panel.tril(), wanted, rtol=1e-12, atol=1e-12)
+    assert (whole @ factor.inverse_times(columns) - columns).norm() <= 1e-12 * columns.norm()
+    assert torch.equal(moment, untouched)
+    assert torch.equal(columns, root[:, :3])
+    assert factor.nbytes == factor_bytes(size) <= 4 * size * (size + 256)
 
 
 def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture) -> None:
