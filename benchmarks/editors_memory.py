@@ -2,14 +2,16 @@
 
     python -m benchmarks.editors_memory [--layers 24] [--width 640]
 
-The second moments are made beforehand; a process loads the model, fits the editor from them and edits one request.
-Reported per editor, as shares of the model's own size: the peak while editing above what the process held before the
-fit, with the second moments taken off (they are the user's data: 4 bytes an entry and layer, stated), and with them.
+The second moments are made beforehand (or found in $SEESAW_CF_CACHE, if that is set); a process loads the model, fits
+the editor from them and edits one request. Reported per editor, as shares of the model's own size: the peak while
+editing above what the process held before the fit, with the second moments taken off (they are the user's data: 4 bytes
+an entry and layer, stated), and with them.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import os
@@ -58,6 +60,7 @@ def measure(name: str, layers: int, width: int) -> dict[str, Any]:
     model(model.dummy_inputs["input_ids"])
     torch.linalg.cholesky(torch.eye(512, dtype=torch.float64))  # the solver library's own buffers, of fixed size
     gc.collect()
+    ctypes.CDLL("libc.so.6").malloc_trim(0)  # what the first edit freed is no room that the second has for nothing
     before = _resident("VmRSS")
     _reset_peak()
     editor = editor.fit(model, names)
@@ -87,7 +90,7 @@ def main() -> None:
         return
     record: dict[str, Any] = {"settings": {"layers": given.layers, "width": given.width, "editors": SETTINGS}}
     with tempfile.TemporaryDirectory() as cache:
-        environment = {**os.environ, "SEESAW_CF_CACHE": cache}
+        environment = {"SEESAW_CF_CACHE": cache, **os.environ}
         for name in SETTINGS:
             words = [sys.executable, "-m", "benchmarks.editors_memory", "--only", name]
             words += ["--layers", str(given.layers), "--width", str(given.width)]
