@@ -30,6 +30,8 @@ class LocateThenEditConfig:
             from the model itself by `fit`, as published, with `seed`.
         sample_size: Most texts used for the second moments; a larger corpus is sampled with `seed`.
         max_length: Tokens kept of each text; None = the model's context length.
+        sampling_error: `fit` ends the pass over the texts once the relative standard error of every layer's second
+            moment (Frobenius norm) is at most this, looking every 1,000 texts; None = use all texts.
         dataset: A Hub data set that `fit` reads texts from when the editor was given none, "id" or "id:config".
         seed: For sampled templates and sampled texts.
         batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
@@ -52,6 +54,7 @@ class LocateThenEditConfig:
     context_templates: tuple[str, ...] | None = None
     sample_size: int = 100_000
     max_length: int | None = None
+    sampling_error: float | None = None
     dataset: str | None = None
     seed: int = 0
     batch_tokens: int = 4096
@@ -81,7 +84,7 @@ def settle(config: Any) -> None:
     """Makes lists (from JSON) tuples and refuses numbers that cannot work; for `__post_init__` of any editor config.
 
     Raises:
-        EditError: `steps`, `learning_rate`, `clamp` or a size is not positive.
+        EditError: `steps`, `learning_rate`, `clamp`, a size or `sampling_error` is not positive.
     """
     for entry in fields(config):
         value = getattr(config, entry.name)
@@ -90,8 +93,7 @@ def settle(config: Any) -> None:
         if entry.name == "architecture" and isinstance(value, dict):
             row: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in value.items()}
             object.__setattr__(config, entry.name, Architecture(**row))
-        positive = {"steps", "learning_rate", "clamp", "sample_size", "batch_tokens", "batch_size", "norm_constraint"}
-        if entry.name in positive and value is not None and not value > 0:
+        if entry.name in _POSITIVE and value is not None and not value > 0:
             raise EditError(f"{type(config).__name__}: {entry.name} is {value!r}, expected a number above 0.")
 
 
@@ -129,6 +131,12 @@ def changed(config: Any, settings: Mapping[str, Any]) -> Any:
     except TypeError as error:
         raise EditError(f"{where}: the settings {values} cannot be used ({error}). See its docstring.") from error
 
+
+_POSITIVE = (
+    *("steps", "learning_rate", "clamp", "norm_constraint"),
+    *("batch_size", "batch_tokens", "sample_size", "sampling_error"),
+)
+"""Fields of any config that must be above 0 when they are given."""
 
 _PLAIN: tuple[tuple[type[Any], tuple[type[Any], ...]], ...] = (
     (bool, (bool,)),

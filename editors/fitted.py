@@ -115,6 +115,7 @@ def fit(
         max_length=config.max_length,
         seed=config.seed,
         batch_tokens=config.batch_tokens,
+        sampling_error=config.sampling_error,
     )
     size = sum(parameter.nbytes for parameter in model.parameters())
     return Fitted(templates, moments, max(_SMALL, int(config.factor_memory * size)))

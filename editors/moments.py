@@ -1,8 +1,10 @@
 """Uncentred second moments C = E[k k^T] of the input of the MLP output projection, for all layers in one pass.
 
-Texts are tokenised once, sorted by length and run in batches that stop after the last layer needed. Products are made
-in blocks in the model's precision (float32 at least) and summed in float64. A pass that is killed continues from its
-last checkpoint; results are kept on disk and found again by (model fingerprint, texts, sample size, dtype, length).
+Texts are taken in random order, chunk by chunk. A chunk is tokenised, sorted by length and run in batches that stop
+after the last layer needed; after each chunk the texts so far are a fair sample, so the sampling error is known and the
+pass may end. Products are made in blocks in the model's precision (float32 at least) and summed in float64. A pass that
+is killed continues from its last checkpoint, with any batch size; results are kept on disk and found again by (model
+fingerprint, texts, dtype, length).
 
 Source: ROME section 3.1 (C = K K^T), MEMIT section 4.2; each text alone, from position 0, special tokens counted.
 """
@@ -15,23 +17,22 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
+from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.editors.activations import batches, pad
 from seesaw_cf.editors.arch import ModelParts
 from seesaw_cf.editors.hooks import hooked, stop_after, untouched, watch
+from seesaw_cf.editors.moment_files import MomentFiles, SecondMoment, read, write
 from seesaw_cf.editors.solve import all_finite
-from seesaw_cf.errors import EditError, StorageError
-from seesaw_cf.files import atomic_path, cache_folder, write_text
+from seesaw_cf.errors import EditError
+from seesaw_cf.files import cache_folder, write_text
 from seesaw_cf.scoring.hf import context_length
 from seesaw_cf.weights import fingerprint
 
@@ -39,27 +40,13 @@ __all__ = ["SecondMoment", "load_texts", "second_moments"]
 
 _LOG = logging.getLogger(__name__)
 _PROBES = 32
-"""Random directions along which two halves of the sample are compared (the sampling error)."""
+"""Random directions along which parts of the sample are compared (the sampling error)."""
+_PARTS = 8
+"""Random parts of the sample that are compared."""
+_CHUNK = 1000
+"""Texts that are sorted by length together, and between two looks at the sampling error."""
 CHECKPOINT_SECONDS = 600.0
 """Time between checkpoints of an unfinished pass."""
-
-
-@dataclass(frozen=True)
-class SecondMoment:
-    """C of one layer.
-
-    Attributes:
-        matrix: (d_ff, d_ff), mean of k k^T over tokens, on the CPU; float32 (float64 for float64 models).
-        n_tokens: Tokens counted.
-        n_texts: Texts they came from.
-        relative_error: Estimated standard error of C in Frobenius norm over ||C||: half the difference between the
-            moments of two halves of the texts, along random directions. More texts lower it by 1 / sqrt(texts).
-    """
-
-    matrix: Tensor
-    n_tokens: int
-    n_texts: int
-    relative_error: float
 
 
 def load_texts(dataset: str, n: int, seed: int = 0) -> list[str]:
@@ -99,8 +86,8 @@ def second_moments(
     max_length: int | None = None,
     seed: int = 0,
     batch_tokens: int = 4096,
+    sampling_error: float | None = None,
     cache: Path | None = None,
-    progress: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
 ) -> dict[int, SecondMoment]:
     """Second moments of several layers, from the cache or from one pass over the texts.
 
@@ -111,10 +98,12 @@ def second_moments(
         texts: The corpus; `sample_size` of them are drawn with `seed` when there are more.
         sample_size: Most texts used.
         max_length: Tokens kept of each text; None = the model's context length.
-        seed: Of the draw.
+        seed: Of the draw, and of the order in which texts are run.
         batch_tokens: Tokens per forward pass.
+        sampling_error: End the pass after the first chunk of 1,000 texts at which `relative_error` of no layer is
+            above this; None = use all texts. Such moments are kept apart from those of all texts, which are taken when
+            they are there already; the sums stay, so that a later call with a lower value goes on from them.
         cache: Folder for results and checkpoints; None = `cache_folder()`.
-        progress: Wraps the batches, e.g. `tqdm.tqdm`.
 
     Returns:
         Layer -> moment.
@@ -127,27 +116,32 @@ def second_moments(
     length = max_length or context_length(parts.model)
     facts = {
         "model": fingerprint(parts.model),
-        "corpus": _hash_texts(sample),
+        "corpus": _hash_texts(sorted(sample)),
         "sample_size": len(sample),
         "dtype": str(parts.stream_dtype),
         "max_length": length,
         "tokenizer": _hash_texts([json.dumps(tokenizer.get_vocab(), sort_keys=True)]),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
-    folder = (cache or cache_folder()) / "second_moments" / key
-    missing = [layer for layer in layers if not (folder / f"layer-{layer}.safetensors").exists()]
+    order = f"{_hash_texts(sample)[:12]}-{_CHUNK}"
+    whole = MomentFiles((cache or cache_folder()) / "second_moments" / key, key)
+    early = MomentFiles(whole.folder / f"{order}-within-{sampling_error}", f"{key}, {order}, within {sampling_error}")
+    usable = [whole] if sampling_error is None else [early, whole]
+    missing = [layer for layer in layers if not any(files.path(layer).exists() for files in usable)]
     if missing:
-        write_text(folder / "key.json", json.dumps(facts, indent=1))
-        rows = _encode(tokenizer, sample, length)
-        sums = _Sums.start(parts, missing, folder, key)
-        _accumulate(parts, rows, sums, batch_tokens, progress)
+        write_text(whole.folder / "key.json", json.dumps(facts, indent=1))
+        sums = _Sums.start(parts, missing, whole.folder, f"{key}, {order}")
+        finished = _accumulate(parts, tokenizer, sample, length, sums, batch_tokens, sampling_error)
         for layer in missing:
-            _save(folder / f"layer-{layer}.safetensors", sums.moment(layer, parts), key)
-        sums.checkpoint.unlink(missing_ok=True)
-    return {layer: _load(folder / f"layer-{layer}.safetensors", key, parts.key_size(layer)) for layer in layers}
+            (whole if finished else early).save(layer, sums.moment(layer, parts))
+        if finished:
+            sums.checkpoint.unlink(missing_ok=True)
+    places = {layer: next(files for files in usable if files.path(layer).exists()) for layer in layers}
+    return {layer: files.load(layer, parts.key_size(layer)) for layer, files in places.items()}
 
 
 def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
+    """The texts to use, in the order in which they are used."""
     if isinstance(texts, str):
         raise EditError("the corpus is one string, expected a sequence of texts. Pass corpus=[text, ...].")
     kept = [text for text in texts if text.strip()]
@@ -155,7 +149,7 @@ def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
         raise EditError(
             f"second moments need texts, got {len(texts)} of which none has visible characters. Pass corpus=[...]."
         )
-    return kept if len(kept) <= size else random.Random(seed).sample(kept, size)
+    return random.Random(seed).sample(kept, min(size, len(kept)))
 
 
 def _hash_texts(texts: Sequence[str]) -> str:
@@ -165,60 +159,77 @@ def _hash_texts(texts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def _encode(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None) -> list[list[int]]:
-    rows = [list(ids)[:length] for ids in tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]]
-    return [row for row in rows if row]
+def _rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None) -> list[tuple[int, list[int]]]:
+    """The part and the tokens of each text of a chunk, longest first."""
+    encoded = tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
+    rows = [(number % _PARTS, list(ids)[:length]) for number, ids in enumerate(encoded)]
+    return sorted((row for row in rows if row[1]), key=lambda row: -len(row[1]))
 
 
 @dataclass
 class _Sums:
-    """Running sums of an unfinished pass."""
+    """Running sums of an unfinished pass; how far it is does not depend on the size of its batches."""
 
     layers: list[int]
     checkpoint: Path
-    key: str
+    owner: str
     products: dict[int, Tensor]
-    probed: dict[int, Tensor]  # (2, d_ff, probes): C times random directions, for each half of the texts
-    tokens: list[int]  # of each half
-    n_texts: int
-    n_batches: int
+    probed: dict[int, Tensor]  # (parts, d_ff, probes): sums of k k^T times random directions, for each part
+    tokens: list[int]  # of each part
+    n_texts: int = 0
+    n_chunks: int = 0  # finished
+    n_rows: int = 0  # done of the next chunk, longest first
 
     @classmethod
     def start(cls, parts: ModelParts, layers: list[int], folder: Path, key: str) -> _Sums:
-        """Zero sums, or those of a checkpoint of the same pass."""
-        name = "-".join(map(str, layers))
-        sums = cls(list(layers), folder / f"partial-{name}.safetensors", f"{key}:{name}", {}, {}, [0, 0], 0, 0)
+        """Zero sums, or those of a checkpoint of the same texts in the same order."""
+        owner = f"{key}, layers {'-'.join(map(str, layers))}"
+        name = hashlib.sha256(owner.encode()).hexdigest()[:12]
+        sums = cls(list(layers), folder / f"partial-{name}.safetensors", owner, {}, {}, [0] * _PARTS)
         for layer in layers:
             size, device = parts.key_size(layer), parts.weight(layer).device
             sums.products[layer] = torch.zeros(size, size, dtype=torch.float64, device=device)
-            sums.probed[layer] = torch.zeros(2, size, _PROBES, dtype=torch.float64, device=device)
+            sums.probed[layer] = torch.zeros(_PARTS, size, _PROBES, dtype=torch.float64, device=device)
         if sums.checkpoint.exists():
-            tensors, meta = _read(sums.checkpoint, sums.key)
+            names = [f"{kind}{layer}" for kind in ("product", "probed") for layer in layers]
+            tensors, facts = read(sums.checkpoint, owner, names, ["tokens", "n_texts", "n_chunks", "n_rows"])
             for layer in layers:
                 sums.products[layer].copy_(tensors[f"product{layer}"])
                 sums.probed[layer].copy_(tensors[f"probed{layer}"])
-            sums.tokens, sums.n_texts, sums.n_batches = meta["tokens"], meta["n_texts"], meta["n_batches"]
+            for name, value in facts.items():
+                setattr(sums, name, value)
         return sums
 
-    def add(self, layer: int, keys: Tensor, half: Tensor) -> None:
-        """Adds the tokens of one batch: `keys` (tokens, d_ff), `half` (tokens,) says to which half each belongs."""
+    def add(self, layer: int, keys: Tensor, counts: Sequence[int]) -> None:
+        """Adds the tokens of one batch: `keys` (tokens, d_ff), those of part 0 first; `counts` of each part."""
         self.products[layer] += (keys.T @ keys).double()
         size = keys.shape[1]
         directions = torch.randn(size, _PROBES, generator=torch.Generator().manual_seed(size)).to(keys)
-        along = keys @ directions
-        for number in (0, 1):
-            mine = half == number
-            self.probed[layer][number] += (keys[mine].T @ along[mine]).double()
+        for number, (part, along) in enumerate(zip(keys.split(list(counts)), (keys @ directions).split(list(counts)))):
+            self.probed[layer][number] += (part.T @ along).double()
 
     def save(self) -> None:
         """Writes the checkpoint, whole or not at all."""
         tensors = {f"product{layer}": product.cpu() for layer, product in self.products.items()}
         tensors |= {f"probed{layer}": probed.cpu() for layer, probed in self.probed.items()}
-        facts = {"tokens": self.tokens, "n_texts": self.n_texts, "n_batches": self.n_batches}
-        _write(self.checkpoint, tensors, self.key, facts)
+        facts = {name: getattr(self, name) for name in ("tokens", "n_texts", "n_chunks", "n_rows")}
+        write(self.checkpoint, tensors, self.owner, facts)
+
+    def error(self, layer: int) -> float:
+        """Standard error of the mean over tokens, relative: each part's residual, as of a ratio of two sums."""
+        probed, used = self.probed[layer], sum(count > 0 for count in self.tokens)
+        if used < 2:
+            return math.nan
+        total, counts = probed.sum(0), torch.tensor(self.tokens).to(probed)[:, None, None]
+        residual = probed - total * (counts / sum(self.tokens))
+        return float((used / (used - 1)) ** 0.5 * residual.norm() / total.norm())
+
+    def worst(self) -> float:
+        """The largest error of any layer; NaN when one is."""
+        return max(map(self.error, self.layers), key=lambda error: (math.isnan(error), error))
 
     def moment(self, layer: int, parts: ModelParts) -> SecondMoment:
-        """The moment after the last batch."""
+        """The moment of the texts so far."""
         total = sum(self.tokens)
         matrix = self.products[layer] / total
         if not all_finite(matrix):
@@ -226,81 +237,60 @@ class _Sums:
                 f"second moment of layer {layer} is not finite after {total} tokens: activations overflow in "
                 f"{parts.stream_dtype}. Load the model in bfloat16 or float32."
             )
-        first, second = self.probed[layer]
-        error = math.nan
-        if all(self.tokens):
-            difference = first / self.tokens[0] - second / self.tokens[1]
-            error = float(difference.norm() / 2 / ((first + second) / total).norm())
         wide = torch.promote_types(parts.stream_dtype, torch.float32)
-        return SecondMoment(matrix.to(wide).cpu(), total, self.n_texts, error)
+        return SecondMoment(matrix.to(wide).cpu(), total, self.n_texts, self.error(layer))
 
 
 def _accumulate(
     parts: ModelParts,
-    rows: Sequence[Sequence[int]],
+    tokenizer: PreTrainedTokenizerBase,
+    sample: Sequence[str],
+    length: int | None,
     sums: _Sums,
     batch_tokens: int,
-    progress: Callable[[Iterable[Any]], Iterable[Any]] | None,
-) -> None:
-    """Runs the batches that are not in the sums yet, longest texts first."""
-    groups = list(batches([len(row) for row in rows], batch_tokens))[sums.n_batches :]
-    modules = {str(layer): parts.mlp_out(layer) for layer in sums.layers}
+    sampling_error: float | None,
+) -> bool:
+    """Runs the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
-    with untouched(parts.model), torch.no_grad():
-        for group in progress(groups) if progress else groups:
-            ids, mask = pad([rows[index] for index in group], parts.model.device)
-            seen: dict[str, Tensor] = {}
-            stop = stop_after(modules[str(max(sums.layers))])
-            with hooked([*watch(seen, modules), stop]):
-                parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
-            real = mask.bool().reshape(-1)
-            half = (torch.arange(len(group), device=mask.device) % 2)[:, None].expand_as(mask).reshape(-1)[real]
-            for layer in sums.layers:
-                keys = seen[str(layer)]
-                keys = keys.reshape(-1, keys.shape[-1])[real.to(keys.device)]
-                sums.add(layer, keys.to(torch.promote_types(keys.dtype, torch.float32)), half.to(keys.device))
-            sums.tokens = [count + int((half == number).sum()) for number, count in enumerate(sums.tokens)]
-            sums.n_texts += len(group)
-            sums.n_batches += 1
-            if time.monotonic() - saved > CHECKPOINT_SECONDS:
+    bar = tqdm(total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=None)
+    with untouched(parts.model), torch.no_grad(), bar:
+        for start in range(sums.n_chunks * _CHUNK, len(sample), _CHUNK):
+            if sampling_error is not None and not sums.n_rows and sums.worst() <= sampling_error:
                 sums.save()
-                saved = time.monotonic()
+                return False
+            rows = _rows(tokenizer, sample[start : start + _CHUNK], length)[sums.n_rows :]
+            for group in batches([len(ids) for _, ids in rows], batch_tokens):
+                _run(parts, sorted(rows[index] for index in group), sums)
+                bar.update(len(group))
+                if time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    sums.save()
+                    saved = time.monotonic()
+            sums.n_chunks, sums.n_rows = sums.n_chunks + 1, 0
+            error, tokens = sums.worst(), sum(sums.tokens)
+            bar.set_postfix_str(f"sampling error {error:.2%}")
+            _LOG.info(
+                "second moments: %d of %d texts, %d tokens, sampling error %.2g",
+                sums.n_texts,
+                len(sample),
+                tokens,
+                error,
+            )
+    return True
 
 
-def _save(path: Path, moment: SecondMoment, key: str) -> None:
-    facts = {"n_tokens": moment.n_tokens, "n_texts": moment.n_texts, "relative_error": moment.relative_error}
-    _write(path, {"matrix": moment.matrix.contiguous()}, key, facts)
-
-
-def _load(path: Path, key: str, size: int) -> SecondMoment:
-    tensors, facts = _read(path, key)
-    matrix = tensors["matrix"]
-    if matrix.shape != (size, size) or not all_finite(matrix):
-        raise StorageError(
-            f"{path} holds a matrix of shape {tuple(matrix.shape)}, expected finite numbers of shape {(size, size)}. "
-            "Delete the file and run again; it will be computed anew."
-        )
-    return SecondMoment(matrix, facts["n_tokens"], facts["n_texts"], facts["relative_error"])
-
-
-def _write(path: Path, tensors: dict[str, Tensor], key: str, facts: dict[str, Any]) -> None:
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"key": key, "facts": json.dumps(facts)})
-
-
-def _read(path: Path, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise StorageError(
-            f"{path} could not be read as second moments: {error}. Delete the file and run again; it will be computed "
-            "anew."
-        ) from error
-    if metadata.get("key") != key:
-        raise StorageError(
-            f"{path} belongs to {metadata.get('key')!r}, expected {key!r} (model, texts, sample size, dtype, length). "
-            "Delete the file and run again; it will be computed anew."
-        )
-    return tensors, dict(json.loads(metadata["facts"]))
+def _run(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: _Sums) -> None:
+    """Adds one batch of (part, tokens), sorted by part."""
+    modules = {str(layer): parts.mlp_out(layer) for layer in sums.layers}
+    ids, mask = pad([ids for _, ids in rows], parts.model.device)
+    seen: dict[str, Tensor] = {}
+    with hooked([*watch(seen, modules), stop_after(modules[str(max(sums.layers))])]):
+        parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
+    real = mask.bool().reshape(-1)
+    counts = [sum(len(ids) for part, ids in rows if part == number) for number in range(_PARTS)]
+    for layer in sums.layers:
+        keys = seen[str(layer)]
+        keys = keys.reshape(-1, keys.shape[-1])[real.to(keys.device)]
+        sums.add(layer, keys.to(torch.promote_types(keys.dtype, torch.float32)), counts)
+    sums.tokens = [old + new for old, new in zip(sums.tokens, counts)]
+    sums.n_texts += len(rows)
+    sums.n_rows += len(rows)

@@ -1,19 +1,23 @@
-"""Second moments: the definition, one pass for all layers, the cache, resuming, and damaged files."""
+"""Second moments: the definition, one pass for all layers, the cache, resuming, stopping early, and damaged files."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from seesaw_cf.editors import moments as module
 from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.editors.hooks import hooked, watch
+from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.moment_files import MomentFiles, write
 from seesaw_cf.editors.moments import SecondMoment, second_moments
 from seesaw_cf.errors import EditError, StorageError
-from tests.fakes import tiny_model, tiny_texts, tiny_tokenizer
+from tests.fakes import request, tiny_model, tiny_texts, tiny_tokenizer
 
 
 def compute(kind: str, folder: Path, layers: tuple[int, ...] = (0, 2), **options: Any) -> dict[int, SecondMoment]:
@@ -49,8 +53,6 @@ def test_batch_size_changes_only_rounding(tmp_path: Path) -> None:
 
 def test_sampling_error_is_near_the_true_one(tmp_path: Path) -> None:
     """Against the moment of many more texts of the same kind; within a factor of three."""
-    import random
-
     words = [word for text in tiny_texts() for word in text.split()]
     draw = random.Random(0)
     many = [" ".join(draw.choices(words, k=8)) for _ in range(3000)]
@@ -77,26 +79,142 @@ def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path, monk
             compute("llama", tmp_path, **other)
 
 
-def test_a_killed_pass_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def dying(monkeypatch: pytest.MonkeyPatch, after: int, folder: Path, **options: Any) -> None:
+    """Starts a pass that writes a checkpoint after every batch and is killed in one."""
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "CHECKPOINT_SECONDS", -1.0)
+        real, seen = module._Sums.add, []
+
+        def dies(self: Any, layer: int, keys: torch.Tensor, counts: list[int]) -> None:
+            seen.append(layer)
+            if len(seen) == after:
+                raise KeyboardInterrupt
+            real(self, layer, keys, counts)
+
+        patch.setattr(module._Sums, "add", dies)
+        with pytest.raises(KeyboardInterrupt):
+            compute("llama", folder, **options)
+
+
+def counting(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The texts that are run from now on."""
+    real, run = module._run, []
+
+    def counted(parts: Any, rows: Any, sums: Any) -> None:
+        run.extend(rows)
+        real(parts, rows, sums)
+
+    monkeypatch.setattr(module, "_run", counted)
+    return run
+
+
+@pytest.mark.parametrize("chunk", [1000, 10])
+@pytest.mark.parametrize("after", [4, 8])  # in the second layer of a batch
+def test_a_killed_pass_goes_on_where_it_was(
+    chunk: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK", chunk)
     whole = compute("llama", tmp_path / "whole", batch_tokens=64)
-    monkeypatch.setattr(module, "CHECKPOINT_SECONDS", -1.0)
-    real, seen = module._Sums.add, []
-
-    def dies(self: Any, layer: int, keys: torch.Tensor, half: torch.Tensor) -> None:
-        seen.append(layer)
-        if len(seen) == 8:
-            raise KeyboardInterrupt
-        real(self, layer, keys, half)
-
-    monkeypatch.setattr(module._Sums, "add", dies)
-    with pytest.raises(KeyboardInterrupt):
-        compute("llama", tmp_path / "killed", batch_tokens=64)
+    dying(monkeypatch, after, tmp_path / "killed", batch_tokens=64)
+    run = counting(monkeypatch)
     rest = compute("llama", tmp_path / "killed", batch_tokens=64)
-    assert len(seen) < 8 + len(tiny_texts()) * 2
+    assert 0 < len(run) < len(tiny_texts())
     for layer in whole:
         assert torch.equal(rest[layer].matrix, whole[layer].matrix)
         assert rest[layer].relative_error == whole[layer].relative_error
     assert not list((tmp_path / "killed").rglob("partial*"))
+
+
+@pytest.mark.parametrize("resumed", [16, 200, 4096])
+@pytest.mark.parametrize("chunk", [1000, 10])
+def test_a_killed_pass_goes_on_with_batches_of_another_size(
+    chunk: int, resumed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_CHUNK", chunk)
+    whole = compute("llama", tmp_path / "whole", batch_tokens=64)
+    dying(monkeypatch, 8, tmp_path / "killed", batch_tokens=64)
+    rest = compute("llama", tmp_path / "killed", batch_tokens=resumed)
+    for layer, moment in whole.items():
+        assert (rest[layer].n_tokens, rest[layer].n_texts) == (moment.n_tokens, moment.n_texts)
+        assert (rest[layer].matrix - moment.matrix).norm() < 1e-6 * moment.matrix.norm()
+        assert rest[layer].relative_error == pytest.approx(moment.relative_error, rel=1e-4)
+
+
+def random_texts(n: int) -> list[str]:
+    """Texts of one to fifteen words."""
+    words = [word for text in tiny_texts() for word in text.split()]
+    draw = random.Random(0)
+    return [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(n)]
+
+
+def test_a_pass_ends_when_the_sampling_error_is_small_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger=module.__name__)
+    monkeypatch.setattr(module, "_CHUNK", 25)
+    texts = random_texts(400)
+    whole = compute("llama", tmp_path / "whole", texts=texts)
+    assert [line.split(", ")[0] for line in caplog.messages] == [
+        f"second moments: {25 * n} of 400 texts" for n in range(1, 17)
+    ]
+    wanted = 2 * max(moment.relative_error for moment in whole.values())
+    caplog.clear()
+    early = compute("llama", tmp_path / "early", texts=texts, sampling_error=wanted)
+    assert caplog.messages[-1].endswith(f"sampling error {max(m.relative_error for m in early.values()):.2g}")
+    for layer, moment in early.items():
+        assert moment.n_texts in range(50, 300, 25)  # four times fewer texts double the error
+        assert moment.relative_error <= wanted
+        real = (moment.matrix - whole[layer].matrix).norm() / whole[layer].matrix.norm()
+        assert wanted / 4 < real < wanted * 2
+    assert len(caplog.messages) == early[0].n_texts // 25
+
+
+def test_the_texts_so_far_are_a_fair_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the corpus is sorted: a pass that took texts in their order, or by length, would show it."""
+    monkeypatch.setattr(module, "_CHUNK", 25)
+    texts = sorted(random_texts(400), key=len)
+    mean = compute("llama", tmp_path, (1,), texts=texts)[1].n_tokens / 400
+    part = compute("llama", tmp_path / "part", (1,), texts=texts, sampling_error=1.0)[1]
+    assert part.n_texts == 25
+    assert part.n_tokens / 25 == pytest.approx(mean, rel=0.25)
+    first = compute("llama", tmp_path / "first", (1,), texts=texts[:25])[1]
+    assert first.n_tokens / 25 < 0.5 * mean
+
+
+def test_moments_of_some_texts_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 50)
+    options: dict[str, Any] = {"texts": random_texts(300), "layers": (1,)}
+    rough = compute("llama", tmp_path, sampling_error=0.5, **options)[1]
+    assert rough.n_texts == 50
+    run = counting(monkeypatch)
+    assert torch.equal(compute("llama", tmp_path, sampling_error=0.5, **options)[1].matrix, rough.matrix)
+    assert not run
+    finer = compute("llama", tmp_path, sampling_error=0.8 * rough.relative_error, **options)[1]
+    assert len(run) == finer.n_texts - 50  # it went on from the sums of the rough one
+    whole = compute("llama", tmp_path, **options)[1]
+    assert whole.n_texts == len(run) + 50 == 300
+    assert compute("llama", tmp_path, sampling_error=0.5, **options)[1].n_texts == 50
+    assert compute("llama", tmp_path, sampling_error=0.1, **options)[1].n_texts == 300  # all of them serve as well
+    assert not list(tmp_path.rglob("partial*"))
+
+
+def test_a_sampling_error_that_is_not_reached_takes_all_texts(tmp_path: Path) -> None:
+    whole, asked = compute("llama", tmp_path / "whole"), compute("llama", tmp_path, sampling_error=1e-9)
+    assert torch.equal(whole[2].matrix, asked[2].matrix)
+    assert compute("llama", tmp_path)[2].n_texts == len(tiny_texts())
+
+
+def test_editors_take_a_sampling_error_and_report_what_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHUNK", 50)
+    model, tokenizer, texts = tiny_model("llama"), tiny_tokenizer(), random_texts(300)
+    config = MEMITConfig(layers=(1, 2), context_templates=("{}",), steps=2, sampling_error=0.5)
+    delta = MEMIT(config, texts).fit(model, tokenizer).edit(model, tokenizer, [request()])
+    facts = delta.meta["second_moments"]
+    assert sorted(facts) == ["1", "2"]
+    assert all(fact["n_texts"] == 50 and 0 < fact["relative_error"] <= 0.5 for fact in facts.values())
+    assert all(fact["n_tokens"] > 50 for fact in facts.values())
+    with pytest.raises(EditError, match=r"MEMITConfig: sampling_error is -0\.1, expected a number above 0"):
+        MEMITConfig(layers=(1,), sampling_error=-0.1)
 
 
 def test_damaged_and_foreign_files_are_errors(tmp_path: Path) -> None:
@@ -110,6 +228,53 @@ def test_damaged_and_foreign_files_are_errors(tmp_path: Path) -> None:
     foreign = next((tmp_path / "other").rglob("layer-0.safetensors"))
     file.write_bytes(foreign.read_bytes())
     with pytest.raises(StorageError, match=r"belongs to .* expected .*Delete the file"):
+        compute("llama", tmp_path)
+    file.write_bytes(file.with_name("layer-2.safetensors").read_bytes())
+    with pytest.raises(StorageError, match=r"belongs to '.*, layer 2', expected '.*, layer 0'.*Delete the file"):
+        compute("llama", tmp_path)
+
+
+def test_a_changed_byte_is_an_error(tmp_path: Path) -> None:
+    first = compute("llama", tmp_path)
+    file = next(tmp_path.rglob("layer-0.safetensors"))
+    good = file.read_bytes()
+    data = 8 + int.from_bytes(good[:8], "little")
+    for place in (data, data + 1001, len(good) - 1, good.index(b"n_texts"), good.index(b"matrix")):
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(
+            StorageError, match=r"layer-0\.safetensors has SHA-256 .*damaged or changed.*Delete the file"
+        ):
+            compute("llama", tmp_path)
+    file.write_bytes(good)
+    assert torch.equal(compute("llama", tmp_path)[0].matrix, first[0].matrix)
+
+
+def test_files_that_lack_something_are_errors(tmp_path: Path) -> None:
+    files = MomentFiles(tmp_path, "key")
+    matrix, facts = torch.eye(4), {"n_tokens": 9, "n_texts": 3, "relative_error": 0.1}
+    write(files.path(1), {"matrix": matrix}, "key, layer 1", facts)
+    assert torch.equal(files.load(1, 4).matrix, matrix)
+    write(files.path(1), {"other": matrix}, "key, layer 1", facts)
+    with pytest.raises(StorageError, match=r"holds \[.*'other'.*\], expected matrix as well\. Delete the file"):
+        files.load(1, 4)
+    write(files.path(1), {"matrix": matrix}, "key, layer 1", {"n_texts": 3})
+    with pytest.raises(StorageError, match=r"expected n_tokens, relative_error as well\. Delete the file"):
+        files.load(1, 4)
+    save_file({"matrix": matrix}, files.path(1), metadata={"owner": "key, layer 1"})
+    with pytest.raises(StorageError, match=r"expected None: it was damaged or changed.*Delete the file"):
+        files.load(1, 4)
+    write(files.path(1), {"matrix": matrix}, "key, layer 1", facts)
+    with pytest.raises(StorageError, match=r"matrix of shape \(4, 4\), expected finite numbers of shape \(5, 5\)"):
+        files.load(1, 5)
+
+
+def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dying(monkeypatch, 8, tmp_path, batch_tokens=64)
+    file = next(tmp_path.rglob("partial*"))
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StorageError, match=r"partial-.*has SHA-256 .*Delete the file and run again"):
         compute("llama", tmp_path)
 
 
