@@ -57,8 +57,8 @@ class Job:
         max_tokens: Tokens in one forward pass; None = what suits the device.
         memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs.
         block: Edits that are made and scored together; also what is redone after a kill.
-        threads: CPU threads of torch; None = as many as it has. Sums are rounded differently by another number, so it is
-            part of the run's identity.
+        threads: CPU threads of torch; None = as many as it has. Another number rounds sums differently, so it is part
+            of the run's identity.
 
     Raises:
         RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1.
@@ -206,7 +206,7 @@ def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
     if memory is not None and memory < least:
         raise RecordError(
             f"--memory: got {memory:,} bytes, but one token of {model.name_or_path} and its logits take {least:,}. "
-            f"Give at least {math.ceil(least / 2**20)}MiB, better some hundred times as much, or leave it out."
+            f"Give at least {math.ceil(least / 2**10)}KiB, better some hundred times as much, or leave it out."
         )
 
 

@@ -20,6 +20,8 @@ __all__ = ["RunManifest", "claim_folder", "versions"]
 _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
 # What must agree before a run is continued; versions and machine may differ and are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "scoring")
+# What to do about a difference whose cause is not among the options that were given.
+_ADVICE = {"scoring.threads": " (start torchrun with OMP_NUM_THREADS=N or give --threads N to both)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,9 @@ class RunManifest:
         data: source, configs, number of cases and SHA-256 of the cases.
         protocol: "single" (edit, score, restore) or "batch" (all cases of a relation edited together).
         seed: Seed of everything random.
-        scoring: Options of the scorer that can change rounding.
+        scoring: Options of the scorer that can change rounding, edits in a block and CPU threads.
         job: Every option of the run as it was given.
-        machine: Device, threads, platform.
+        machine: Device, platform.
         versions: Package versions and the commit of the checkout, when there is one.
     """
 
@@ -112,7 +114,7 @@ def _check_same(file: Path, wanted: Mapping[str, Any]) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
     differences = [
-        f"{key}.{part}: the folder has {a!r}, this run {b!r}"
+        f"{key}.{part}: the folder has {a!r}, this run {b!r}{_ADVICE.get(f'{key}.{part}', '')}"
         for key in _IDENTITY
         for part, a, b in _differences(old[key], wanted[key])
     ]

@@ -9,6 +9,7 @@ import difflib
 import importlib.resources
 import importlib.util
 import random
+import textwrap
 from pathlib import Path
 
 import torch
@@ -70,7 +71,7 @@ def load_model(
 
     Raises:
         UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline. Or the device
-            means several and accelerate is not installed.
+            does not exist, or means several and accelerate is not installed.
     """
     source = name_or_path
     if name_or_path in EMBEDDED:
@@ -85,6 +86,8 @@ def load_model(
             f"device {device!r} needs accelerate, which is not installed. Install it with `pip install accelerate`, or "
             "name one device."
         )
+    if spread is None:
+        _check_device(device)
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
@@ -94,6 +97,19 @@ def load_model(
     if spread is None:
         torch.nn.Module.to(model, device)
     return model.eval(), tokenizer
+
+
+def _check_device(device: str | torch.device) -> None:
+    """Puts nothing on the device: a wrong one is found before the weights are read."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, ImportError) as error:  # torch asserts that it was built with CUDA
+        why = textwrap.shorten(str(error), 120, placeholder=" ...")
+        known = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        raise UnknownNameError(
+            f"device {str(device)!r} cannot be used ({why}). Expected 'auto', one of this machine's devices "
+            f"({', '.join(known)}) or one of {', '.join(_SPREAD)}. Leave it out to take the GPU when there is one."
+        ) from error
 
 
 def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:

@@ -17,6 +17,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, unknown_name
+from seesaw_cf.explain import about
 from seesaw_cf.files import safe_name
 from seesaw_cf.manifest import RunManifest, claim_folder
 from seesaw_cf.outcome import Outcome, edit_units, score_edits
@@ -78,6 +79,10 @@ class Task:
     editor: str
     units: tuple[Unit, ...]
 
+    def __str__(self) -> str:
+        more = f" and {len(self.units) - 1} more" if len(self.units) > 1 else ""
+        return f"{self.editor}, {self.units[0].key}{more}"
+
 
 @dataclass(frozen=True)
 class Run:
@@ -128,9 +133,22 @@ class Run:
         return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in self.units}
 
     @cached_property
+    def parts(self) -> list[list[Cloze]]:
+        """Every question, in the blocks whose scores before any edit are cached."""
+        return blocks(q.cloze for rows in self.asked.values() for _, qs in rows for q in qs)
+
+    @cached_property
     def before(self) -> dict[Cloze, ClozeScore]:
         """The score of every question before any edit."""
-        return _before(self.scorer, self.asked, self.manifest, self.progress)
+        return self.score_before(self.parts)
+
+    def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
+        """Scores some of `parts` before any edit, and caches them; what is cached is not scored again."""
+        model = {key: self.manifest.model.get(key) for key in ("fingerprint", "tokenizer", "dtype")}
+        scoring = {key: value for key, value in self.manifest.scoring.items() if key != "block"}
+        found = pre_scores(self.scorer, parts, {"model": model, "scoring": scoring})
+        bar = tqdm(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
+        return {cloze: score for block in bar for cloze, score in block.items()}
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -159,7 +177,8 @@ class Run:
         editor = self.fitted[task.editor]
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
         asked = [self.asked[unit.key] for unit in task.units]
-        outcomes = score_edits(self.model, self.scorer, edits, asked, hashes)
+        with about(str(task)):
+            outcomes = score_edits(self.model, self.scorer, edits, asked, hashes)
         for unit, outcome in zip(task.units, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
                 folder = self.out / "deltas" / safe_name(task.editor) / safe_name(unit.key)
@@ -181,6 +200,8 @@ class Run:
         still_open = [number for number, task in enumerate(self.tasks) if self.is_open(task)]
         if not still_open:
             return
+        if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
+            self.score_before(self.parts[rank::world])
         _ = self.before, self.hashes
         mine = [number for number in still_open if number % world == rank]
         rest = [number for number in reversed(still_open) if number % world != rank]
@@ -226,24 +247,6 @@ def run_cases(
     claim_folder(out, manifest)
     run.do_open()
     run.merge()
-
-
-def _before(
-    scorer: Scorer, asked: Mapping[str, list[tuple[Case, list[Question]]]], manifest: RunManifest, progress: bool
-) -> dict[Cloze, ClozeScore]:
-    parts = blocks(q.cloze for rows in asked.values() for _, qs in rows for q in qs)
-    weights = {key: manifest.model.get(key) for key in ("fingerprint", "tokenizer", "dtype")}
-    identity = {"model": weights, "scoring": manifest.scoring}
-    scores: dict[Cloze, ClozeScore] = {}
-    for block in tqdm(
-        pre_scores(scorer, parts, identity),
-        total=len(parts),
-        desc="before any edit: score",
-        unit="block",
-        disable=not progress,
-    ):
-        scores.update(block)
-    return scores
 
 
 def _save(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from seesaw_cf.cli.options import job_of, job_options
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -12,17 +13,8 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf dose`."""
+    job_options(parser)
     add = parser.add_argument
-    add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
-    add("--revision", help="branch, tag or commit of a Hub model")
-    add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
-    add("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
-    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
-    add("--editor", action="append", required=True, help="editing method; give it again for more")
-    add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
-    add("--corpus", type=Path, help="text file, one text a line, for the editors' second moments")
-    add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
-    add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
     add("--dose", type=int, action="append", help="edits made together; give it again (default: 1, 10, 100)")
     add("--repeats", type=int, default=5, help="samples drawn for each dose (default: 5)")
     add(
@@ -33,7 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--people", type=int, default=5, help="prompts about other people for each edit (default: 5)")
     add("--text", type=Path, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
-    add("--seed", type=int, default=0)
     add("--out", type=Path, required=True, help="folder; an interrupted run in it is continued")
     add("--quiet", action="store_true", help="no progress bar")
 
@@ -48,22 +39,8 @@ def _pair(value: str) -> tuple[str, str]:
 def run(args: argparse.Namespace) -> None:
     """Runs, and writes tables and pictures."""
     from seesaw_cf.dose import DosePlan, run_dose
-    from seesaw_cf.job import Job
     from seesaw_cf.report.dose import write_dose_report
 
-    job = Job(
-        model=args.model,
-        revision=args.revision,
-        dtype=args.dtype,
-        device=args.device,
-        trust_remote_code=args.trust_remote_code,
-        editors=tuple(args.editor),
-        editor_config=args.editor_config,
-        corpus=args.corpus,
-        data=args.data,
-        configs=tuple(args.config or ("cross_subject",)),
-        seed=args.seed,
-    )
     plan = DosePlan(
         doses=tuple(sorted(set(args.dose or (1, 10, 100)))),
         repeats=args.repeats,
@@ -72,7 +49,7 @@ def run(args: argparse.Namespace) -> None:
         seed=args.seed,
         texts=_texts(args.text),
     )
-    run_dose(job, plan, args.out, progress=not args.quiet)
+    run_dose(job_of(args), plan, args.out, progress=not args.quiet)
     say(write_dose_report(args.out))
 
 

@@ -7,6 +7,7 @@ import logging
 import re
 from pathlib import Path
 
+from seesaw_cf.cli.options import job_of, job_options, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -14,26 +15,16 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf run`."""
+    job_options(parser)
     add = parser.add_argument
-    add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
-    add("--revision", help="branch, tag or commit of a Hub model")
-    add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
-    add("--device", default="auto", help="auto, cpu, cuda:1, ..., or balanced: one model over all GPUs (default: auto)")
-    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
-    add("--editor", action="append", required=True, help="editing method; give it again for more")
-    add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
-    add("--corpus", type=Path, help="text file, one text a line, for the editors' second moments")
-    add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
-    add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
-    add("--limit", type=int, help="only this many cases of each config, sampled with the seed")
+    add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     add("--protocol", default="single", help="single (edit, score, restore) or batch (a relation's cases together)")
-    add("--seed", type=int, default=0)
     add("--scorer", default="auto", help="auto, trie (each prefix once), plain (padded batches) or single (no batches)")
-    add("--max-tokens", type=int, help="tokens in one forward pass (default: what suits the device)")
-    add("--block", type=int, default=8, help="edits that are made and scored together (default: 8)")
+    add("--max-tokens", type=positive, help="tokens in one forward pass (default: what suits the device)")
+    add("--block", type=positive, default=8, help="edits that are made and scored together (default: 8)")
     add("--memory", type=_bytes, help="memory for scoring beside the model, such as 4GiB")
     add("--engine", default="local", help="local (also under torchrun) or ray")
-    add("--actors", type=int, help="ray: number of actors (default: one per GPU, else per CPU)")
+    add("--actors", type=positive, help="ray: number of actors (default: one per GPU, else per CPU)")
     add("--gpus", type=float, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
@@ -54,31 +45,12 @@ def _bytes(text: str) -> int:
 
 def run(args: argparse.Namespace) -> None:
     """Runs the job the options describe and prints the tables."""
-    from seesaw_cf.job import Job, run_job
+    from seesaw_cf.job import run_job
 
-    job = Job(
-        model=args.model,
-        revision=args.revision,
-        dtype=args.dtype,
-        device=args.device,
-        trust_remote_code=args.trust_remote_code,
-        editors=tuple(args.editor),
-        editor_config=args.editor_config,
-        corpus=args.corpus,
-        data=args.data,
-        configs=tuple(args.config or ("cross_subject",)),
-        limit=args.limit,
-        protocol=args.protocol,
-        seed=args.seed,
-        scorer=args.scorer,
-        max_tokens=args.max_tokens,
-        block=args.block,
-        memory=args.memory,
-    )
     if args.explain:
         logging.getLogger("seesaw_cf.scoring.edited").setLevel(logging.INFO)
     merged = run_job(
-        job,
+        job_of(args),
         args.out,
         keep_deltas=args.keep_deltas,
         progress=not args.quiet,

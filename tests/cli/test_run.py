@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError
+from seesaw_cf.job import Job
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS, byte_level
 
@@ -66,7 +68,12 @@ def test_a_run_prints_its_tables_and_writes_its_files(
         (["--model", "seesaw-tny"], "Did you mean 'seesaw-tiny'"),
         (["--editor-config", "/no/such.json"], "/no/such.json: cannot be read"),
         (["--corpus", "/no/such.txt"], "/no/such.txt: cannot be read"),
-        (["--limit", "0"], "no cases to run"),
+        (["--device", "banana"], "device 'banana' cannot be used (Expected one of cpu, cuda,"),
+        (["--device", "banana"], "Expected 'auto', one of this machine's devices (cpu"),
+        (["--device", "cuda:99"], "device 'cuda:99' cannot be used ("),
+        (["--memory", "0"], "--memory: got 0 bytes, but one token of "),
+        # Width 16, inside 32, 500 words, float32: 4 * (10 * 16 + 4 * 32) + 500 * (4 + 2 * 4) bytes.
+        (["--memory", "6KiB"], " and its logits take 7,152. Give at least 7KiB, better some hundred times as much"),
     ],
 )
 def test_what_goes_wrong_is_said_and_nothing_is_left(
@@ -75,6 +82,27 @@ def test_what_goes_wrong_is_said_and_nothing_is_left(
     assert main([*words, "--out", str(tmp_path / "run"), *changes]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("option", ["--block", "--max-tokens", "--limit", "--threads", "--actors"])
+@pytest.mark.parametrize("value", ["0", "-5", "1.5", "many"])
+def test_counts_below_one_are_refused(
+    tmp_path: Path, words: list[str], option: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "--out", str(tmp_path / "run"), option, value])
+    assert f"argument {option}: got '{value}', expected a whole number of at least 1" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("field", ["block", "max_tokens", "limit", "threads"])
+def test_a_job_made_in_python_is_checked_too(field: str) -> None:
+    for value in (0, -1, 2.5):
+        options: dict[str, Any] = {field: value}
+        with pytest.raises(
+            RecordError, match=rf"job: {field} is {value}, expected a whole number of at least 1\. Leave"
+        ):
+            Job("seesaw-tiny", ("ft",), **options)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,71 @@
+"""Another number of CPU threads changes the last digits: it is part of what a run is, and `--threads` sets it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.job import Job, make_run
+from seesaw_cf.manifest import claim_folder
+from tests.conftest import ROOT
+
+ALONE = ("-m", "seesaw_cf")
+SHARED = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "seesaw_cf")
+
+
+@pytest.fixture
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("_threads")
+def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> None:
+    job: dict[str, Any] = {"model": "seesaw-tiny", "editors": ("ft",), "limit": 1, "device": "cpu"}
+    two = make_run(Job(**job, threads=2), tmp_path).manifest
+    assert torch.get_num_threads() == 2
+    assert make_run(Job(**job), tmp_path).manifest.identity == two.identity  # torch still has two
+    one = make_run(Job(**job, threads=1), tmp_path).manifest
+    assert torch.get_num_threads() == 1
+    assert one.identity != two.identity
+    claim_folder(tmp_path / "run", two)
+    with pytest.raises(RunFolderError) as caught:
+        claim_folder(tmp_path / "run", one)
+    assert (
+        "scoring.threads: the folder has 2, this run 1 "
+        "(start torchrun with OMP_NUM_THREADS=N or give --threads N to both)"
+    ) in str(caught.value)
+
+
+def _run(program: tuple[str, ...], out: Path, threads: int) -> None:
+    """A run as from a shell that says nothing about threads, with nothing cached by another one."""
+    env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    options = ["run", "--model", "seesaw-tiny", "--device", "cpu", "--editor", "memit", "--limit", "2", "--block", "1"]
+    done = subprocess.run(
+        [sys.executable, *program, *options, "--quiet", "--threads", str(threads), "--out", str(out)],
+        cwd=ROOT,
+        env={**env, "SEESAW_CF_CACHE": f"{out}.cache"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_torchrun_and_a_plain_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
+    _run(ALONE, tmp_path / "alone", threads)
+    _run(SHARED, tmp_path / "shared", threads)
+    for table in ("scores.parquet", "edits.parquet"):
+        assert (tmp_path / "alone" / table).read_bytes() == (tmp_path / "shared" / table).read_bytes()
