@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Cloze, ClozeScore
 
 __all__ = ["blocks", "pre_scores", "tokenizer_hash"]
+
+log = logging.getLogger(__name__)
 
 _BLOCK = 4096
 _SCHEMA = pa.schema(
@@ -60,14 +63,17 @@ def pre_scores(
         parts: Blocks made by `blocks`.
         identity: What the scores depend on: model fingerprint, tokenizer hash, dtype, scorer options. JSON-able.
     """
+    cached = 0
     for part in parts:
         text = json.dumps([dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True)
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
         scores = _read(file, part)
+        cached += len(scores or ())
         if scores is None:
             scores = scorer.score(part)
             write_table(file, _to_table(part, scores))
         yield dict(zip(part, scores, strict=True))
+    log.info("before any edit: %d distinct clozes, %d from the cache", sum(map(len, parts)), cached)
 
 
 def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:

@@ -10,13 +10,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from seesaw_cf.errors import RunFolderError, UnknownNameError, unknown_name
+from seesaw_cf.errors import RunFolderError, ServiceError, UnknownNameError, unknown_name
+from seesaw_cf.explain import Line, collected, tell
 from seesaw_cf.manifest import RunManifest, claim_folder
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ log = logging.getLogger(__name__)
 ENGINES = ("local", "ray")
 _PATIENCE = 600.0
 _TRIES = 3
+_START = -1  # stands for the number of a task while an actor starts
 
 
 def rank_and_world() -> tuple[int, int]:
@@ -81,23 +85,37 @@ def _claim(out: Path, manifest: RunManifest, rank: int) -> None:
 
 
 class _Worker:
-    """What a Ray actor holds: one run of its own, made where the actor lives."""
+    """What a Ray actor holds: one run of its own, made where the actor lives. Lines of the log go with the answers."""
 
     def __init__(self, make: Callable[[], Run]) -> None:
-        self.run = make()
+        self.make = make
 
-    def open_tasks(self) -> list[int]:
+    @cached_property
+    def run(self) -> Run:
+        """Not made before it is asked for: an error of `__init__` would reach the driver as a dead actor."""
+        return self.make()
+
+    def ready(self) -> list[Line]:
+        """Answers as soon as the actor has its place and its model."""
+        with collected() as lines:
+            _ = self.run
+        return lines
+
+    def open_tasks(self) -> tuple[list[int], list[Line]]:
         """Makes the folder the run's own, scores the questions before any edit, and says what is to be done."""
-        numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
-        claim_folder(self.run.out, self.run.manifest)
-        if numbers:
-            _ = self.run.before  # into the cache, which actors on this file system share
-        return numbers
+        with collected() as lines:
+            numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
+            claim_folder(self.run.out, self.run.manifest)
+            if numbers:
+                _ = self.run.before  # into the cache, which actors on this file system share
+        return numbers, lines
 
-    def do(self, number: int) -> None:
+    def do(self, number: int) -> list[Line]:
         """Does one task."""
-        if self.run.is_open(self.run.tasks[number]):
-            self.run.do(self.run.tasks[number])
+        with collected() as lines:
+            if self.run.is_open(self.run.tasks[number]):
+                self.run.do(self.run.tasks[number])
+        return lines
 
     def merge(self) -> None:
         """Writes the merged tables."""
@@ -115,8 +133,8 @@ def run_on_ray(
     """Runs on Ray Core actors, one model each; the shard of a dead actor is done again by a new one.
 
     Args:
-        make: Builds the run; called once in every actor and once here. Must be picklable.
-        actors: How many; None = one for each GPU of the cluster, or for each CPU when there is none.
+        make: Builds the run; called once in every actor. Must be picklable.
+        actors: How many, fewer where the cluster has no place for them; None = as many as it has place for.
         gpus: GPUs of one actor, also parts such as 0.5; None = one where the cluster has any, else none.
         address: Of a running cluster ("auto" finds it); None starts one on this machine for the run.
         progress: Show one progress bar over all nodes.
@@ -126,6 +144,7 @@ def run_on_ray(
 
     Raises:
         UnknownNameError: Ray is not installed.
+        ServiceError: The cluster has no place for a single actor.
         RunFolderError: The folder belongs to another run, or a task killed its actor three times.
         SeesawError: What the work itself raises.
     """
@@ -134,19 +153,35 @@ def run_on_ray(
     if ours:
         ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
     try:
-        resources = ray.cluster_resources()
-        share = (1.0 if resources.get("GPU") else 0.0) if gpus is None else gpus
-        count = actors or max(1, int(resources.get("GPU", 0) / share if share else resources.get("CPU", 1)))
+        share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
+        count = _places(ray.nodes(), share, actors)
         remote = ray.remote(num_cpus=1, num_gpus=share)(_Worker).remote
         first = remote(make)
-        todo = _answer(ray, first.open_tasks.remote())
+        todo, lines = _needed(ray, first.open_tasks.remote(), "before the first task")
+        tell(lines)
         if todo:
-            first = _drive(ray, lambda: remote(make), [first], todo, min(count, len(todo)), progress)
-        _answer(ray, first.merge.remote())
+            first = _drive(ray, lambda: remote(make), first, todo, min(count, len(todo)), progress)
+        _needed(ray, first.merge.remote(), "while it merged the tables")
     finally:
         if ours:
             ray.shutdown()
     return True
+
+
+def _places(nodes: Sequence[Mapping[str, Any]], share: float, actors: int | None) -> int:
+    """How many actors of one CPU and `share` GPUs to start: those that were asked for and find a place on a node."""
+    resources = [node["Resources"] for node in nodes if node["Alive"]]
+    cpus, gpus = ([has.get(kind, 0.0) for has in resources] for kind in ("CPU", "GPU"))
+    # 1 / 0.1 places on a GPU are 10, whatever way the quotient is rounded.
+    fit = sum(int(min(cpu, gpu / share + 1e-6 if share else cpu)) for cpu, gpu in zip(cpus, gpus, strict=True))
+    if not fit:
+        raise ServiceError(
+            f"the cluster has {sum(gpus):g} GPUs and {sum(cpus):g} CPUs, an actor wants {share:g} GPUs and 1 CPU "
+            "of one node; use --gpus 0, or add a node."
+        )
+    if actors is not None and actors > fit:
+        log.warning("the cluster has place for %d actors, not for %d; going on with %d", fit, actors, fit)
+    return min(actors or fit, fit)
 
 
 def _answer(ray: Any, reference: Any) -> Any:
@@ -157,37 +192,59 @@ def _answer(ray: Any, reference: Any) -> Any:
         raise error.cause from None
 
 
-def _drive(ray: Any, start: Callable[[], Any], idle: list[Any], todo: list[int], count: int, progress: bool) -> Any:
-    """Keeps `count` actors busy until every task is done, replaces dead ones, and answers one that is left."""
-    waiting, tries = list(reversed(todo)), dict.fromkeys(todo, 0)
-    idle += [start() for _ in range(count - len(idle))]
+def _needed(ray: Any, reference: Any, when: str) -> Any:
+    """The answer of an actor that no other can stand in for."""
+    try:
+        return _answer(ray, reference)
+    except ray.exceptions.RayActorError as error:
+        raise RunFolderError(
+            f"a worker was lost {when} ({' '.join(str(error).split())}). Finished tasks are kept; look at memory "
+            "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
+        ) from None
+
+
+def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], count: int, progress: bool) -> Any:
+    """Keeps up to `count` actors busy until every task is done, replaces dead ones, and answers one that is left.
+
+    An actor is given a task when it has answered `ready`: one that never finds a place in the cluster holds none up.
+    """
+    waiting, tries, idle = list(reversed(todo)), Counter[int](), [first]
     busy: dict[Any, tuple[Any, int]] = {}
+    starting = _asked_ready(start() for _ in range(count - 1))
     with tqdm(total=len(todo), desc="edit, score, restore", unit="block", disable=not progress) as bar:
         while waiting or busy:
             while waiting and idle:
                 actor, number = idle.pop(), waiting.pop()
                 busy[actor.do.remote(number)] = actor, number
-            (done,), _ = ray.wait(list(busy), num_returns=1)
-            actor, number = busy.pop(done)
+            (done,), _ = ray.wait([*busy, *starting], num_returns=1)
+            actor, number = busy.pop(done) if done in busy else (starting.pop(done), _START)
             try:
-                _answer(ray, done)
-                bar.update()
+                tell(_answer(ray, done))
             except ray.exceptions.RayActorError as error:
-                actor = _replace(start, tries, number, error)
-                waiting.append(number)
-            idle.append(actor)
+                _count(tries, number, error)
+                starting |= _asked_ready([start()])
+                waiting += [number] if number != _START else []
+            else:
+                tries[number] = 0
+                idle.append(actor)
+                bar.update(number != _START)
     return idle[-1]
 
 
-def _replace(start: Callable[[], Any], tries: dict[int, int], number: int, error: Exception) -> Any:
+def _asked_ready(actors: Iterable[Any]) -> dict[Any, Any]:
+    return {actor.ready.remote(): actor for actor in actors}
+
+
+def _count(tries: Counter[int], number: int, error: Exception) -> None:
+    """Counts the workers that a task, or starting, has cost."""
+    work = "the start" if number == _START else f"task {number}"
     tries[number] += 1
     if tries[number] >= _TRIES:
         raise RunFolderError(
-            f"task {number} killed its worker {_TRIES} times ({error}). Finished tasks are kept; look at memory "
+            f"{work} killed its worker {_TRIES} times ({error}). Finished tasks are kept; look at memory "
             "(--memory, --max-tokens) and run the same command again."
         ) from error
-    log.warning("a worker was lost during task %d; it is done again by a new one", number)
-    return start()
+    log.warning("a worker was lost during %s; it is done again by a new one", work)
 
 
 def _ray() -> Any:

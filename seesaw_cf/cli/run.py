@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import re
 from pathlib import Path
 
 from seesaw_cf.cli.options import job_of, job_options, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.explain import explain
 
 __all__ = ["configure", "run"]
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.job import run_job
 
     if args.explain:
-        logging.getLogger("seesaw_cf.scoring.edited").setLevel(logging.INFO)
+        explain()
     merged = run_job(
         job_of(args),
         args.out,

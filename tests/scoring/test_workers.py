@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import seesaw_cf.workers
-from seesaw_cf.errors import RunFolderError, UnknownNameError
+from seesaw_cf.errors import RunFolderError, ServiceError, UnknownNameError
 from seesaw_cf.workers import check_engine, rank_and_world, run_on_ray, run_share
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make
@@ -136,12 +139,36 @@ def cluster() -> Any:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any) -> None:
+def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="seesaw_cf.explain")  # what `--explain` does here; the actors tell all
     assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=2, progress=False)
     _same(alone, tmp_path / "run")
+    assert any(re.fullmatch(r"before any edit: \d+ distinct clozes, \d+ from the cache", m) for m in caplog.messages)
+    plans = [message for message in caplog.messages if message.startswith("nudge, ")]
+    assert len(plans) == 5  # nine cases in blocks of two
+    assert sum(" and 1 more: 2 edits, " in plan for plan in plans) == 4
     assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=2, progress=False)  # nothing left to do
     with pytest.raises(RunFolderError, match="belongs to another run"):
         run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=2, progress=False)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_ray_with_more_actors_than_find_a_place(
+    alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=4, progress=False)
+    assert "the cluster has place for 2 actors, not for 4; going on with 2" in caplog.messages
+    # As after the loss of a node: two actors wait for a place that never comes.
+    monkeypatch.setattr(seesaw_cf.workers, "_places", lambda nodes, share, actors: actors)
+    assert run_on_ray(functools.partial(make, tmp_path / "again"), actors=4, progress=False)
+    for run in ("run", "again"):
+        _same(alone, tmp_path / run)
+    monkeypatch.undo()
+    with pytest.raises(ServiceError, match=r"the cluster has 0 GPUs and 2 CPUs, an actor wants 1 GPUs .*--gpus 0"):
+        run_on_ray(functools.partial(make, tmp_path / "run"), gpus=1, progress=False)
+    with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
+        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=1, progress=False)
 
 
 def _mortal(out: Path, always: bool) -> Any:
@@ -169,9 +196,62 @@ def test_ray_gives_up_on_a_task_that_always_kills(
 
 
 def test_a_task_is_tried_three_times(caplog: pytest.LogCaptureFixture) -> None:
-    tries = {4: 0}
-    for _ in range(2):
-        assert seesaw_cf.workers._replace(lambda: "new", tries, 4, ValueError("gone")) == "new"
-    assert caplog.messages == ["a worker was lost during task 4; it is done again by a new one"] * 2
+    tries = Counter[int]()
+    for number in (4, 4, -1):
+        seesaw_cf.workers._count(tries, number, ValueError("gone"))
+    assert caplog.messages == [
+        *["a worker was lost during task 4; it is done again by a new one"] * 2,
+        "a worker was lost during the start; it is done again by a new one",
+    ]
     with pytest.raises(RunFolderError, match=r"task 4 killed its worker 3 times \(gone\). Finished tasks are kept"):
-        seesaw_cf.workers._replace(lambda: "new", tries, 4, ValueError("gone"))
+        seesaw_cf.workers._count(tries, 4, ValueError("gone"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "share", "actors", "count"),
+    [
+        ([{"CPU": 2.0}], 0.0, None, 2),
+        ([{"CPU": 2.0}, {"CPU": 1.0}], 0.0, 2, 2),
+        ([{"CPU": 16.0, "GPU": 1.0}], 0.1, None, 10),
+        ([{"CPU": 4.0, "GPU": 8.0}], 1.0, 8, 4),
+        ([{"CPU": 4.0}, {"CPU": 4.0, "GPU": 3.0}, {}], 2.0, None, 1),
+    ],
+)
+def test_no_more_actors_than_the_nodes_have_place_for(
+    nodes: list[dict[str, float]], share: float, actors: int | None, count: int
+) -> None:
+    lost = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
+    assert seesaw_cf.workers._places([lost, *map(_alive, nodes)], share, actors) == count
+
+
+def _alive(resources: dict[str, float]) -> dict[str, Any]:
+    return {"Alive": True, "Resources": resources}
+
+
+def test_a_cluster_without_place_for_one_actor() -> None:
+    apart = [_alive({"CPU": 4.0}), _alive({"GPU": 2.0})]
+    with pytest.raises(ServiceError, match=r"has 2 GPUs and 4 CPUs, an actor wants 0.5 GPUs and 1 CPU of one node"):
+        seesaw_cf.workers._places(apart, 0.5, None)
+
+
+class _Ray:
+    """Ray as `_answer` and `_needed` know it; a reference is an exception, which `get` raises."""
+
+    class exceptions:
+        RayTaskError = type("RayTaskError", (Exception,), {"cause": RunFolderError("its own")})
+        RayActorError = type("RayActorError", (Exception,), {})
+
+    @staticmethod
+    def get(reference: Exception) -> None:
+        raise reference
+
+
+def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained() -> None:
+    with pytest.raises(RunFolderError, match=r"^its own$"):
+        seesaw_cf.workers._needed(_Ray, _Ray.exceptions.RayTaskError(), "while it merged the tables")
+    dead = _Ray.exceptions.RayActorError("The actor died.\n\tclass: _Worker")
+    with pytest.raises(
+        RunFolderError,
+        match=r"^a worker was lost while it merged the tables \(The actor died. class: _Worker\). .*run the same",
+    ):
+        seesaw_cf.workers._needed(_Ray, dead, "while it merged the tables")
