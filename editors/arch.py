@@ -235,8 +235,8 @@ def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> Mode
         The model with its row; every path has been looked up once.
 
     Raises:
-        UnsupportedModelError: No row, a path that does not exist, another orientation, a quantised, compiled or
-            offloaded model.
+        UnsupportedModelError: No row, a path that does not exist, another orientation, a quantised, wrapped, compiled
+            or offloaded model.
     """
     _check_plain(model)
     kind = str(model.config.model_type)
@@ -263,12 +263,28 @@ def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> Mode
             f"{parts.weight_name(0)} is a {type(projection).__name__}, but the row for {kind!r} says orientation="
             f"{row.orientation!r}. Pass a row with the other orientation as architecture=... in the config."
         )
-    if not parts.weight(0).is_floating_point():
-        raise UnsupportedModelError(
-            f"{parts.weight_name(0)} holds {parts.weight(0).dtype}, expected a float dtype: quantised weights cannot "
-            "be edited. Load the model without quantization_config."
-        )
+    _check_weights(parts)
     return parts
+
+
+def _check_weights(parts: ModelParts) -> None:
+    """Weights are floating point everywhere, and those of the MLPs the modules' own parameters, in every block."""
+    row = parts.row
+    edited = {f"{row.blocks}.{layer}.{path}" for layer in range(parts.n_layers) for path in (*row.mlp_in, row.mlp_out)}
+    for name, module in parts.model.named_modules():
+        weight = getattr(module, "weight", None)
+        if name in edited:
+            plain = "weight" in dict(module.named_parameters(recurse=False))
+        else:
+            plain = weight is None or isinstance(weight, Tensor)
+        if plain and (weight is None or weight.is_floating_point()):
+            continue
+        found = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
+        raise UnsupportedModelError(
+            f"{name}.weight of {type(parts.model).__name__} is {found} in a {type(module).__name__}, expected a float "
+            "parameter of a plain layer: quantised or wrapped weights cannot be edited. Load the model without "
+            "quantization_config, torch.ao.quantization or adapters (peft: merge_and_unload)."
+        )
 
 
 def _check_plain(model: PreTrainedModel) -> None:

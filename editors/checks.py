@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from seesaw_cf.types import EditRequest
 from seesaw_cf.weights import WeightDelta
 
 __all__ = ["check_requests", "finished", "request_facts"]
+
+logger = logging.getLogger(__name__)
 
 
 def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity: bool = False) -> None:
@@ -31,9 +34,9 @@ def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity:
         if new == true and not allow_identity:
             raise EditError(
                 f"{editor}: request {request.text!r} has target_new equal to target_true ({new!r}): nothing to edit. "
-                " Use the 'identity' control, or set allow_identity=True in the config if that is meant."
+                "Use the 'identity' control, or set allow_identity=True in the config if that is meant."
             )
-        questions: list[Any] = [request.text]
+        questions: list[Any] = [request.text.strip()]
         if request.relation_id:
             questions.append((request.subject, request.relation_id))
         for question in questions:
@@ -65,7 +68,7 @@ def finished(
     diagnostics: Sequence[Mapping[str, Any]],
     **facts: Any,
 ) -> WeightDelta:
-    """Puts a delta together and refuses one that is not finite.
+    """Puts a delta together, refuses one that is not finite and warns of one that changes nothing.
 
     Args:
         editor: Name of the method.
@@ -89,12 +92,23 @@ def finished(
             f"starting with {requests[0].text!r}. The model is unchanged. Lower learning_rate or clamp, or fit the "
             "second moments on more texts."
         )
+    norms = delta.norms()
+    asked = [request for request in requests if request.target_new.label.strip() != request.target_true.label.strip()]
+    if asked and not any(norms.values()):
+        logger.warning(
+            "%s: the edit of %r (%d request(s)) changes nothing: the model gives %r already, as far as the settings "
+            "ask. Leave out what it knows, or change the settings (lower stop_below where there is one).",
+            editor,
+            asked[0].text,
+            len(requests),
+            asked[0].target_new.label,
+        )
     meta = {
         "editor": editor,
         "config": dict(config),
         "requests": [request_facts(request) for request in requests],
         "diagnostics": [dict(entry) for entry in diagnostics],
-        "norms": delta.norms(),
+        "norms": norms,
         **facts,
     }
     return WeightDelta(updates, meta)

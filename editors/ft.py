@@ -21,7 +21,7 @@ from seesaw_cf.editors.presets import preset
 from seesaw_cf.editors.resume import Layout, lay_out
 from seesaw_cf.errors import EditError, unknown_name
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import WeightDelta
+from seesaw_cf.weights import WeightDelta, base_facts
 
 __all__ = ["FT", "FTConfig"]
 
@@ -123,7 +123,8 @@ class FT:
         with untouched(model):
             updates, losses = _train(parts, rows, self.config, requests)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
-        return finished("ft", asdict(self.config), requests, updates, diagnostics, losses=losses)
+        base = base_facts(model, WeightDelta(updates))
+        return finished("ft", asdict(self.config), requests, updates, diagnostics, losses=losses, base=base)
 
 
 def _train(

@@ -84,12 +84,13 @@ def untouched(model: PreTrainedModel) -> Iterator[None]:
     """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
 
     Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the
-    CPU and of every GPU in use are put back.
+    CPU and of every GPU in use are put back. What is optimised beside the parameters gets its gradients also when the
+    caller is inside `torch.no_grad()` or `torch.inference_mode()`.
     """
     modes = [(module, module.training) for module in model.modules()]
     wants = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     gpus = sorted({p.device.index for p, _ in wants if p.device.type == "cuda" and p.device.index is not None})
-    with torch.random.fork_rng(devices=gpus):
+    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False), torch.enable_grad():
         try:
             for module, _ in modes:
                 module.training = False

@@ -112,7 +112,7 @@ class LoRA:
         check_requests(requests, "lora", self.config.allow_identity)
         parts = parts_for(model, self.config)
         rows = [prepare(model, tokenizer, request, ("{}",)).rows[0] for request in requests]
-        with untouched(model), torch.enable_grad():
+        with untouched(model):
             updates, losses = _train(parts, rows, self.config)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
         base = base_facts(model, WeightDelta(updates))

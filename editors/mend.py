@@ -116,13 +116,16 @@ class MEND:
 
         Raises:
             EditError: The network is for another model, or there is nothing to train on.
+            UnsupportedModelError: A model or layer that cannot be edited.
             StorageError, RecordError: See `load_network`.
         """
+        model_parts(model, self.config.architecture)
         network = self.network
-        if network is None and self.config.weights is not None:
-            network = load_network(self.config.weights)
-        if network is None:
-            network = self._trained(model, tokenizer)
+        with torch.inference_mode(False), torch.enable_grad():
+            if network is None and self.config.weights is not None:
+                network = load_network(self.config.weights)
+            if network is None:
+                network = self._trained(model, tokenizer)
         network.check(model, str(self.config.weights or "MEND"))
         return replace(self, network=network)
 
@@ -158,7 +161,9 @@ class MEND:
         Raises:
             EditError: Not fitted, another model's network, contradictory requests, or a change that is not finite.
             PromptError: A prompt that cannot be encoded as asked.
+            UnsupportedModelError: A model that cannot be edited.
         """
+        model_parts(model, self.config.architecture)
         check_requests(requests, "mend", self.config.allow_identity)
         network = self.network
         if network is None:
@@ -171,10 +176,12 @@ class MEND:
             chunks = chunks[-1:]
         with untouched(model):
             parts = [self._chunk(network, model, tokenizer, chunk) for chunk in chunks]
-        updates = {
-            name: _update(model.get_parameter(name).shape, inputs_first(model, name), [part[name] for part in parts])
-            for name in (matrix.name for matrix in network.shape.matrices)
-        }
+            updates = {
+                name: _update(
+                    model.get_parameter(name).shape, inputs_first(model, name), [part[name] for part in parts]
+                )
+                for name in (matrix.name for matrix in network.shape.matrices)
+            }
         edited = len(requests) if self.config.chunks == "all" else len(chunks[-1])
         diagnostics = [{"used": index >= len(requests) - edited} for index in range(len(requests))]
         base = base_facts(model, WeightDelta(updates))

@@ -107,7 +107,11 @@ def capture(
         logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
         loss = target_nll(logits, batch.labels, each_row=each_row)
         gradients = torch.autograd.grad(loss, [probes[name] for name in names])
-    return {name: (inputs[name], gradient.detach()) for name, gradient in zip(names, gradients, strict=True)}
+    rows = (*batch.ids.shape, -1)  # OPT flattens what goes into its MLP to (B * T, in)
+    return {
+        name: (inputs[name].reshape(rows), gradient.detach().reshape(rows))
+        for name, gradient in zip(names, gradients, strict=True)
+    }
 
 
 @contextlib.contextmanager
@@ -122,8 +126,9 @@ def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Ite
 
     def hook_for(u: Tensor, v: Tensor) -> Any:
         def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-            here = args[0].to(u.dtype) @ u.to(args[0].device).transpose(1, 2) @ v.to(args[0].device)
-            return output + here.to(output.dtype)
+            x = args[0].to(u.dtype).reshape(len(u), -1, args[0].shape[-1])
+            here = x @ u.to(x.device).transpose(1, 2) @ v.to(x.device)
+            return output + here.to(output.dtype).reshape(output.shape)
 
         return hook
 

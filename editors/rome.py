@@ -14,7 +14,8 @@ from seesaw_cf.editors.activations import at_subject, average_keys
 from seesaw_cf.editors.arch import ModelParts
 from seesaw_cf.editors.checks import check_requests, finished
 from seesaw_cf.editors.config import LocateThenEditConfig
-from seesaw_cf.editors.fitted import Fitted, fit, parts_for, require
+from seesaw_cf.editors.fitted import Fitted, fit
+from seesaw_cf.editors.groups import ready
 from seesaw_cf.editors.hooks import untouched
 from seesaw_cf.editors.optimise import optimise
 from seesaw_cf.editors.positions import PreparedEdit, prepare
@@ -23,7 +24,7 @@ from seesaw_cf.editors.spread import oriented
 from seesaw_cf.editors.templates import ROME_STARTS
 from seesaw_cf.errors import EditError
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import LowRank, WeightDelta, applied
+from seesaw_cf.weights import LowRank, WeightDelta, applied, base_facts
 
 __all__ = ["ROME", "ROMEConfig"]
 
@@ -111,7 +112,7 @@ class ROME:
             UnsupportedModelError: A model or layer that cannot be edited.
         """
         check_requests(requests, "rome", self.config.allow_identity)
-        fitted, parts = require(self.fitted, "rome"), parts_for(model, self.config)
+        fitted, parts = ready("rome", self.config, self.fitted, model)
         edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
         updates: dict[str, LowRank] = {}
         diagnostics: list[dict[str, Any]] = []
@@ -121,7 +122,8 @@ class ROME:
                     ((update, facts),) = self._rank_ones(parts, [edit], fitted)
                 updates = {name: _stacked(updates.get(name), change) for name, change in update.items()}
                 diagnostics.append(facts)
-        return finished("rome", asdict(self.config), requests, updates, diagnostics, **fitted.facts())
+        base = base_facts(model, WeightDelta(updates))
+        return finished("rome", asdict(self.config), requests, updates, diagnostics, **fitted.facts(), base=base)
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -143,13 +145,14 @@ class ROME:
         """
         for request in requests:
             check_requests([request], "rome", self.config.allow_identity)
-        fitted, parts = require(self.fitted, "rome"), parts_for(model, self.config)
+        fitted, parts = ready("rome", self.config, self.fitted, model)
         edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
         with untouched(model):
             found = self._rank_ones(parts, edits, fitted)
+        base = base_facts(model, WeightDelta({name: change for update, _ in found for name, change in update.items()}))
         settings = asdict(self.config)
         return [
-            finished("rome", settings, [request], update, [facts], **fitted.facts())
+            finished("rome", settings, [request], update, [facts], **fitted.facts(), base=base)
             for request, (update, facts) in zip(requests, found)
         ]
 

@@ -92,6 +92,19 @@ class WeightDelta:
 
         return load_delta(folder, model)
 
+    def to_peft(self, folder: str | os.PathLike[str], model: PreTrainedModel) -> None:
+        """Writes the delta as a LoRA adapter for `peft`; see `seesaw_cf.sharing.to_peft`."""
+        from seesaw_cf.sharing.adapters import to_peft
+
+        to_peft(self, model, folder)
+
+    @classmethod
+    def from_peft(cls, folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightDelta:
+        """Reads a LoRA adapter as a delta for `model`; see `seesaw_cf.sharing.from_peft`."""
+        from seesaw_cf.sharing.adapters import from_peft
+
+        return from_peft(folder, model)
+
     def _parts(self) -> Iterator[Tensor]:
         for update in self.updates.values():
             yield from (update.left, update.right) if isinstance(update, LowRank) else (update,)

@@ -75,6 +75,14 @@ def check_delta(delta: WeightDelta, model: PreTrainedModel) -> None:
     assert len(facts["diagnostics"]) == len(facts["requests"])
 
 
+def check_equal(delta: WeightDelta, again: WeightDelta) -> None:
+    """The same change, bit for bit."""
+    assert delta.updates.keys() == again.updates.keys()
+    assert delta.context == again.context
+    for name in delta.updates:
+        assert torch.equal(delta.dense(name), again.dense(name)), f"{name}: the same edit gave another change"
+
+
 def check_restores(model: PreTrainedModel, delta: WeightDelta) -> None:
     """Bitwise restore: after a block, after an exception, and nested."""
     before = fingerprint(model)

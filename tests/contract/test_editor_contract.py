@@ -10,11 +10,14 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors import load_editor
-from seesaw_cf.weights import LowRank, WeightDelta, applied
+from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.editors.mend_training import MENDTraining
+from seesaw_cf.errors import DeltaMismatchError
+from seesaw_cf.weights import LowRank, WeightDelta, applied, base_facts
 from tests.contract.checks import (
     check_approaches,
     check_delta,
+    check_equal,
     check_leaves_no_trace,
     check_restores,
     new_log_probability,
@@ -39,6 +42,24 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "alphaedit": {"layers": (1, 2), "clamp": 1.0, "null_threshold": 1e9, "norm_weight": 1.0, **_SHARED},
 }
 BATCH = ("memit", "emmet", "alphaedit")
+_ROME = {**SETTINGS["rome"], "steps": 2, "stop_below": 0.0}
+LIGHT: dict[str, dict[str, Any]] = {
+    "mend": {
+        "layers": (2,),
+        "rank": 2,
+        "training": MENDTraining(steps=1, batch=2, validate_every=1, held_out=2, step_size_rate=1e-3),
+    },
+    "lora": {"layers": (1,), "rank": 2, "steps": 2},
+    "ike": {"room": 8},
+    "identity": {"editor": "rome", "settings": _ROME},
+    "random": {"editor": "rome", "settings": _ROME},
+    "unrelated": {"editor": "rome", "settings": _ROME},
+}
+"""Settings of the other editors, for promises that hold after any number of steps."""
+QUICK = {
+    **{name: {**settings, "steps": 2, "stop_below": 0.0} for name, settings in SETTINGS.items()},
+    **LIGHT,
+}
 
 OTHERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in TINY if kind not in CONTRACT_MODELS]
 
@@ -55,7 +76,12 @@ def tokenizer() -> PreTrainedTokenizerBase:
 
 def make(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, **changes: Any) -> Any:
     cls = load_editor(name)
-    return cls(cls.config_class(**{**SETTINGS[name], **changes}), corpus=tiny_texts()).fit(model, tokenizer)
+    settings = {**(SETTINGS | LIGHT)[name], **changes}
+    return cls(cls.config_class(**settings), corpus=tiny_texts()).fit(model, tokenizer)
+
+
+def test_every_editor_has_a_contract() -> None:
+    assert SETTINGS.keys() | LIGHT.keys() == EDITORS.keys()
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -75,9 +101,7 @@ def test_contract(
         model.eval()
     check_delta(delta, model)
     check_restores(model, delta)
-    again = editor.edit(model, tokenizer, REQUESTS)
-    for parameter in delta.updates:
-        assert torch.equal(delta.dense(parameter), again.dense(parameter)), "an edit is deterministic"
+    check_equal(delta, editor.edit(model, tokenizer, REQUESTS))
     trained = model.config.model_type in CONTRACT_MODELS  # the others have learnt little that an edit could change
     rises = []
     for asked in REQUESTS if trained else REQUESTS[:1]:
@@ -88,6 +112,63 @@ def test_contract(
     if trained:
         assert min(rises) > 0, f"{name} must raise p(target_new)"
         assert sum(rises) > 0.5
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_contract_of_trained_in_context_and_control_editors(
+    name: str,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    editor = make(name, model, tokenizer)
+    monkeypatch.chdir(tmp_path)
+    model.train()
+    try:
+        delta = check_leaves_no_trace(editor, model, tokenizer, REQUESTS[:2], tmp_path)
+    finally:
+        model.eval()
+    check_delta(delta, model)
+    if name == "ike":
+        assert not delta.updates
+        assert REQUESTS[0].target_new.label in delta.context
+    else:
+        check_restores(model, delta)
+    check_equal(delta, editor.edit(model, tokenizer, REQUESTS[:2]))
+
+
+@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_callers_without_autograd_get_the_same_edit(
+    name: str, mode: Any, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    model = tiny_model("llama")
+    wanted = make(name, model, tokenizer, **QUICK[name]).edit(model, tokenizer, REQUESTS[:1])
+    with mode():
+        editor = make(name, model, tokenizer, **QUICK[name])
+        delta = check_leaves_no_trace(editor, model, tokenizer, REQUESTS[:1], tmp_path)
+    assert torch.is_grad_enabled()
+    check_equal(delta, wanted)
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("name", [name for name in QUICK if name != "ike"])
+def test_a_saved_edit_is_refused_on_another_base(name: str, tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+    """Without being told the base on saving: the editor has written it down."""
+    model, other = tiny_model("llama"), tiny_model("llama", seed=1)
+    delta = make(name, model, tokenizer, **QUICK[name]).edit(model, tokenizer, REQUESTS[:1])
+    delta.save(tmp_path / "edit")
+    check_equal(WeightDelta.load(tmp_path / "edit", model), delta)
+    with pytest.raises(DeltaMismatchError, match=r"made on .* with fingerprint .*Load that base"):
+        WeightDelta.load(tmp_path / "edit", other)
+
+
+@pytest.mark.parametrize("name", ["rome", *BATCH])
+def test_single_edits_made_together_name_their_base(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = tiny_model("llama")
+    for delta in make(name, model, tokenizer, **QUICK[name]).edit_each(model, tokenizer, REQUESTS[:2]):
+        assert delta.meta["base"] == base_facts(model, delta)
 
 
 @pytest.mark.parametrize("name", BATCH)

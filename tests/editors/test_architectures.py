@@ -150,24 +150,6 @@ def test_wrong_rows_are_refused() -> None:
         model_parts(tiny_model("gpt2"), replace(ARCHITECTURES["gpt2"], orientation="linear"))
 
 
-@pytest.mark.slow  # torch takes its time to import its compiler
-@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")
-def test_compiled_models_are_refused() -> None:
-    with pytest.raises(UnsupportedModelError, match=r"torch\.compile"):
-        model_parts(torch.compile(tiny_model("llama")))  # type: ignore[arg-type]
-
-
-def test_models_that_cannot_be_edited_are_refused() -> None:
-    quantised: Any = tiny_model("llama")
-    quantised.is_quantized = True
-    with pytest.raises(UnsupportedModelError, match="without quantization_config"):
-        model_parts(quantised)
-    whole: Any = tiny_model("llama")
-    offloaded = whole.to("meta")
-    with pytest.raises(UnsupportedModelError, match="not in memory"):
-        model_parts(offloaded)
-
-
 @pytest.mark.parametrize("name", ["ft", "rome", "memit", "lora", "mend"])
 @pytest.mark.parametrize("kind", ["gpt2", "llama", MULTIMODAL])
 def test_models_spread_by_a_device_map_are_edited_like_plain_ones(kind: str, name: str) -> None:

