@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,11 +23,16 @@ torch_says_deprecated = pytest.mark.filterwarnings(
 EDITORS = [name for name in QUICK if name != "ike"]  # IKE writes a text and takes any model
 
 
+@functools.cache
+def fitted(name: str) -> Any:
+    """An editor that is ready to edit a tiny Llama."""
+    return make(name, tiny_model("llama"), TOKENIZER, **QUICK[name])
+
+
 def refuses(name: str, model: Any, message: str) -> None:
     """Neither `fit` nor `edit` takes the model (FT and LoRA have nothing to fit)."""
-    fitted = make(name, tiny_model("llama"), TOKENIZER, **QUICK[name])
     with pytest.raises(UnsupportedModelError, match=message):
-        fitted.edit(model, TOKENIZER, REQUESTS[:1])
+        fitted(name).edit(model, TOKENIZER, REQUESTS[:1])
     if name not in ("ft", "lora"):
         with pytest.raises(UnsupportedModelError, match=message):
             make(name, model, TOKENIZER, **QUICK[name])
@@ -111,7 +117,7 @@ def test_no_editor_takes_a_model_quantised_by_torch(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "identity"])
 def test_an_editor_fitted_on_a_model_of_another_width_is_refused(name: str) -> None:
-    editor = make(name, tiny_model("llama"), TOKENIZER, **QUICK[name])
+    editor = fitted(name)
     wide = tiny_model("llama", intermediate_size=80)
     before = fingerprint(wide)
     message = r"is of size 48, the keys of LlamaForCausalLM have length 80.*fitted on another model.*editor\.fit"
@@ -140,9 +146,8 @@ def test_an_edit_that_changes_nothing_says_so(name: str, caplog: pytest.LogCaptu
 
 def test_contradictions_are_seen_through_spaces_at_the_end() -> None:
     model = tiny_model("llama")
-    editor = make("ft", model, TOKENIZER, **QUICK["ft"])
     asked = [request(relation=""), request("{} was born in ", relation="", new="Paris")]
     with pytest.raises(EditError, match=r"contradict each other.*'London'.*'Paris'"):
-        editor.edit(model, TOKENIZER, asked)
+        fitted("ft").edit(model, TOKENIZER, asked)
     with pytest.raises(EditError, match=r"nothing to edit\. Use the 'identity' control"):
-        editor.edit(model, TOKENIZER, [request(new="Kraków")])
+        fitted("ft").edit(model, TOKENIZER, [request(new="Kraków")])
