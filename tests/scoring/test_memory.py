@@ -14,6 +14,7 @@ import seesaw_cf.scoring.edited
 import seesaw_cf.scoring.tree
 from seesaw_cf.cli.run import _bytes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
+from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, token_bytes
 from tests.scoring.models import make
 from tests.scoring.test_edited import by_hand, low_rank
@@ -160,11 +161,10 @@ def test_edited_models_keep_the_budget_with_many_texts(
     expected = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
     monkeypatch.setattr(TrieScorer, "texts_at_once", 10)
     sizes = []
-    encode = seesaw_cf.scoring.edited.encode_many
 
     def counted(tokenizer: Any, some: Any, limit: Any = None) -> Any:
         sizes.append(len(some))
-        return encode(tokenizer, some, limit)
+        return encode_many(tokenizer, some, limit)
 
     monkeypatch.setattr(seesaw_cf.scoring.edited, "encode_many", counted)
     found = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
