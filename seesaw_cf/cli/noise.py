@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from seesaw_cf.cli.options import model_options, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -12,15 +13,11 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf noise`."""
+    model_options(parser)
     add = parser.add_argument
-    add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
-    add("--revision", help="branch, tag or commit of a Hub model")
-    add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
-    add("--device", default="auto", help="auto, cpu, cuda:1, ..., or balanced: one model over all GPUs (default: auto)")
-    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
     add("--data", default="sample", help="where the clozes come from: as for `seesaw-cf run`")
     add("--config", default="cross_subject", help="dataset config (default: cross_subject)")
-    add("--clozes", type=int, default=256, help="how many, drawn with the seed (default: 256)")
+    add("--clozes", type=positive, default=256, help="how many, drawn with the seed (default: 256)")
     add("--scorer", default="auto", help="whose noise: as for `seesaw-cf run`")
     add("--seed", type=int, default=0)
     add("--json", action="store_true", help="print the record that a manifest would hold")

@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from seesaw_cf.job import Job
 
-__all__ = ["job_of", "job_options", "positive"]
+__all__ = ["job_of", "job_options", "model_options", "positive"]
 
 
-def job_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the model, the editors, the data and what makes a run repeatable; each is a field of `Job`."""
+def model_options(parser: argparse.ArgumentParser) -> None:
+    """Adds which model is loaded, and how."""
     add = parser.add_argument
     add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
     add("--revision", help="branch, tag or commit of a Hub model")
     add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
     add("--device", default="auto", help="auto, cpu, cuda:1, ..., or balanced: one model over all GPUs (default: auto)")
     add("--trust-remote-code", action="store_true", help="run code from the model's repository")
+
+
+def job_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the model, the editors, the data and what makes a run repeatable; each is a field of `Job`."""
+    model_options(parser)
+    add = parser.add_argument
     add("--editor", action="append", required=True, help="editing method; give it again for more")
     add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
     add("--corpus", type=Path, help="text file, one text a line, for the editors' second moments")
