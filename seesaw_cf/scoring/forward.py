@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from seesaw_cf.scoring.first import distinct_rows
 from seesaw_cf.scoring.fused import fused_modules
 from seesaw_cf.scoring.last import last_mlp_only
 from seesaw_cf.scoring.layout import Layout, WindowAttention, lay_out
@@ -94,7 +95,7 @@ def tree_context(model: PreTrainedModel, layout: Layout, packed: bool) -> Iterat
         ValueError: The model's attention cannot be computed by window.
     """
     attention: Any = WindowAttention(layout) if packed else contextlib.nullcontext()
-    with torch.inference_mode(), fused_modules(model), attention:
+    with torch.inference_mode(), fused_modules(model), distinct_rows(model, layout), attention:
         yield
     if packed and not attention.calls:
         raise ValueError("the model's attention does not go through scaled_dot_product_attention")

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedModel
 
+from seesaw_cf.scoring.exchange import exchanged
+
 __all__ = ["wide_head"]
 
 _SLAB = 2**22
@@ -52,11 +54,8 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
         product(flat, head, logits)
         return logits.view(*hidden.shape[:-1], -1)
 
-    vars(head)["forward"] = forward
-    try:
+    with exchanged({head: forward}):
         yield
-    finally:
-        vars(head).pop("forward", None)
 
 
 def _same(hidden: Tensor, head: nn.Linear, out: Tensor) -> None:

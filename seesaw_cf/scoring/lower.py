@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from seesaw_cf.scoring.exchange import exchanged
 from seesaw_cf.scoring.forward import tree_context
 from seesaw_cf.scoring.layout import Layout
 
@@ -61,15 +62,5 @@ def enter_at(blocks: nn.ModuleList, first: int, hidden: Tensor, form: Any) -> It
         form: Output of a block, from `hidden_below`, to answer in the same form.
     """
     answer = (hidden, *form[1:]) if isinstance(form, tuple) else hidden
-    skipped = [vars(block) for block in list(blocks)[:first]]
-    kept = [own.get("forward") for own in skipped]
-    try:
-        for own in skipped:
-            own["forward"] = lambda *_, **__: answer
+    with exchanged(dict.fromkeys(list(blocks)[:first], lambda *_, **__: answer)):
         yield
-    finally:
-        for own, forward in zip(skipped, kept, strict=True):
-            if forward is None:
-                own.pop("forward", None)
-            else:
-                own["forward"] = forward
