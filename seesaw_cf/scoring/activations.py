@@ -59,6 +59,7 @@ def _biased_gelu(layer: Any, values: Tensor) -> Tensor:
     """GELU of `_product`'s answer and the bias, written over it."""
     if not plain(values):
         return F.gelu(values, approximate="tanh")
+    values = values.contiguous()
     return _gelu_slabs(values, values, layer.bias)
 
 

@@ -7,6 +7,7 @@ in page faults.
 from __future__ import annotations
 
 import contextlib
+import mmap
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,13 +50,24 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
         if len(kept[0]) < len(flat):
             kept.clear()
             wide = torch.promote_types(flat.dtype, torch.float32)
-            kept.append(flat.new_empty(len(flat), head.out_features, dtype=wide))
+            kept.append(_room(len(flat), head.out_features, wide, flat.device))
         logits = kept[0][: len(flat)]
         product(flat, head, logits)
         return logits.view(*hidden.shape[:-1], -1)
 
     with exchanged({head: forward}):
         yield
+
+
+def _room(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Memory for logits; on a CPU in large pages where the system has them, since small ones take longer to come."""
+    size = rows * columns * dtype.itemsize
+    if device.type != "cpu" or size < 2**22 or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return torch.empty(rows, columns, dtype=dtype, device=device)
+    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a kernel without large pages
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(rows, columns)
 
 
 def _same(hidden: Tensor, head: nn.Linear, out: Tensor) -> None:

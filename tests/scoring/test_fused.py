@@ -1,4 +1,4 @@
-"""Faster forms of GELU and RMS norms: the library's values and gradients and, outside the block, its own functions."""
+"""Faster activations and RMS norms: the library's values and gradients, and outside the block its functions."""
 
 from __future__ import annotations
 
@@ -31,6 +31,63 @@ def test_gradients_still_flow() -> None:
     with fused_modules(module):
         (found,) = torch.autograd.grad(module(given).sum(), given)
     assert torch.allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gptj"])
+def test_the_bias_before_gelu_is_added_where_it_is_read(kind: str) -> None:
+    """The layer answers without its bias, its hooks run, the MLP's answer is the same, and so is everything outside."""
+    model = make(kind)
+    mlp = next(part for part in model.modules() if type(part).__name__.endswith("MLP"))
+    layer = mlp.get_submodule("c_fc" if kind == "gpt2" else "fc_in")
+    torch.manual_seed(0)
+    given = 3 * torch.randn(2, 500, 32)
+    expected, whole = mlp(given), layer(given)
+    shown: list[Tensor] = []
+    note = layer.register_forward_hook(lambda _, __, output: shown.append(output.clone()))
+    with note, torch.inference_mode(), fused_modules(model):
+        found = mlp(given)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(shown[0] + layer.get_parameter("bias"), whole, rtol=1e-5, atol=1e-5)
+    assert not any("forward" in vars(part) for part in model.modules())
+    low = make(kind, dtype=torch.bfloat16)
+    mlp = next(part for part in low.modules() if type(part).__name__.endswith("MLP"))
+    half = mlp(given.to(torch.bfloat16))
+    with torch.inference_mode(), fused_modules(low):
+        assert torch.allclose(mlp(given.to(torch.bfloat16)), half, rtol=0.05, atol=0.05)
+
+
+def test_an_mlp_with_a_layer_of_another_kind_is_left_alone() -> None:
+    """Quantised and wrapped layers do more than a product; a module that runs a function of its own keeps it."""
+
+    class Scaled(nn.Linear):
+        def forward(self, input: Tensor) -> Tensor:
+            return 2 * super().forward(input)
+
+    model = make("gptj")
+    first, second, *_ = [part for part in model.modules() if type(part).__name__ == "GPTJMLP"]
+    first.fc_in = Scaled(32, 128)
+    vars(second.get_submodule("act"))["forward"] = torch.relu
+    given = torch.randn(2, 5, 32)
+    expected = [first(given), second(given)]
+    with torch.inference_mode(), fused_modules(model):
+        found = [first(given), second(given)]
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(one, other)
+    assert vars(second.get_submodule("act"))["forward"] is torch.relu
+
+
+def test_silu_reuses_its_input_and_stays_the_same() -> None:
+    model = make("llama")
+    mlp = next(part for part in model.modules() if type(part).__name__ == "LlamaMLP")
+    given = 3 * torch.randn(2, 7, 32)
+    expected = mlp(given)
+    with torch.inference_mode(), fused_modules(model):
+        torch.testing.assert_close(mlp(given), expected)
+        gate = given.clone()
+        assert mlp.get_submodule("act_fn")(gate).data_ptr() == gate.data_ptr()
+    kept = given.clone()
+    mlp.get_submodule("act_fn")(given)
+    assert torch.equal(given, kept)
 
 
 def norms(model: nn.Module) -> list[nn.Module]:
