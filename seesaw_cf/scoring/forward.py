@@ -12,7 +12,7 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.first import distinct_rows
 from seesaw_cf.scoring.fused import fused_modules
-from seesaw_cf.scoring.last import last_mlp_only
+from seesaw_cf.scoring.last import last_block_only
 from seesaw_cf.scoring.layout import Layout, WindowAttention, lay_out
 from seesaw_cf.scoring.trie import Row
 
@@ -75,10 +75,13 @@ def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: boo
 
 def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Of each row the largest logit and the sum of exp(logit - largest), in slabs that stay in a CPU's cache."""
-    slabs = [logits] if logits.device.type != "cpu" else logits.split(_SLAB)
-    peaks = [slab.amax(-1) for slab in slabs]
-    sums = [slab.sub(peak[:, None]).exp_().sum(-1) for slab, peak in zip(slabs, peaks)]
-    return torch.cat(peaks), torch.cat(sums)
+    rows = len(logits) if logits.device.type != "cpu" else _SLAB
+    peaks, sums = logits.new_empty(2, len(logits))
+    held = logits.new_empty(rows, logits.shape[1])
+    for slab, peak, total in zip(logits.split(rows), peaks.split(rows), sums.split(rows)):
+        torch.amax(slab, -1, out=peak)
+        torch.sum(torch.sub(slab, peak[:, None], out=held[: len(slab)]).exp_(), -1, out=total)
+    return peaks, sums
 
 
 def asked_places(rows: Sequence[Row], layout: Layout) -> Tensor:
@@ -110,7 +113,7 @@ def _logits(model: PreTrainedModel, layout: Layout, places: Tensor, packed: bool
 
     handle = model.get_output_embeddings().register_forward_pre_hook(only_asked)
     try:
-        with tree_context(model, layout, packed), last_mlp_only(model, places):
+        with tree_context(model, layout, packed), last_block_only(model, places):
             logits: Tensor = model(
                 input_ids=layout.ids, position_ids=layout.positions, attention_mask=layout.mask, use_cache=False
             ).logits[0]

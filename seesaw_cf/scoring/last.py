@@ -1,15 +1,22 @@
-"""The last block's MLP only where its output is asked for: nothing looks at the other tokens any more."""
+"""The last block only where its output is asked for: nothing looks at the other tokens' any more."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
-__all__ = ["last_mlp_only", "transformer_blocks"]
+from seesaw_cf.scoring.exchange import exchanged
+
+__all__ = ["last_block_only", "transformer_blocks"]
+
+_ATTENTION = ("q_proj", "o_proj", "out_proj", "c_proj", "dense")
+"""Names of projections to queries and from attention back to the stream, outside the MLP."""
 
 
 def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
@@ -19,47 +26,42 @@ def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
     return next((part for part in lists if len(part) == config.num_hidden_layers), None)
 
 
-def _last_mlp(model: PreTrainedModel) -> nn.Module | None:
-    """The module called `mlp` in the last of the model's blocks; None where there is none of that name."""
+def _own_output_only(model: PreTrainedModel) -> list[nn.Module]:
+    """Modules of the last block whose answer about a token matters to that token alone: all but keys and values."""
     blocks = transformer_blocks(model)
-    found = None if blocks is None else getattr(blocks[-1], "mlp", None)
-    return found if isinstance(found, nn.Module) else None
+    if blocks is None:
+        return []
+    inside = [(path.split("."), part) for path, part in blocks[-1].named_modules()]
+    mlp = [part for path, part in inside if path == ["mlp"]]
+    attention = [part for path, part in inside if path[0] != "mlp" and path[-1] in _ATTENTION]
+    return mlp + [part for part in attention if type(part) in (nn.Linear, Conv1D)]
+
+
+@contextlib.contextmanager
+def last_block_only(model: PreTrainedModel, places: Tensor) -> Iterator[None]:
+    """Inside the block, the last block's MLP, queries and attention output are computed for the tokens at `places`.
+
+    For all others they answer 0.
+
+    Args:
+        model: Any model; what has no module of a known name in its last block is computed for every token.
+        places: Sorted places in the flattened batch.
+    """
+    with exchanged({part: partial(_narrow, part.forward, places) for part in _own_output_only(model)}):
+        yield
+
+
+def _narrow(forward: Callable[..., Any], places: Tensor, *args: Any) -> Any:
+    """The answer about the tokens at `places`, among zeros."""
+    shape = args[0].shape[:-1]
+    own = [isinstance(arg, Tensor) and arg.shape[:-1] == shape for arg in args]
+    output = forward(*(_at(arg, places) if mine else arg for arg, mine in zip(args, own, strict=True)))
+    answer: Tensor = output[0] if isinstance(output, tuple) else output
+    wide = answer.new_zeros((*shape, answer.shape[-1]))
+    wide.flatten(0, -2).index_copy_(0, places.to(answer.device), answer[0])
+    return (wide, *output[1:]) if isinstance(output, tuple) else wide
 
 
 def _at(given: Tensor, places: Tensor) -> Tensor:
     """(1, places, d) of a batch (rows, tokens, d)."""
     return given.flatten(0, -2).index_select(0, places.to(given.device))[None]
-
-
-@contextlib.contextmanager
-def last_mlp_only(model: PreTrainedModel, places: Tensor) -> Iterator[None]:
-    """Inside the block, the last MLP is given the tokens at `places` only, and answers 0 for the others.
-
-    Args:
-        model: Any model; one whose last block has no module called `mlp` runs as it is.
-        places: Sorted places in the flattened batch.
-    """
-    mlp = _last_mlp(model)
-    if mlp is None:
-        yield
-        return
-    shapes: list[Any] = []
-
-    def narrow(_: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        shape = args[0].shape
-        shapes.append(shape)
-        whole = [isinstance(arg, Tensor) and arg.shape[:-1] == shape[:-1] for arg in args]
-        return tuple(_at(arg, places) if own else arg for arg, own in zip(args, whole, strict=True))
-
-    def widen(_: nn.Module, __: Any, output: Any) -> Any:
-        answer: Tensor = output[0] if isinstance(output, tuple) else output
-        wide = answer.new_zeros((*shapes.pop()[:-1], answer.shape[-1]))
-        wide.flatten(0, -2).index_copy_(0, places.to(answer.device), answer[0])
-        return (wide, *output[1:]) if isinstance(output, tuple) else wide
-
-    handles = [mlp.register_forward_pre_hook(narrow), mlp.register_forward_hook(widen)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()

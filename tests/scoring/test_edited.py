@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.arch import model_parts
@@ -16,7 +17,7 @@ from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
 from seesaw_cf.scoring.choose import make_scorer
 from seesaw_cf.scoring.edited import EditedScorer
 from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.last import last_mlp_only
+from seesaw_cf.scoring.last import last_block_only, transformer_blocks
 from seesaw_cf.scoring.lower import hidden_below
 from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
 from seesaw_cf.scoring.trie import unique_nodes
@@ -116,17 +117,37 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
     assert EditedScorer(scorer).plan(jobs).bytes <= 4 * 32 * 70
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "gemma3"])
-def test_the_last_mlp_is_given_asked_tokens_only(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+@pytest.mark.parametrize(
+    ("kind", "names"), [("gpt2", ["attn.c_proj"]), ("gemma3", ["self_attn.q_proj", "self_attn.o_proj"])]
+)
+def test_the_last_block_is_given_asked_tokens_only(
+    kind: str, names: list[str], tokenizer: PreTrainedTokenizerBase
+) -> None:
+    """Its MLP, queries and attention output; keys and values are needed of all."""
     model = make(kind)
-    parts, given = model_parts(model), list[int]()
-    last = parts.mlp_out(parts.n_layers - 1)
-    handle = last.register_forward_hook(lambda _, args, __: given.append(args[0].shape[1]))
+    parts = model_parts(model)
+    blocks = transformer_blocks(model)
+    assert blocks is not None
+    narrow = {name: blocks[-1].get_submodule(name) for name in names}
+    multiplied = dict.fromkeys(names, 0)
+    for name, part in narrow.items():
+
+        def counted(rows: Tensor, name: str = name, own: Any = part.forward) -> Any:
+            multiplied[name] += rows.shape[1]
+            return own(rows)
+
+        vars(part)["forward"] = counted
+    given: list[int] = []
+    handle = parts.mlp_out(parts.n_layers - 1).register_forward_hook(lambda _, args, __: given.append(args[0].shape[1]))
     scorer = TrieScorer(model, tokenizer)
+    _ = scorer.support
+    given.clear()
+    multiplied = dict.fromkeys(names, 0)
     scorer.score(clozes())
-    assert sum(given[-scorer.counts.forwards :]) == scorer.counts.logit_rows < scorer.counts.tokens
     handle.remove()
-    with last_mlp_only(make("opt"), torch.tensor([0])):  # has no module of that name
+    assert sum(given) == scorer.counts.logit_rows < scorer.counts.tokens
+    assert set(multiplied.values()) == {scorer.counts.logit_rows}
+    with last_block_only(make("opt"), torch.tensor([0])):  # has no MLP of that name
         pass
 
 
