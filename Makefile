@@ -8,6 +8,8 @@ export HF_EVALUATE_OFFLINE = 1
 export TOKENIZERS_PARALLELISM = false
 # The embedded model is too small for two threads, and tests run side by side.
 export OMP_NUM_THREADS = 1
+# Many tests start processes: compile the package and the tests once, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo test lint types tests slow clean
 
@@ -27,7 +29,7 @@ tests: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
 
 slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist worksteal
+	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -180,24 +182,25 @@ def lm_eval_scores(
 
 
 def bound_seconds(model: PreTrainedModel, facts: dict[str, float], rows: int = 1024) -> float:
-    """Seconds that the unavoidable FLOPs take at the rates of plain matrix products of the model's own shapes.
+    """Seconds that the unavoidable FLOPs take as plain matrix products of the model's own shapes.
+
+    All of them are done, so that the machine's clock has as long to fall as under the engine.
 
     Args:
         model: Gives shapes, device and dtype.
         facts: From `bound_flops`.
         rows: Rows of one product.
     """
-    head = model.get_output_embeddings().weight
-    shapes = [tuple(part.shape) for part in _block_weights(model)]
+    head = tuple(model.get_output_embeddings().weight.shape)
     seconds = 0.0
-    for shape in {*shapes, tuple(head.shape)}:
+    for shape, count in Counter([*(tuple(part.shape) for part in _block_weights(model)), head]).items():
         given = torch.randn(rows, shape[1], device=model.device, dtype=model.dtype)
         weight = torch.randn(shape, device=model.device, dtype=model.dtype)
         out = torch.empty(rows, shape[0], device=model.device, dtype=model.dtype)
         torch.mm(given, weight.T, out=out)
-        times = max(2, int(5e9 / given.numel() / shape[0])) if model.device.type == "cpu" else 20
+        needed = facts["asked_nodes"] if shape == head else count * facts["unique_tokens"]
+        times = math.ceil(needed / rows)
         spent = cpu_or_wall(partial(_products, given, weight, out, times), model)
-        needed = shapes.count(shape) * facts["unique_tokens"] + (shape == tuple(head.shape)) * facts["asked_nodes"]
         seconds += spent / times / rows * needed
     return seconds
 

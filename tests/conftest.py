@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Before torch is imported: the models are too small for two threads, and tests run side by side.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT.parent / "shared" / "reference"
@@ -27,8 +31,6 @@ def reference() -> Callable[..., Path]:
 @pytest.fixture(scope="session", autouse=True)
 def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keeps every cache of the libraries and of this package out of the user's home for the whole test session."""
-    import os
-
     cache = tmp_path_factory.mktemp("cache")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
@@ -37,5 +39,10 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pages of documentation take longest, so they come first: no worker is left alone with one at the end."""
-    items.sort(key=lambda item: "tests/docs/" not in item.nodeid)
+    """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end."""
+    items.sort(key=_seconds, reverse=True)
+
+
+def _seconds(item: pytest.Item) -> float:
+    mark = item.get_closest_marker("slow")
+    return mark.args[0] if mark is not None and mark.args else 0

@@ -52,7 +52,8 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
                 item = encode_cloze(tokenizer, cloze)  # raises, with the full explanation
             else:
                 item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
-            _check_length(cloze, item, limit)
+            if (limit is not None and len(item.ids) > limit) or item.start == 0:
+                raise _unfit(cloze, item, limit)
         except PromptError as error:
             found.refused[cloze] = error
         else:
@@ -82,11 +83,11 @@ def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[li
     return [list(ids) for ids in answer]
 
 
-def _check_length(cloze: Cloze, item: EncodedCloze, limit: int | None) -> None:
+def _unfit(cloze: Cloze, item: EncodedCloze, limit: int | None) -> PromptError:
+    """The error for a text that the context cannot hold, or whose context has no tokens."""
     if limit is not None and len(item.ids) > limit:
-        raise too_long(cloze, len(item.ids), limit)
-    if item.start == 0:
-        raise PromptError(f"cloze {cloze}: the context has no tokens under this tokenizer. Use a longer context.")
+        return too_long(cloze, len(item.ids), limit)
+    return PromptError(f"cloze {cloze}: the context has no tokens under this tokenizer. Use a longer context.")
 
 
 def too_long(cloze: Cloze, tokens: int, limit: int) -> PromptError:

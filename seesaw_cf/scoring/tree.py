@@ -140,13 +140,14 @@ class TrieScorer:
             raise next(iter(refused.values()))
         answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
         narrow = window(self.model)
-        beyond = {item for item in asked if narrow is not None and len(item.ids) > narrow}
-        items = sorted(asked.keys() - beyond)
+        beyond = [item for item in asked if narrow is not None and len(item.ids) > narrow]
+        items = sorted(asked.keys() - beyond if beyond else asked)
         parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
         with wide_head(self.model):
             scores = to_scores(items, parts)
         for item, score in zip(items, scores, strict=True):
-            answers.update(dict.fromkeys(asked[item], score))
+            for cloze in asked[item]:
+                answers[cloze] = score
         long = sorted(cloze for item in beyond for cloze in asked[item])
         return answers | dict(zip(long, self._plain(long), strict=True))
 
