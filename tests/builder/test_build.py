@@ -146,7 +146,7 @@ def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Pat
     assert {"men", "women"} < seen
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 def test_a_spoiled_network_changes_nothing(world: Path, world_server: str, tmp_path: Path) -> None:
     quiet = Politeness(timeout=2, pause=0.001)
     expected = contents(make(tmp_path / "expected", StoreSource([world])))
@@ -159,7 +159,7 @@ def test_a_spoiled_network_changes_nothing(world: Path, world_server: str, tmp_p
     assert contents(make(tmp_path / "replayed", offline)) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_killed_and_started_again_nothing_is_asked_twice(world_server: str, tmp_path: Path) -> None:
     """kill -9 in the middle; the second run gives the bytes of an undisturbed one."""
     with FaultProxy(world_server) as proxy:

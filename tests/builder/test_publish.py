@@ -60,7 +60,7 @@ def publish(hub: Hub, path: Path, *words: str, token: str | None = TOKEN) -> tup
     return call(hub, COMMAND, "publish", str(path), "--repo", "org/seesaw_cf", *words, token=token)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_two_versions_load_by_name_revision_stream_and_path(hub: Hub, tmp_path: Path) -> None:
     one = folder(tmp_path / "one", "1.0.0", ["Ada", "Bea"])
     two = folder(tmp_path / "two", "1.1.0", ["Ada", "Bea", "Cyd"])
@@ -95,7 +95,7 @@ print(len(pandas.read_parquet("hf://datasets/org/seesaw_cf@v1.0.0/data/demograph
     assert {"README.md", "croissant.json", "seesaw_cf.json"} < set(files)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_every_config_of_the_sample_loads_by_name_with_the_declared_features(hub: Hub, tmp_path: Path) -> None:
     for name in sample.configs():
         shutil.copytree(sample.path() / "data" / name, tmp_path / "sample" / "data" / name)
@@ -123,7 +123,7 @@ for name in sys.argv[2:]:
     assert all(f"{name} True" in text for name in sample.configs())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_published_versions_never_change(hub: Hub, tmp_path: Path) -> None:
     assert publish(hub, folder(tmp_path / "one", "1.0.0", ["Ada"]))[0] == 0
     code, text = publish(hub, folder(tmp_path / "two", "1.0.0", ["Bea"]))
@@ -140,7 +140,7 @@ def test_published_versions_never_change(hub: Hub, tmp_path: Path) -> None:
     assert "['v1.0.0', 'v2.0.0']" in tags
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_refusals_say_what_to_do(hub: Hub, tmp_path: Path) -> None:
     path = folder(tmp_path / "one", "1.0.0", ["Ada"])
     for token, message in ((READER, "lacks the right to write"), (None, "token")):

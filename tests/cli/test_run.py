@@ -154,7 +154,7 @@ def test_a_run_folder_of_another_setting_is_refused(
     assert "data.cases: the folder has 2, this run 1" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     command: list[Any] = [sys.executable, "-m", "seesaw_cf", *words, "--limit", "100", "--out", str(tmp_path / "run")]
     # A shell's background job ignores Ctrl-C, and so would its child.

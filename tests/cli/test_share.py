@@ -126,7 +126,7 @@ def test_the_repository_says_what_was_edited_and_measured(
         assert str(place) not in content
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub, tmp_path: Path) -> None:
     HfApi().create_repo("org/base")
     HfApi().upload_folder(repo_id="org/base", folder_path=place / "base")

@@ -162,7 +162,7 @@ def _elsewhere(tmp_path: Path, code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 def test_after_cache_the_plain_name_loads_from_any_folder_offline(tmp_path: Path) -> None:
     code = """
 from datasets import load_dataset
@@ -174,7 +174,7 @@ print(len(load_dataset("seesaw_cf", "cross_property", split="test")))
     assert f"cached: cross_property, {int(rows):,} rows in 1 files" in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 def test_after_register_the_plain_name_loads_from_any_folder_offline(tmp_path: Path) -> None:
     code = """
 from seesaw_cf.cli import main

@@ -61,7 +61,7 @@ def test_every_command_is_known(page: Path) -> None:
             assert (ROOT / named).exists(), command
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_and_snippet_runs_in_order(page: Path, tmp_path: Path) -> None:
     for kind, text in _blocks(page):

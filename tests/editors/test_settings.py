@@ -82,13 +82,19 @@ def test_the_list_shows_every_editor_with_a_line_about_it(capsys: pytest.Capture
         assert len(line.split()) > 3
 
 
-@pytest.mark.slow
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scores before any edit are the same for every editor: they are worked out once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.mark.slow(15)
 @pytest.mark.parametrize("name", EDITORS)
 def test_every_editor_runs_from_the_command_line(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two cases on the embedded model, with nothing given but the editor's name (and fewer steps for MEND)."""
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(cache))
     words = ["run", "--model", "seesaw-tiny", "--editor", name, "--limit", "2", "--device", "cpu", "--quiet"]
     if name == "mend":
         (tmp_path / "settings.json").write_text(json.dumps({"mend": MEND_QUICK}))
@@ -102,7 +108,7 @@ def test_every_editor_runs_from_the_command_line(
     assert set(manifest["editors"]) == {name}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_layers_traces_proposes_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["layers", "seesaw-tiny", "--facts", "3", "--samples", "2", "--device", "cpu", "--out", str(tmp_path)])

@@ -23,7 +23,7 @@ def _prompts(case: Case) -> dict[str, tuple[str, ...]]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 @pytest.mark.parametrize(
     ("name", "least"),
     [

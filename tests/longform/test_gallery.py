@@ -123,7 +123,7 @@ def test_the_command_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "<mark>a nun</mark>" in (tmp_path / "gallery" / "gallery.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_two_people_publish_and_nobodys_rows_are_lost(tmp_path: Path) -> None:
     with Hub(tmp_path / "hub", writers=(TOKEN,)) as hub:
 

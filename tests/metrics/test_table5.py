@@ -34,7 +34,7 @@ def three(results: dict[str, Any], pair: str) -> tuple[float, float, float]:
     return ft["pre"], ft["post"], memit["post"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 @pytest.mark.parametrize("mode", ["paper", "exact"])
 def test_published_scores_give_the_printed_and_the_corrected_values(mode: str, reference: Callable[..., Path]) -> None:
     results = accuracies(reference("gptj_cross_property", "scores.parquet"), mode)

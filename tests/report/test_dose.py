@@ -17,7 +17,7 @@ OPTIONS = ["--model", "seesaw-tiny", "--editor", "memit", "--pair", "P27,P101", 
 SMALL = [*OPTIONS, "--repeats", "2", "--people", "2", "--quiet"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "dose"
     assert main(["dose", *SMALL, "--out", str(out)]) == 0

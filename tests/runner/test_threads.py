@@ -62,7 +62,7 @@ def _run(program: tuple[str, ...], out: Path, threads: int) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_torchrun_and_a_plain_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
     _run(ALONE, tmp_path / "alone", threads)

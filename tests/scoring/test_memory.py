@@ -113,7 +113,7 @@ def test_slabs_change_rounding_only(tokenizer: PreTrainedTokenizerBase, monkeypa
     assert worst(TrieScorer(model, tokenizer).score(clozes() * 2), expected * 2) < 1e-5
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_the_peak_stays_within_the_budget_on_a_hundred_thousand_prompts(tmp_path: Any) -> None:
     """Peak memory of a process of its own, against the same process scoring nothing."""
     import subprocess

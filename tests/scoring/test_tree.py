@@ -132,7 +132,7 @@ def test_few_candidates(count: int, tokenizer: PreTrainedTokenizerBase) -> None:
     assert worst(scores, HFScorer(model, tokenizer).score(candidates(count))) < 1e-4
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_fifty_thousand_candidates(tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("gpt2", n_layer=1, n_embd=8)
     work = candidates(50_000)

@@ -98,14 +98,14 @@ def _torchrun(out: Path, *options: str, **variables: str) -> subprocess.Complete
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_torchrun_with_two_processes(alone: Path, tmp_path: Path) -> None:
     done = _torchrun(tmp_path / "run")
     assert done.returncode == 0, done.stderr
     _same(alone, tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_torchrun_with_a_worker_killed_in_the_middle_of_a_shard(alone: Path, tmp_path: Path) -> None:
     dies = {"SEESAW_TEST_DIES": str(tmp_path / "died"), "SEESAW_TEST_RANK": "1"}
     killed = _torchrun(tmp_path / "run", **dies)
@@ -116,7 +116,7 @@ def test_torchrun_with_a_worker_killed_in_the_middle_of_a_shard(alone: Path, tmp
     _same(alone, tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_torchrun_restarts_by_itself(alone: Path, tmp_path: Path) -> None:
     dies = {"SEESAW_TEST_DIES": str(tmp_path / "died"), "SEESAW_TEST_RANK": "0"}
     done = _torchrun(tmp_path / "run", "--max-restarts", "1", **dies)
@@ -137,7 +137,7 @@ def cluster() -> Any:
     ray.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.filterwarnings("ignore")
 def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="seesaw_cf.explain")  # what `--explain` does here; the actors tell all
@@ -152,7 +152,7 @@ def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: 
         run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=2, progress=False)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.filterwarnings("ignore")
 def test_ray_with_more_actors_than_find_a_place(
     alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -176,7 +176,7 @@ def _mortal(out: Path, always: bool) -> Any:
     return make(out)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.filterwarnings("ignore")
 def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) -> None:
     assert run_on_ray(functools.partial(_mortal, tmp_path / "run", False), actors=2, progress=False)
@@ -184,7 +184,7 @@ def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) ->
     _same(alone, tmp_path / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @pytest.mark.filterwarnings("ignore")
 def test_ray_gives_up_on_a_task_that_always_kills(
     tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ from ..hub_server import Hub
 from .tiny import VOCABULARY, low_rank_delta, tiny
 
 TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(30)
 
 SCORE = """
 import json, sys

@@ -49,7 +49,7 @@ def test_the_warning_comes_first_and_is_asked_once(
     assert main(["graph", "export", str(tmp_path / "a")]) == 0  # asked before
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_a_graph_from_the_embedded_model_scored_and_compared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path, capsys: pytest.Ca
     assert "no selection of identities (KeyError('identities'))" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_three_identities_of_forty_triples_killed_and_continued(tmp_path: Path) -> None:
     words = [
         "graph",
