@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_work import cpu_or_wall, gender, small_model, tokenizer, workloads
+from benchmarks.turns import in_turn, ratios
 from seesaw_cf.files import atomic_path
 from seesaw_cf.scoring import EditedScorer, TrieScorer
 from seesaw_cf.types import Cloze
@@ -69,13 +71,21 @@ def together(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]]) ->
     return EditedScorer(scorer, "together").score([(WeightDelta(), before), *jobs])[1:]
 
 
-def run_both(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]]) -> tuple[float, float, float]:
-    """Seconds together, seconds one after the other, and the largest difference in nats."""
-    found: list[Any] = []
-    first = cpu_or_wall(lambda: found.append(together(scorer, jobs)), scorer.model)
-    second = cpu_or_wall(lambda: found.append(one_after_the_other(scorer, jobs)), scorer.model)
-    pairs = (pair for own, other in zip(*found) for pair in zip(own, other))
-    return first, second, max(abs(a.logprob - b.logprob) for a, b in pairs)
+def compare(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]], seconds: float) -> dict[str, Any]:
+    """Both ways in turn, and the largest difference of their answers in nats."""
+    found: dict[str, list[Any]] = {}
+
+    def timed(way: Callable[..., list[Any]], _: int) -> float:
+        return cpu_or_wall(lambda: found.__setitem__(way.__name__, way(scorer, jobs)), scorer.model)
+
+    times = in_turn({way.__name__: partial(timed, way) for way in (together, one_after_the_other)}, seconds)
+    pairs = (pair for own, other in zip(*found.values(), strict=True) for pair in zip(own, other, strict=True))
+    return {
+        "seconds": {way: statistics.median(taken) for way, taken in times.items()},
+        "times_faster": ratios(times, "together")["one_after_the_other"],
+        "max_difference_nats": max(abs(a.logprob - b.logprob) for a, b in pairs),
+        "plan": str(EditedScorer(scorer).plan(jobs)),
+    }
 
 
 def growth(scorer: TrieScorer, clozes: list[Cloze]) -> list[dict[str, float]]:
@@ -89,7 +99,7 @@ def main() -> None:
     """Runs and writes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=20.0, help="so long turns are taken in each setting")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--model", nargs="+", default=["gpt2", "llama"])
     args = parser.parse_args()
@@ -107,25 +117,14 @@ def main() -> None:
             size = 2 * prompts
             asked = [same[:size] if shared else clozes[size * n : size * (n + 1)] for n in range(edits)]
             jobs = [(delta(model, layers, n), own) for n, own in enumerate(asked)]
-            rounds = [run_both(scorer, jobs) for _ in range(args.rounds)]
-            rows.append(
-                {
-                    "model": kind,
-                    "setting": name,
-                    "seconds_together": statistics.median(first for first, _, _ in rounds),
-                    "seconds_one_after_the_other": statistics.median(second for _, second, _ in rounds),
-                    "times_faster": statistics.median(second / first for first, second, _ in rounds),
-                    "max_difference_nats": max(gap for _, _, gap in rounds),
-                    "plan": str(EditedScorer(scorer).plan(jobs)),
-                }
-            )
+            rows.append({"model": kind, "setting": name, **compare(scorer, jobs, args.seconds)})
             print(json.dumps(rows[-1]), flush=True)
         curves[kind] = growth(scorer, same[:100])
     record = {
         "source": source,
         "threads": args.threads,
         "torch": torch.__version__,
-        "note": "CPU seconds on a machine whose two cores other jobs shared; ratios are of one interleaved run",
+        "note": "CPU seconds, medians of turns; ratios: geometric means over turns, with 95 % intervals",
         "edits": rows,
         "growth": curves,
     }

@@ -3,10 +3,10 @@
     python benchmarks/scoring.py --cases ../shared/reference/seesaw --count 20
 
 writes benchmarks/results/scoring.json and benchmarks/figures/scoring.png. Times are CPU seconds, since others may share
-the machine. Two tokenizers stand for all, see `scoring_work.tokenizer`. The slow ways are timed on a part of the work:
-the published loop and plain batches on every nth prompt (`--part`), scaled by the number of prompts; lm_eval on the
-first cases (`--harness-part`; whole cases, so that its own sharing is kept), scaled by the number of tokens, at the
-fastest of three batch sizes.
+the machine, and all ways take turns. Two tokenizers stand for all, see `scoring_work.tokenizer`. The slow ways are
+timed on a part of the work: the published loop and plain batches on every nth prompt (`--part`, others in each turn),
+scaled by the number of prompts; lm_eval on the first cases (`--harness-part`; whole cases, so that its own sharing is
+kept), scaled by the number of tokens, at the fastest of three batch sizes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import os
 import platform
 import resource
 import statistics
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,67 +36,74 @@ from benchmarks.scoring_work import (
     tokenizer,
     workloads,
 )
+from benchmarks.turns import in_turn, ratios
 from seesaw_cf.files import atomic_path
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.types import Cloze
 
 RESULTS = Path(__file__).parent / "results"
 FIGURES = Path(__file__).parent / "figures"
-SECONDS = 60.0
-"""Bound and engine are short and compared most closely: both are measured in turn for so long, at least three times."""
 
 
 def measure(model: Any, tokens: Any, name: str, work: list[Cloze], args: argparse.Namespace) -> dict[str, Any]:
-    """Times of every way on one kind of work, medians of ratios over rounds."""
+    """Every way on one kind of work, in turn; the slow ways on another part of it in each turn."""
     together = 2 if name == "cross-subject" else 1
     step = max(1, round(1 / args.part))
-    few = [work[start + k] for start in range(0, len(work) - together + 1, step * together) for k in range(together)]
+    parts = [
+        [work[at + k] for at in range(offset * together, len(work), step * together) for k in range(together)]
+        for offset in range(step)
+    ]
     facts: dict[str, Any] = {"work": name, **bound_flops(model, tokens, work)}
-    first = work[: int(len(work) * args.harness_part)]
-    scale = facts["naive_tokens"] / bound_flops(model, tokens, first)["naive_tokens"]
-    harness = importlib.util.find_spec("lm_eval") is not None
-    times: list[dict[str, float]] = []
-    for number in range(args.rounds):
-        spent: list[tuple[float, float, dict[str, int]]] = []
-        while len(spent) < 3 or sum(pair[0] + pair[1] for pair in spent) < SECONDS:
-            spent.append((bound_seconds(model, facts), *engine(model, tokens, work)))
-        facts["ratios_to_the_bound"] = [pair[1] / pair[0] for pair in spent]
-        row = {
-            "bound": statistics.mean(pair[0] for pair in spent),
-            "engine": statistics.mean(pair[1] for pair in spent),
-        }
-        row["loop"] = cpu_or_wall(lambda: published_loop(model, tokens, few, together), model) * len(work) / len(few)
-        row["plain"] = cpu_or_wall(lambda: HFScorer(model, tokens).score(few), model) * len(work) / len(few)
-        if harness:
-            sizes = (32, 64, 128) if number == 0 else (facts["lm_eval_batch"],)
-            taken = {size: cpu_or_wall(partial(lm_eval_scores, model, tokens, first, size), model) for size in sizes}
-            facts["lm_eval_batch"] = min(taken, key=taken.__getitem__)
-            row["lm_eval"] = min(taken.values()) * scale
-        times.append(row)
-        facts["fed"] = spent[-1][2]
-    facts |= agreement(model, tokens, few, together)
-    facts["seconds"] = {key: statistics.median(row[key] for row in times) for key in times[0]}
+    answers: dict[Cloze, float] = {}
+
+    def loop(number: int) -> float:
+        part = parts[number % step]
+        found: list[float] = []
+        seconds = cpu_or_wall(lambda: found.extend(published_loop(model, tokens, part, together)), model)
+        answers.update(zip(part, found, strict=True))
+        return seconds * len(work) / len(part)
+
+    def plain(number: int) -> float:
+        part = parts[number % step]
+        return cpu_or_wall(lambda: HFScorer(model, tokens).score(part), model) * len(work) / len(part)
+
+    ways: dict[str, Callable[[int], float]] = {
+        "bound": lambda _: bound_seconds(model, facts),
+        "engine": lambda _: engine(model, tokens, work, facts),
+        "loop": loop,
+        "plain": plain,
+    }
+    if importlib.util.find_spec("lm_eval") is not None:
+        first = work[: int(len(work) * args.harness_part)]
+        scale = facts["naive_tokens"] / bound_flops(model, tokens, first)["naive_tokens"]
+        harness = partial(lm_eval_scores, model, tokens, first)
+        sizes = {size: cpu_or_wall(partial(harness, size), model) for size in (32, 64, 128)}
+        best = facts["lm_eval_batch"] = min(sizes, key=sizes.__getitem__)
+        ways["lm_eval"] = lambda _: scale * cpu_or_wall(partial(harness, best), model)
+    times = in_turn(ways, args.seconds)
+    facts["seconds"] = {way: statistics.median(taken) for way, taken in times.items()}
     facts["gflops_per_second"] = facts["flops"] / facts["seconds"]["bound"] / 1e9
-    facts["times_the_engine"] = {key: statistics.median(row[key] / row["engine"] for row in times) for key in times[0]}
-    facts["engine_over_bound"] = statistics.median(row["engine"] / row["bound"] for row in times)
-    return facts
+    facts["times_the_engine"] = ratios(times, "engine")
+    facts["engine_over_bound"] = ratios(times, "bound")["engine"]
+    return facts | agreement(model, tokens, answers)
 
 
-def engine(model: Any, tokens: Any, work: list[Cloze]) -> tuple[float, dict[str, int]]:
-    """Seconds of this engine with nothing kept from earlier, and what it fed."""
+def engine(model: Any, tokens: Any, work: list[Cloze], facts: dict[str, Any]) -> float:
+    """Seconds of this engine with nothing kept from earlier; what it fed is noted in `facts`."""
     scorer = TrieScorer(model, tokens)
     _ = scorer.support
     seconds = cpu_or_wall(partial(scorer.score, work), model)
-    return seconds, {"tokens": scorer.counts.tokens, "forwards": scorer.counts.forwards}
+    facts["fed"] = {"tokens": scorer.counts.tokens, "forwards": scorer.counts.forwards}
+    return seconds
 
 
-def agreement(model: Any, tokens: Any, few: list[Cloze], together: int) -> dict[str, float]:
-    """How far the ways' answers are from each other."""
-    mine, loop = TrieScorer(model, tokens).score(few), published_loop(model, tokens, few, together)
-    plain = HFScorer(model, tokens).score(few)
+def agreement(model: Any, tokens: Any, loop: dict[Cloze, float]) -> dict[str, float]:
+    """How far the engine's answers are from the loop's and from plain batches'."""
+    mine, plain = (kind(model, tokens).score(list(loop)) for kind in (TrieScorer, HFScorer))
     return {
-        "max_difference_nats": max(abs(a.logprob - b) for a, b in zip(mine, loop)),
-        "greedy_agreement": sum(a.greedy == b.greedy for a, b in zip(mine, plain)) / len(few),
+        "compared": len(loop),
+        "max_difference_nats": max(abs(own.logprob - other) for own, other in zip(mine, loop.values(), strict=True)),
+        "greedy_agreement": statistics.mean(own.greedy == other.greedy for own, other in zip(mine, plain, strict=True)),
     }
 
 
@@ -125,11 +133,12 @@ def figure(rows: list[dict[str, Any]], file: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    ways = [way for way in ("loop", "lm_eval", "plain", "engine", "bound") if way in rows[0]["times_the_engine"]]
+    ways = [way for way in ("loop", "lm_eval", "plain", "engine", "bound") if way in rows[0]["seconds"]]
     drawing, axes = pyplot.subplots(figsize=(10, 3.4), layout="constrained")
     for index, way in enumerate(ways):
         places = [place + index * 0.8 / len(ways) for place in range(len(rows))]
-        bars = axes.bar(places, [row["times_the_engine"][way] for row in rows], 0.75 / len(ways), label=way)
+        heights = [row["times_the_engine"][way]["ratio"] if way != "engine" else 1.0 for row in rows]
+        bars = axes.bar(places, heights, 0.75 / len(ways), label=way)
         axes.bar_label(bars, fmt="%.2g", fontsize=6)
     axes.set_yscale("log")
     names = [f"{row['model']}\n{row['work']}\n{row['tokenizer']}" for row in rows]
@@ -144,8 +153,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path, help="folder of the released files (default: the embedded sample)")
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--part", type=float, default=0.03, help="part of the prompts for the slow ways")
+    parser.add_argument("--seconds", type=float, default=150.0, help="so long turns are taken for each kind of work")
+    parser.add_argument("--part", type=float, default=0.01, help="part of the prompts for the slow ways in each turn")
     parser.add_argument("--harness-part", type=float, default=0.15, help="part of the cases for lm_eval")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--model", nargs="+", default=["gpt2", "llama"])
@@ -161,8 +170,8 @@ def main() -> None:
         "torch": torch.__version__,
         "machine": platform.platform(),
         "load_at_start": os.getloadavg()[0],
-        "note": "CPU seconds; ratios are of one interleaved run",
-        "parts": {"loop and plain": args.part, "lm_eval": args.harness_part},
+        "note": "CPU seconds, medians of turns; ratios: geometric means over turns, with 95 % intervals",
+        "parts": {"loop and plain, in each turn": args.part, "lm_eval": args.harness_part},
         "scoring": [],
         "growth": [],
     }

@@ -25,8 +25,8 @@ class _Groups:
     """Which rows of a batch are equal, as far as the tokens let suspect and the rows themselves confirm."""
 
     def __init__(self, layout: Layout) -> None:
-        pairs = torch.stack([layout.ids.flatten(), layout.positions.flatten()])
-        self.suspected = [_first_and_inverse(pairs[:1]), _first_and_inverse(pairs)]
+        ids, positions = layout.ids.flatten(), layout.positions.flatten()
+        self.suspected = [_first_and_inverse(keys) for keys in (ids, ids * (positions.max() + 1) + positions)]
         self.seen: tuple[Tensor | None, tuple[Tensor, Tensor] | None] = None, None
 
     def of(self, rows: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -37,10 +37,10 @@ class _Groups:
 
 
 def _first_and_inverse(keys: Tensor) -> tuple[Tensor, Tensor]:
-    """(groups,) the first place of each distinct column of `keys`, and (places,) the group of every place."""
-    distinct, inverse = torch.unique(keys, dim=1, return_inverse=True)
-    first = torch.full((distinct.shape[1],), keys.shape[1], dtype=torch.long, device=keys.device)
-    places = torch.arange(keys.shape[1], device=keys.device)
+    """(groups,) the first place of each distinct key, and (places,) the group of every place."""
+    distinct, inverse = torch.unique(keys, return_inverse=True)
+    first = torch.full_like(distinct, len(keys))
+    places = torch.arange(len(keys), device=keys.device)
     return first.scatter_reduce_(0, inverse, places, "amin"), inverse
 
 
