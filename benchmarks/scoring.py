@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_work import (
+    beside_bound,
     bound_flops,
-    bound_seconds,
     cpu_or_wall,
     lm_eval_scores,
     published_loop,
@@ -54,7 +54,17 @@ def measure(model: Any, tokens: Any, name: str, work: list[Cloze], args: argpars
         for offset in range(step)
     ]
     facts: dict[str, Any] = {"work": name, **bound_flops(model, tokens, work)}
+    first = fresh(model, tokens)
+    first.score(work)
+    facts["fed"] = {"tokens": first.counts.tokens, "forwards": first.counts.forwards}
     answers: dict[Cloze, float] = {}
+    bounds: list[float] = []
+
+    def beside(_: int) -> float:
+        scorer = fresh(model, tokens)
+        seconds, bound = beside_bound(model, facts, partial(scorer.score, work), first.counts.forwards)
+        bounds.append(bound)
+        return seconds
 
     def loop(number: int) -> float:
         part = parts[number % step]
@@ -68,15 +78,15 @@ def measure(model: Any, tokens: Any, name: str, work: list[Cloze], args: argpars
         return cpu_or_wall(lambda: HFScorer(model, tokens).score(part), model) * len(work) / len(part)
 
     ways: dict[str, Callable[[int], float]] = {
-        "bound": lambda _: bound_seconds(model, facts),
-        "engine": lambda _: engine(model, tokens, work, facts),
+        "engine": beside,
+        "bound": lambda _: bounds[-1],
         "loop": loop,
         "plain": plain,
     }
     if importlib.util.find_spec("lm_eval") is not None:
-        first = work[: int(len(work) * args.harness_part)]
-        scale = facts["naive_tokens"] / bound_flops(model, tokens, first)["naive_tokens"]
-        harness = partial(lm_eval_scores, model, tokens, first)
+        cases = work[: int(len(work) * args.harness_part)]
+        scale = facts["naive_tokens"] / bound_flops(model, tokens, cases)["naive_tokens"]
+        harness = partial(lm_eval_scores, model, tokens, cases)
         sizes = {size: cpu_or_wall(partial(harness, size), model) for size in (32, 64, 128)}
         best = facts["lm_eval_batch"] = min(sizes, key=sizes.__getitem__)
         ways["lm_eval"] = lambda _: scale * cpu_or_wall(partial(harness, best), model)
@@ -88,13 +98,11 @@ def measure(model: Any, tokens: Any, name: str, work: list[Cloze], args: argpars
     return facts | agreement(model, tokens, answers)
 
 
-def engine(model: Any, tokens: Any, work: list[Cloze], facts: dict[str, Any]) -> float:
-    """Seconds of this engine with nothing kept from earlier; what it fed is noted in `facts`."""
+def fresh(model: Any, tokens: Any) -> TrieScorer:
+    """An engine with nothing kept from earlier, that knows how this model is fed."""
     scorer = TrieScorer(model, tokens)
     _ = scorer.support
-    seconds = cpu_or_wall(partial(scorer.score, work), model)
-    facts["fed"] = {"tokens": scorer.counts.tokens, "forwards": scorer.counts.forwards}
-    return seconds
+    return scorer
 
 
 def agreement(model: Any, tokens: Any, loop: dict[Cloze, float]) -> dict[str, float]:
@@ -118,8 +126,7 @@ def growth(model: Any, tokens: Any, work: dict[str, list[Cloze]]) -> dict[str, l
     found: dict[str, list[dict[str, float]]] = {}
     for name, some in parts.items():
         for asked in some:
-            scorer = TrieScorer(model, tokens)
-            _ = scorer.support
+            scorer = fresh(model, tokens)
             seconds = cpu_or_wall(partial(scorer.score, asked), model)
             size = len(asked) if name == "candidates" else len({cloze.context for cloze in asked})
             found.setdefault(name, []).append({name: size, "tokens": scorer.counts.tokens, "seconds": seconds})
@@ -153,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path, help="folder of the released files (default: the embedded sample)")
     parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=150.0, help="so long turns are taken for each kind of work")
+    parser.add_argument("--seconds", type=float, default=120.0, help="so long turns are taken for each kind of work")
     parser.add_argument("--part", type=float, default=0.01, help="part of the prompts for the slow ways in each turn")
     parser.add_argument("--harness-part", type=float, default=0.15, help="part of the cases for lm_eval")
     parser.add_argument("--threads", type=int, default=1)

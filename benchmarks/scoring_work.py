@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -26,6 +28,7 @@ from transformers import (
 )
 
 from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.last import transformer_blocks
 from seesaw_cf.scoring.trie import unique_nodes
 from seesaw_cf.types import Cloze
 
@@ -181,33 +184,70 @@ def lm_eval_scores(
     return [score for score, _ in harness.loglikelihood(requests, disable_tqdm=True)]
 
 
-def bound_seconds(model: PreTrainedModel, facts: dict[str, float], rows: int = 1024) -> float:
-    """Seconds that the unavoidable FLOPs take as plain matrix products of the model's own shapes.
-
-    All of them are done, so that the machine's clock has as long to fall as under the engine.
+def bound_products(
+    model: PreTrainedModel, facts: dict[str, float], rows: int = 1024
+) -> list[tuple[float, Callable[[], Any]]]:
+    """The unavoidable FLOPs as plain matrix products of the model's own shapes, evenly mixed.
 
     Args:
         model: Gives shapes, device and dtype.
         facts: From `bound_flops`.
         rows: Rows of one product.
+
+    Returns:
+        Each product, and what part of its time counts: the last rows of a shape are rounded up.
     """
     head = tuple(model.get_output_embeddings().weight.shape)
-    seconds = 0.0
+    found = []
     for shape, count in Counter([*(tuple(part.shape) for part in _block_weights(model)), head]).items():
         given = torch.randn(rows, shape[1], device=model.device, dtype=model.dtype)
         weight = torch.randn(shape, device=model.device, dtype=model.dtype)
         out = torch.empty(rows, shape[0], device=model.device, dtype=model.dtype)
-        torch.mm(given, weight.T, out=out)
         needed = facts["asked_nodes"] if shape == head else count * facts["unique_tokens"]
         times = math.ceil(needed / rows)
-        spent = cpu_or_wall(partial(_products, given, weight, out, times), model)
-        seconds += spent / times / rows * needed
-    return seconds
+        product = partial(torch.mm, given, weight.T, out=out)
+        found += [(n / times, needed / times / rows, product) for n in range(times)]
+    return [(part, product) for _, part, product in sorted(found, key=itemgetter(0))]
 
 
-def _products(given: torch.Tensor, weight: torch.Tensor, out: torch.Tensor, times: int) -> None:
-    for _ in range(times):
-        torch.mm(given, weight.T, out=out)
+def bound_seconds(model: PreTrainedModel, facts: dict[str, float], rows: int = 1024) -> float:
+    """Seconds of the unavoidable products, one after the other."""
+    return sum(part * cpu_or_wall(product, model) for part, product in bound_products(model, facts, rows))
+
+
+def beside_bound(
+    model: PreTrainedModel, facts: dict[str, float], do: Callable[[], Any], passes: int
+) -> tuple[float, float]:
+    """Seconds of something, and of the unavoidable products done a few at a time before each of the model's blocks.
+
+    A machine that others share changes its speed by a third within seconds; this close to each other both see the same.
+
+    Args:
+        model: On a CPU.
+        facts: From `bound_flops`.
+        do: Runs the model.
+        passes: Forward passes that it makes.
+    """
+    blocks = transformer_blocks(model) or ()
+    products = bound_products(model, facts)
+    share, spent, bound = len(products) / (passes * len(blocks)), 0.0, 0.0
+    calls, rest = itertools.count(1), iter(products)
+
+    def some(*_: Any) -> None:
+        nonlocal spent, bound
+        done = next(calls)
+        for part, product in itertools.islice(rest, round(share * done) - round(share * (done - 1))):
+            seconds = cpu_or_wall(product, model)
+            spent += seconds
+            bound += part * seconds
+
+    handles = [block.register_forward_pre_hook(some) for block in blocks]
+    try:
+        seconds = cpu_or_wall(do, model) - spent
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seconds, bound + sum(part * cpu_or_wall(product, model) for part, product in rest)
 
 
 def _block_weights(model: PreTrainedModel) -> list[torch.Tensor]:

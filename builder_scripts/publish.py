@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from seesaw_cf.builder_scripts.croissant import croissant
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import write_text
+from seesaw_cf.hub import check_repo, explained
 from seesaw_cf.records.card import content_hash
-from seesaw_cf.sharing.hub import check_repo, explained
 
 __all__ = ["Published", "publish"]
 

@@ -235,7 +235,7 @@ def merge_published(folder: str | os.PathLike[str], repo: str) -> int:
     from huggingface_hub import HfApi, hf_hub_download
     from huggingface_hub.errors import RepositoryNotFoundError
 
-    from seesaw_cf.sharing.hub import explained
+    from seesaw_cf.hub import explained
 
     with explained(repo):
         try:

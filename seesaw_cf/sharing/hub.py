@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
+from seesaw_cf.hub import NAME, check_repo, explained
 from seesaw_cf.sharing.adapters import to_peft
 from seesaw_cf.sharing.card import card, result_entries
 from seesaw_cf.sharing.checkpoint import merge_and_save
@@ -22,11 +21,10 @@ from seesaw_cf.sharing.deltas import describe, load_delta, read_json, save_delta
 from seesaw_cf.sharing.evidence import Evidence, run_evidence
 from seesaw_cf.weights import WeightDelta
 
-__all__ = ["FORMS", "check_repo", "explained", "prepare_repo", "share"]
+__all__ = ["FORMS", "prepare_repo", "share"]
 
 FORMS = ("delta", "adapter", "checkpoint")
 _MESSAGE = "Edited model, made with seesaw_cf"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def share(
@@ -129,19 +127,6 @@ def prepare_repo(
         file.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
 
 
-def check_repo(repo: str) -> None:
-    """Refuses a malformed name.
-
-    Raises:
-        RecordError: Not ORG/NAME in the Hub's letters.
-    """
-    parts = repo.split("/")
-    if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts) or len(repo) > 96:
-        raise RecordError(
-            f"repository {repo!r}: expected ORG/NAME of ASCII letters, digits, '.', '_' and '-', at most 96 characters."
-        )
-
-
 def _check_worth(delta: WeightDelta) -> None:
     if not delta.is_finite():
         raise EditError("this delta holds numbers that are not finite; the edit failed. Do not share it; edit again.")
@@ -209,7 +194,7 @@ def _own(model: PreTrainedModel | None) -> str:
 def _base_name(name: str) -> str:
     """Refuses local paths: they mean nothing elsewhere and tell about the machine."""
     parts = name.split("/")
-    if not name or len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts) or Path(name).exists():
+    if not name or len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts) or Path(name).exists():
         raise RecordError(
             f"base model {name!r}: expected the name readers can load it by, such as 'org/name'. "
             "Pass base_model=... (--base-model)."
@@ -246,47 +231,3 @@ def _same(file: Path, entry: Any) -> bool:
     if entry.lfs is not None:
         return bool(hashlib.sha256(content).hexdigest() == entry.lfs.sha256)
     return bool(hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest() == entry.blob_id)
-
-
-_REASONS = {
-    401: "no valid token. Run `hf auth login`, or set HF_TOKEN to a token with write access",
-    403: "this token lacks the right to write there. Use a token with write access to that organisation",
-    404: "there is no such organisation or repository for this token. Check the name and the token's rights",
-    409: "the repository exists and cannot be used. Choose another name",
-    412: "someone else pushed in the meantime. Run the same command again",
-}
-
-
-@contextmanager
-def explained(repo: str) -> Iterator[None]:
-    """Turns the Hub client's errors into one that says what to do; nothing of the request is quoted.
-
-    Args:
-        repo: ORG/NAME that the block talks to the Hub about.
-
-    Raises:
-        StorageError: The Hub refused (rights, names, other pushes) or did not answer.
-    """
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
-    from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
-
-    try:
-        yield
-    except HfHubHTTPError as error:
-        status = error.response.status_code
-        reason = _REASONS.get(status, "see https://status.huggingface.co, then run the same command again")
-        raise StorageError(
-            f"the Hub refused to take {repo} (HTTP {status}): {reason}. Nothing was published."
-        ) from error
-    except LocalTokenNotFoundError as error:
-        raise StorageError(f"the Hub refused to take {repo}: {_REASONS[401]}. Nothing was published.") from error
-    except (NoAnswer, OfflineModeIsEnabled) as error:
-        raise StorageError(
-            f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
-            "HF_HUB_OFFLINE, then run the same command again. Nothing was published."
-        ) from error
-    except RuntimeError as error:  # how huggingface_hub reports a large file whose upload failed
-        raise StorageError(
-            f"the Hub did not take the files of {repo} ({type(error.__cause__ or error).__name__}). Check the network, "
-            "then run the same command again. Nothing was published."
-        ) from error

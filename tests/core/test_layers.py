@@ -17,7 +17,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "metrics": ("metrics", "effects", "stats", "errors", "types", "groups", "relations", "tables"),
 }
 # Heavy packages that metrics, tables and statistics must work without.
-LIGHT = ("types", "errors", "files", "relations", "groups", "tables", "effects", "stats", "records", "questions")
+LIGHT = ("types", "errors", "files", "hub", "relations", "groups", "tables", "effects", "stats", "records", "questions")
 
 
 def _sources(folder: Path) -> list[Path]:
