@@ -26,6 +26,7 @@ from transformers import (
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
 )
+from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.last import transformer_blocks
@@ -197,15 +198,17 @@ def bound_products(
     Returns:
         Each product, and what part of its time counts: the last rows of a shape are rounded up.
     """
-    head = tuple(model.get_output_embeddings().weight.shape)
+    head = model.get_output_embeddings()
+    kinds = Counter((tuple(layer.weight.shape), isinstance(layer, Conv1D)) for layer in _block_layers(model))
+    wanted = [(*kind, count * facts["unique_tokens"]) for kind, count in kinds.items()]
     found = []
-    for shape, count in Counter([*(tuple(part.shape) for part in _block_weights(model)), head]).items():
-        given = torch.randn(rows, shape[1], device=model.device, dtype=model.dtype)
-        weight = torch.randn(shape, device=model.device, dtype=model.dtype)
-        out = torch.empty(rows, shape[0], device=model.device, dtype=model.dtype)
-        needed = facts["asked_nodes"] if shape == head else count * facts["unique_tokens"]
+    for shape, inputs_first, needed in [*wanted, (tuple(head.weight.shape), False, facts["asked_nodes"])]:
+        stored = torch.randn(shape, device=model.device, dtype=model.dtype)
+        weight = stored if inputs_first else stored.T
+        given = torch.randn(rows, weight.shape[0], device=model.device, dtype=model.dtype)
+        out = torch.empty(rows, weight.shape[1], device=model.device, dtype=model.dtype)
         times = math.ceil(needed / rows)
-        product = partial(torch.mm, given, weight.T, out=out)
+        product = partial(torch.mm, given, weight, out=out)
         found += [(n / times, needed / times / rows, product) for n in range(times)]
     return [(part, product) for _, part, product in sorted(found, key=itemgetter(0))]
 
@@ -250,13 +253,10 @@ def beside_bound(
     return seconds, bound + sum(part * cpu_or_wall(product, model) for part, product in rest)
 
 
-def _block_weights(model: PreTrainedModel) -> list[torch.Tensor]:
-    """The matrices every token is multiplied with."""
-    outside = {
-        id(part) for part in (*model.get_output_embeddings().parameters(), *model.get_input_embeddings().parameters())
-    }
-    named = ((name, part) for name, part in model.named_parameters() if part.ndim == 2 and id(part) not in outside)
-    return [part for name, part in named if not name.endswith("wpe.weight")]
+def _block_layers(model: PreTrainedModel) -> list[Any]:
+    """The layers whose matrices every token is multiplied with."""
+    head = model.get_output_embeddings()
+    return [part for part in model.modules() if type(part) in (torch.nn.Linear, Conv1D) and part is not head]
 
 
 def cpu_or_wall(do: Callable[[], Any], model: PreTrainedModel) -> float:
@@ -278,7 +278,7 @@ def bound_flops(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, work
     nodes = unique_nodes(items)
     asked = len({item.ids[:place] for item in items for place in range(item.start, len(item.ids))})
     head = model.get_output_embeddings().weight
-    inside = sum(part.numel() for part in _block_weights(model))
+    inside = sum(layer.weight.numel() for layer in _block_layers(model))
     return {
         "pairs": float(len(work)),
         "naive_tokens": float(sum(len(item.ids) for item in items)),
