@@ -31,7 +31,7 @@ _ROW = 64
 _LOGITS = 512 * 2**20
 _SLAB = 32_768
 _TEXT = 4096  # bytes that one text takes while it is encoded and laid out
-_CHUNK = {"cpu": 1024}
+_CHUNK = {"cpu": 3072}
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class TrieScorer:
         model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
             for float64 models) and summed over the target's tokens in float64.
         tokenizer: The model's own tokenizer, fast or slow.
-        max_tokens: Tokens in one forward pass; None = 1,024 on a CPU, 8,192 elsewhere.
+        max_tokens: Tokens in one forward pass; None = 3,072 on a CPU, 8,192 elsewhere.
         strict: Raise on the first cloze, in sorted order, that cannot be scored instead of reporting it in
             `ClozeScore.status`.
         memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs. Passes are made small

@@ -90,6 +90,50 @@ def test_silu_reuses_its_input_and_stays_the_same() -> None:
     assert torch.equal(given, kept)
 
 
+@pytest.mark.parametrize(("kind", "gated"), [("llama", True), ("qwen3", True), ("gemma2", False), ("phi3", False)])
+def test_gated_mlps_are_fused_where_the_formula_is_the_same(kind: str, gated: bool) -> None:
+    """Gemma's activation is another, Phi-3 has one matrix for both halves; hooks on the parts run as ever."""
+    model = make(kind)
+    mlp = next(part for part in model.modules() if type(part).__name__.endswith("MLP"))
+    torch.manual_seed(0)
+    given = 3 * torch.randn(2, 300, 32)
+    expected, seen = mlp(given), []
+    note = mlp.get_submodule("down_proj").register_forward_pre_hook(lambda _, args: seen.append(args[0].clone()))
+    with note, torch.inference_mode(), fused_modules(model):
+        assert ("forward" in vars(mlp)) == gated
+        torch.testing.assert_close(mlp(given), expected, rtol=1e-5, atol=1e-5)
+    with torch.inference_mode():
+        torch.testing.assert_close(mlp.get_submodule("down_proj")(seen[0]), expected, rtol=1e-5, atol=1e-5)
+    low = make(kind, dtype=torch.bfloat16)
+    mlp = next(part for part in low.modules() if type(part).__name__.endswith("MLP"))
+    half = given.to(torch.bfloat16)
+    with torch.inference_mode(), fused_modules(low):
+        found = mlp(half)
+    torch.testing.assert_close(found, mlp(half))
+
+
+def test_a_gated_mlp_of_another_formula_or_with_a_watched_activation_is_left_alone() -> None:
+    class Doubled(nn.Module):
+        def __init__(self, mlp: nn.Module) -> None:
+            super().__init__()
+            for name in ("gate_proj", "up_proj", "down_proj", "act_fn"):
+                setattr(self, name, mlp.get_submodule(name))
+
+        def forward(self, values: Tensor) -> Tensor:
+            gate: Tensor = self.get_submodule("act_fn")(self.get_submodule("gate_proj")(values))
+            answer: Tensor = self.get_submodule("down_proj")(2 * gate * self.get_submodule("up_proj")(values))
+            return answer
+
+    mlps = [part for part in make("llama").modules() if type(part).__name__ == "LlamaMLP"]
+    given, seen = torch.randn(2, 5, 32), []
+    mlps[1].get_submodule("act_fn").register_forward_hook(lambda *_: seen.append(1))
+    for mlp in (Doubled(mlps[0]), mlps[1]):
+        expected = mlp(given)
+        with torch.inference_mode(), fused_modules(mlp):
+            torch.testing.assert_close(mlp(given), expected)
+    assert len(seen) == 2
+
+
 def norms(model: nn.Module) -> list[nn.Module]:
     return [part for part in model.modules() if type(part).__name__.endswith("RMSNorm")]
 

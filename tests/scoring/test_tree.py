@@ -276,7 +276,7 @@ def test_nan_is_reported(tokenizer: PreTrainedTokenizerBase) -> None:
 def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBase) -> None:
     scorer, record = make_scorer(make("llama"), tokenizer)
     assert isinstance(scorer, TrieScorer)
-    assert record == {"scorer": "TrieScorer", "max_tokens": 1024, "layout": "packed", "reason": "", "device": "cpu"}
+    assert record == {"scorer": "TrieScorer", "max_tokens": 3072, "layout": "packed", "reason": "", "device": "cpu"}
     plain, record = make_scorer(make("llama"), tokenizer, "plain", 99)
     assert isinstance(plain, HFScorer)
     assert record == {"scorer": "HFScorer", "max_tokens": 99, "device": "cpu"}
