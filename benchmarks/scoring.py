@@ -146,7 +146,7 @@ def figure(rows: list[dict[str, Any]], file: Path) -> None:
         places = [place + index * 0.8 / len(ways) for place in range(len(rows))]
         heights = [row["times_the_engine"][way]["ratio"] if way != "engine" else 1.0 for row in rows]
         bars = axes.bar(places, heights, 0.75 / len(ways), label=way)
-        axes.bar_label(bars, fmt="%.2g", fontsize=6)
+        axes.bar_label(bars, fmt=lambda ratio: f"{ratio:.{0 if ratio >= 20 else 1 if ratio > 1 else 2}f}", fontsize=6)
     axes.set_yscale("log")
     names = [f"{row['model']}\n{row['work']}\n{row['tokenizer']}" for row in rows]
     axes.set_xticks([place + 0.3 for place in range(len(rows))], names)

@@ -186,36 +186,38 @@ def lm_eval_scores(
 
 
 def bound_products(
-    model: PreTrainedModel, facts: dict[str, float], rows: int = 1024
+    model: PreTrainedModel, facts: dict[str, float], passes: int
 ) -> list[tuple[float, Callable[[], Any]]]:
     """The unavoidable FLOPs as plain matrix products of the model's own shapes, evenly mixed.
 
     Args:
         model: Gives shapes, device and dtype.
         facts: From `bound_flops`.
-        rows: Rows of one product.
+        passes: Products have as many rows as those of so many forward passes.
 
     Returns:
-        Each product, and what part of its time counts: the last rows of a shape are rounded up.
+        Each product, done once already, and what part of its time counts: rows are rounded up.
     """
     head = model.get_output_embeddings()
     kinds = Counter((tuple(layer.weight.shape), isinstance(layer, Conv1D)) for layer in _block_layers(model))
-    wanted = [(*kind, count * facts["unique_tokens"]) for kind, count in kinds.items()]
+    wanted = [(*kind, count, facts["unique_tokens"]) for kind, count in kinds.items()]
     found = []
-    for shape, inputs_first, needed in [*wanted, (tuple(head.weight.shape), False, facts["asked_nodes"])]:
+    for shape, inputs_first, count, needed in [*wanted, (tuple(head.weight.shape), False, 1, facts["asked_nodes"])]:
+        rows, times = math.ceil(needed / passes), count * passes
         stored = torch.randn(shape, device=model.device, dtype=model.dtype)
         weight = stored if inputs_first else stored.T
         given = torch.randn(rows, weight.shape[0], device=model.device, dtype=model.dtype)
         out = torch.empty(rows, weight.shape[1], device=model.device, dtype=model.dtype)
-        times = math.ceil(needed / rows)
         product = partial(torch.mm, given, weight, out=out)
-        found += [(n / times, needed / times / rows, product) for n in range(times)]
+        product()
+        found += [(n / times, needed / passes / rows, product) for n in range(times)]
     return [(part, product) for _, part, product in sorted(found, key=itemgetter(0))]
 
 
-def bound_seconds(model: PreTrainedModel, facts: dict[str, float], rows: int = 1024) -> float:
-    """Seconds of the unavoidable products, one after the other."""
-    return sum(part * cpu_or_wall(product, model) for part, product in bound_products(model, facts, rows))
+def bound_seconds(model: PreTrainedModel, facts: dict[str, float], rows: int) -> float:
+    """Seconds of the unavoidable products of at most so many rows, one after the other."""
+    passes = math.ceil(facts["unique_tokens"] / rows)
+    return sum(part * cpu_or_wall(product, model) for part, product in bound_products(model, facts, passes))
 
 
 def beside_bound(
@@ -232,7 +234,7 @@ def beside_bound(
         passes: Forward passes that it makes.
     """
     blocks = transformer_blocks(model) or ()
-    products = bound_products(model, facts)
+    products = bound_products(model, facts, passes)
     share, spent, bound = len(products) / (passes * len(blocks)), 0.0, 0.0
     calls, rest = itertools.count(1), iter(products)
 

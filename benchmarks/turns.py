@@ -7,8 +7,6 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from scipy import stats
-
 __all__ = ["in_turn", "ratios"]
 
 
@@ -36,6 +34,8 @@ def ratios(times: Mapping[str, Sequence[float]], to: str) -> dict[str, dict[str,
         Per way the geometric mean over turns, `low` and `high` of its 95 % interval (Student's t of the logarithms) and
         the number of turns.
     """
+    from scipy import stats  # not where only seconds are measured
+
     found = {}
     for name, taken in times.items():
         logs = [math.log(own / other) for own, other in zip(taken, times[to], strict=True)]

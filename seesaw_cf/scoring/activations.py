@@ -25,8 +25,9 @@ _BEFORE = {"GPT2MLP": "c_fc", "GPTJMLP": "fc_in", "CodeGenMLP": "fc_in"}
 
 
 def plain(values: Tensor) -> bool:
-    """Where PyTorch's own kernels are slower than what stands here: float32 on a CPU, without gradients."""
-    return values.device.type == "cpu" and values.dtype == torch.float32 and torch.is_inference_mode_enabled()
+    """Where PyTorch's own kernels are slower than what stands here: float32 on a CPU, without gradients or autocast."""
+    fits = values.device.type == "cpu" and values.dtype == torch.float32
+    return fits and torch.is_inference_mode_enabled() and not torch.is_autocast_enabled("cpu")
 
 
 def fast_activations(parts: Collection[nn.Module]) -> dict[nn.Module, Callable[[Tensor], Tensor]]:
@@ -58,23 +59,24 @@ def _is_gated(forward: Callable[..., Any]) -> bool:
     parts = SimpleNamespace(gate_proj=torch.sin, up_proj=torch.exp, down_proj=torch.square, act_fn=F.silu)
     probe = torch.linspace(-1, 2, 12).reshape(1, 3, 4)
     try:
-        return torch.equal(forward(parts, probe), _gated(parts, probe))
+        with torch.inference_mode():
+            return torch.equal(forward(parts, probe), _gated(parts, probe))
     except (AttributeError, TypeError):
         return False
 
 
 def _gated(mlp: Any, values: Tensor) -> Tensor:
     """down(SiLU(gate(x)) * up(x)), the middle in one pass over memory."""
-    gate, up = mlp.gate_proj(values), mlp.up_proj(values)
-    if plain(gate):
-        gate, width = gate.contiguous(), gate.shape[-1]
-        rows = max(1, _SLAB // width)
-        for given, other in zip(gate.view(-1, width).split(rows), up.reshape(-1, width).split(rows)):
-            F.silu(given, inplace=True).mul_(other)
-    else:
-        gate = mlp.act_fn(gate) * up
-    answer: Tensor = mlp.down_proj(gate)
-    return answer
+    if not plain(values):
+        answer: Tensor = type(mlp).forward(mlp, values)
+        return answer
+    gate, up = mlp.gate_proj(values).contiguous(), mlp.up_proj(values)
+    width = gate.shape[-1]
+    rows = max(1, _SLAB // width)
+    for given, other in zip(gate.view(-1, width).split(rows), up.reshape(-1, width).split(rows)):
+        F.silu(given, inplace=True).mul_(other)
+    answer = mlp.down_proj(gate)
+    return answer  # noqa: RET504
 
 
 def _product(layer: Any, values: Tensor) -> Tensor:
@@ -114,5 +116,5 @@ def _gelu_slabs(values: Tensor, found: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def _silu(values: Tensor) -> Tensor:
-    """Written over its input, which in a gated MLP nothing else reads."""
+    """Written over its input: the product before it, which nothing else reads."""
     return F.silu(values, inplace=plain(values))

@@ -48,9 +48,9 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
             return answer
         flat = hidden.flatten(0, -2)
         if len(kept[0]) < len(flat):
-            kept.clear()
+            kept[0] = torch.empty(0)  # given back before more is asked for
             wide = torch.promote_types(flat.dtype, torch.float32)
-            kept.append(_room(len(flat), head.out_features, wide, flat.device))
+            kept[0] = _room(len(flat), head.out_features, wide, flat.device)
         logits = kept[0][: len(flat)]
         product(flat, head, logits)
         return logits.view(*hidden.shape[:-1], -1)
@@ -64,7 +64,10 @@ def _room(rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> 
     size = rows * columns * dtype.itemsize
     if device.type != "cpu" or size < 2**22 or not hasattr(mmap, "MADV_HUGEPAGE"):
         return torch.empty(rows, columns, dtype=dtype, device=device)
-    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:  # no memory: torch says so in its own words, which are understood further up
+        return torch.empty(rows, columns, dtype=dtype, device=device)
     with contextlib.suppress(OSError):  # a kernel without large pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     return torch.frombuffer(memory, dtype=dtype).view(rows, columns)

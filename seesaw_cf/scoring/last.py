@@ -44,7 +44,8 @@ def last_block_only(model: PreTrainedModel, places: Tensor) -> Iterator[None]:
     For all others they answer 0.
 
     Args:
-        model: Any model; what has no module of a known name in its last block is computed for every token.
+        model: Any model; what has no module of a known name in its last block is computed for every token, as are
+            queries that share a matrix with keys and values.
         places: Sorted places in the flattened batch.
     """
     with exchanged({part: partial(_narrow, part.forward, places) for part in _own_output_only(model)}):

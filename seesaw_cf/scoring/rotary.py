@@ -22,7 +22,7 @@ Rotary = Callable[..., tuple[Tensor, Tensor]]
 
 
 def _rotated(values: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """x cos + rotate_half(x) sin of (1, heads, tokens, d) that lie in memory by token."""
+    """x cos + rotate_half(x) sin of (rows, heads, tokens, d) that lie in memory by token."""
     given, cos, sin = values.transpose(1, 2), cos.unsqueeze(2), sin.unsqueeze(2)
     half = values.shape[-1] // 2
     found = given * cos

@@ -56,6 +56,19 @@ def test_the_bias_before_gelu_is_added_where_it_is_read(kind: str) -> None:
         assert torch.allclose(mlp(given.to(torch.bfloat16)), half, rtol=0.05, atol=0.05)
 
 
+def test_under_autocast_nothing_is_exchanged_for_another_dtype() -> None:
+    """Products answer in bfloat16 there, so that the bias could not be added in float32."""
+    model = make("gpt2")
+    mlp = next(part for part in model.modules() if type(part).__name__ == "GPT2MLP")
+    nn.init.constant_(mlp.get_submodule("c_fc").get_parameter("bias"), 5.0)
+    given = torch.randn(2, 5, 32)
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        expected = mlp(given)
+        with fused_modules(model):
+            found = mlp(given)
+    assert torch.equal(found, expected)
+
+
 def test_an_mlp_with_a_layer_of_another_kind_is_left_alone() -> None:
     """Quantised and wrapped layers do more than a product; a module that runs a function of its own keeps it."""
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from seesaw_cf.scoring.head import wide_head
+from seesaw_cf.scoring.head import _room, wide_head
 from tests.scoring.models import make
 
 
@@ -47,6 +47,15 @@ def test_logits_are_the_same_and_stand_in_the_same_place(kind: str) -> None:
             places.add(found.data_ptr())
     assert len(places) == 1
     assert "forward" not in vars(head)
+
+
+def test_memory_that_the_system_refuses_is_asked_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("seesaw_cf.scoring.head.mmap.mmap", refuse)
+    room = _room(2048, 1024, torch.float32, torch.device("cpu"))
+    assert room.shape == (2048, 1024)
 
 
 def test_gradients_flow_as_ever() -> None:

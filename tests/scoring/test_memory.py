@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 import seesaw_cf.scoring.edited
+import seesaw_cf.scoring.head
 import seesaw_cf.scoring.tree
 from seesaw_cf.cli.run import _bytes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
@@ -48,6 +49,28 @@ def test_passes_shrink_and_go_on(
     with caplog.at_level(logging.WARNING):
         assert worst(TrieScorer(model, tokenizer).score(work), expected) < 1e-4
     assert any("out of memory" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_logits_that_do_not_fit_make_passes_smaller(
+    dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest single piece of memory is what a GPU refuses first."""
+    model = make("llama").to(dtype)
+    scorer = TrieScorer(model, tokenizer)
+    expected = scorer.score(candidates(60))
+    refused: list[int] = []
+    given = seesaw_cf.scoring.head._room
+
+    def room(rows: int, *rest: Any) -> torch.Tensor:
+        if rows > 20:
+            refused.append(rows)
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return given(rows, *rest)
+
+    monkeypatch.setattr(seesaw_cf.scoring.head, "_room", room)
+    assert worst(scorer.score(candidates(60)), expected) < (1e-4 if dtype == torch.float32 else 0.2)
+    assert refused
 
 
 def test_a_text_too_long_for_the_machine_is_an_error(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -298,3 +298,14 @@ def test_attention_that_makes_its_own_masks_is_named(attention: str) -> None:
     assert support.layout == "plain"
     assert attention in support.reason
     assert "attn_implementation='sdpa'" in support.reason
+
+
+def test_a_last_block_in_which_queries_feed_keys_is_scored_plainly(tokenizer: PreTrainedTokenizerBase) -> None:
+    """What a module's name promises is tried: here the other tokens' queries are needed after all."""
+    model = make("llama")
+    attention = model.get_submodule("model.layers")[-1].self_attn  # type: ignore[index]
+    queries, keys = attention.q_proj, attention.k_proj
+    vars(keys)["forward"] = lambda hidden: queries(hidden)[..., : keys.out_features]
+    support = TrieScorer(model, tokenizer).support
+    assert support.layout == "plain"
+    assert "a trial differs" in support.reason
