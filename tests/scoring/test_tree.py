@@ -303,7 +303,7 @@ def test_attention_that_makes_its_own_masks_is_named(attention: str) -> None:
 def test_a_last_block_in_which_queries_feed_keys_is_scored_plainly(tokenizer: PreTrainedTokenizerBase) -> None:
     """What a module's name promises is tried: here the other tokens' queries are needed after all."""
     model = make("llama")
-    attention = model.get_submodule("model.layers")[-1].self_attn  # type: ignore[index]
+    attention = model.get_submodule("model.layers")[-1].self_attn
     queries, keys = attention.q_proj, attention.k_proj
     vars(keys)["forward"] = lambda hidden: queries(hidden)[..., : keys.out_features]
     support = TrieScorer(model, tokenizer).support
