@@ -135,8 +135,8 @@ class WindowAttention(TorchFunctionMode):
         groups, width, nodes = mask.shape[0], mask.shape[2], query.shape[2]
         asking = query.transpose(1, 2)[0]
         if groups * width > nodes:
-            asking = asking.new_empty(groups * width, *asking.shape[1:])
-            asking[:nodes], asking[nodes:] = query.transpose(1, 2)[0], 0
+            given, asking = asking, asking.new_empty(groups * width, *asking.shape[1:])
+            asking[:nodes], asking[nodes:] = given, 0
         seen = keys.to(key.device)
         parts = [part.transpose(1, 2)[0].index_select(0, seen) for part in (key, value)]
         query, key, value = (part.unflatten(0, (groups, -1)).transpose(1, 2) for part in (asking, *parts))
