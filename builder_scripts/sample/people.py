@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HERE", "Entity", "Person", "load_entities", "load_people"]
+__all__ = ["HERE", "KINDS", "Entity", "Person", "load_entities", "load_people"]
 
 HERE = Path(__file__).resolve().parent
 
@@ -26,6 +26,7 @@ PEOPLE_COLUMNS = (
     "provenance",
 )
 ENTITY_COLUMNS = ("kind", "label", "iri", "country", "continent", "area", "race", "region")
+KINDS = ("gender", "country", "city", "language", "field", "ethnic_group", "occupation")
 _PROVENANCE = re.compile(r"(P[0-9]+(?:,P[0-9]+)*):(\S.*)")
 
 
