@@ -63,8 +63,8 @@ def edit_groups(
         found = optimise(parts, edits, max(config.layers), config)
         cuts = [0, *accumulate(len(group) for group in groups)]
         slices = [slice(*pair) for pair in pairwise(cuts)]
-        prepared, targets = [edits[mine] for mine in slices], [found.target[mine] for mine in slices]
-        updates = spread(parts, prepared, targets, config.layers, solve, config.batch_tokens)
+        prepared, values = [edits[mine] for mine in slices], [found.part(mine) for mine in slices]
+        updates = spread(parts, prepared, values, config.layers, solve, config.batch_tokens)
     every = WeightDelta({weight: change for update in updates for weight, change in update.items()})
     diagnostics, facts = found.diagnostics(), {**fitted.facts(), **facts, "base": base_facts(model, every)}
     return [

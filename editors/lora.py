@@ -37,7 +37,8 @@ class LoRAConfig:
         steps: Most passes over the requests.
         weight_decay: Of Adam (an L2 term on the factors).
         batch_size: Requests per step.
-        stop_below: Training ends when the mean loss of a pass is below (nats per target token).
+        stop_below: A batch whose loss is below makes no step; training ends when the mean loss of a pass is below
+            (nats per target token).
         seed: For the random first factor.
         allow_identity: Accept target_new == target_true (the identity control).
         architecture: Row for a model type that the table lacks.
@@ -134,6 +135,8 @@ def _train(parts: ModelParts, rows: Sequence[Row], config: LoRAConfig) -> tuple[
             for chunk in chunks:
                 loss = _loss(parts, chunk)
                 total += float(loss.detach()) * len(chunk)
+                if float(loss.detach()) < config.stop_below:
+                    continue
                 for factor, gradient in zip(trained, torch.autograd.grad(loss, trained), strict=True):
                     factor.grad = gradient
                 optimiser.step()

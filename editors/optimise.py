@@ -23,7 +23,7 @@ from seesaw_cf.editors.resume import Layout, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.scoring.fused import fused_modules
 
-__all__ = ["Optimised", "optimise"]
+__all__ = ["Optimised", "distance", "optimise"]
 
 _HALF_SCALE = 1024.0
 """Loss scale for float16 models, whose gradients would underflow; divided out again before the step."""
@@ -50,6 +50,10 @@ class Optimised:
         """(n, d), initial + shift."""
         return self.initial + self.shift
 
+    def part(self, which: slice) -> Optimised:
+        """Some of the edits."""
+        return Optimised(self.initial[which], self.shift[which], self.losses[which])
+
     def diagnostics(self) -> list[dict[str, float | int]]:
         """One JSON-able record per edit: steps, first and last losses, norms."""
         return [
@@ -64,6 +68,15 @@ class Optimised:
             }
             for loss, initial, shift in zip(self.losses, self.initial, self.shift)
         ]
+
+
+def distance(initial: Tensor, shift: Tensor, now: Tensor) -> Tensor:
+    """What is left to the new values: initial + shift - now.
+
+    Exactly zero when no shift was made. `initial` and `now` come out of passes of different sizes and differ by
+    rounding even on an unchanged model, and an edit that took no step must change nothing.
+    """
+    return shift + (initial - now) if bool(shift.any()) else torch.zeros_like(now)
 
 
 class _Plan(NamedTuple):

@@ -17,7 +17,7 @@ from seesaw_cf.editors.config import LocateThenEditConfig
 from seesaw_cf.editors.fitted import Fitted, fit
 from seesaw_cf.editors.groups import ready
 from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.optimise import optimise
+from seesaw_cf.editors.optimise import distance, optimise
 from seesaw_cf.editors.positions import PreparedEdit, prepare
 from seesaw_cf.editors.presets import preset
 from seesaw_cf.editors.spread import oriented
@@ -170,12 +170,13 @@ class ROME:
         first = 0
         answers = []
         for number, (edit, facts) in enumerate(zip(edits, found.diagnostics())):
-            key, value = seen.keys[first].double(), seen.values[first].double()
+            key, start = seen.keys[first].double(), found.initial[number].double()
+            value = start
             if self.config.consistent_keys:
                 key, value = mean_keys[number], mean_values[number]
             direction = self._direction(mean_keys[number], layer, fitted)
             along = key @ direction
-            right = (found.target[number].double() - value) / along
+            right = distance(start, found.shift[number].double(), value) / along
             update = oriented(parts, right[:, None], direction[:, None], layer)
             facts = {**facts, "key_norm": float(key.norm()), "key_along_direction": float(along)}
             answers.append(({parts.weight_name(layer): update}, facts))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seesaw_cf.editors.activations import at_subject, average_keys
 from seesaw_cf.editors.arch import ModelParts
+from seesaw_cf.editors.optimise import Optimised, distance
 from seesaw_cf.editors.positions import PreparedEdit
 from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
 from seesaw_cf.weights import LowRank, WeightDelta, applied
@@ -53,7 +54,7 @@ def keys_of(parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, max_to
 def spread(
     parts: ModelParts,
     groups: Sequence[Sequence[PreparedEdit]],
-    targets: Sequence[Tensor],
+    values: Sequence[Optimised],
     layers: Sequence[int],
     solve: Callable[[int, Tensor], Tensor],
     max_tokens: int,
@@ -69,21 +70,22 @@ def spread(
     Args:
         parts: The model.
         groups: Edits that are made together, n of them in a group; groups do not touch each other.
-        targets: z of each group, (n, d), for the output of the last of `layers`.
+        values: z of each group, n of them, for the output of the last of `layers`.
         layers: In any order; edited from the lowest up.
-        solve: Layer and keys K (d_ff, n) -> A (d_ff, n); the layer's change is (targets - now)^T / share times A^T.
+        solve: Layer and keys K (d_ff, n) -> A (d_ff, n); the layer's change is (z - now)^T / share times A^T.
         max_tokens: Tokens per forward pass.
 
     Returns:
-        For each group: parameter name -> update of rank n (or more where `solve` says so).
+        For each group: parameter name -> update of rank n (or more where `solve` says so); exactly zero for a group none of
+        whose values was moved.
     """
     ordered = sorted(layers)
     updates: list[dict[str, LowRank]] = [{} for _ in groups]
     for number, layer in enumerate(ordered):
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
-        for update, target, (keys, values, now) in zip(updates, targets, seen, strict=True):
-            residual = (target.to(now.device) - now) / (len(ordered) - number)
-            residual = _before_norm(parts, layer, values, residual)
+        for update, wanted, (keys, outputs, now) in zip(updates, values, seen, strict=True):
+            left = distance(wanted.initial.to(now.device), wanted.shift.to(now.device), now)
+            residual = _before_norm(parts, layer, outputs, left / (len(ordered) - number))
             update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
     return updates
 
@@ -142,7 +144,7 @@ def _before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor
     Returns:
         (n, d), changes that keep the length of `values`.
     """
-    if not parts.row.post_norm:
+    if not parts.row.post_norm or not bool(residual.any()):
         return residual
     norm = parts.block(layer).get_submodule(parts.row.post_norm)
     dtype = next(norm.parameters()).dtype
