@@ -76,8 +76,8 @@ def spread(
         max_tokens: Tokens per forward pass.
 
     Returns:
-        For each group: parameter name -> update of rank n (or more where `solve` says so); exactly zero for a group none of
-        whose values was moved.
+        For each group: parameter name -> update of rank n (or more where `solve` says so); exactly zero for a group
+        none of whose values was moved.
     """
     ordered = sorted(layers)
     updates: list[dict[str, LowRank]] = [{} for _ in groups]
