@@ -101,7 +101,7 @@ class Plain:
         return found
 
     def shift(self, request: EditRequest, layer: int, config: Any, at: str) -> tuple[Array, Array]:
-        """Initial value and shift: Adam on nll + kl_factor KL(now || before) + weight_decay ||shift|| / ||initial||^2."""
+        """Initial value; shift by Adam on nll + kl_factor KL(now || before) + decay ||shift|| / ||initial||^2."""
         rows = self.texts(request, target=True)
         head = config.kl_prompt.format(request.subject)
         anchor = Text(
