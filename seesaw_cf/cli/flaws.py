@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.cli.output import say
+from seesaw_cf.terminal import wrap
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -188,7 +189,7 @@ def _validate(args: argparse.Namespace) -> None:
 
     found = validate_judge(pa.concat_tables([read_table(path, FLAWS) for path in args.tables]), args.judge)
     for flaw, row in found.items():
-        say(f"{flaw} (n = {row['n']}): {row['verdict']}")
+        say(wrap(f"{flaw} (n = {row['n']}): {row['verdict']}", indent="  "))
     if args.out:
         _write_json(args.out, found)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from seesaw_cf.cli.output import say
 from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.terminal import column_table, wrap
 
 __all__ = ["compare", "draw", "export", "run_crawl", "score", "topics"]
 
@@ -75,18 +76,15 @@ def _identities(args: argparse.Namespace, backend: Any) -> Any:
 
 
 def _summary(counts: list[dict[str, Any]]) -> str:
-    from seesaw_cf.report.text import column_table, printable
 
-    rows = [
-        [c["identity"], printable(c["status"])[:40], c["run"], c["kept"], c["asks"], c["abandoned"]] for c in counts
-    ]
+    rows = [[c["identity"], c["status"], c["run"], c["kept"], c["asks"], c["abandoned"]] for c in counts]
     dropped: dict[str, int] = {}
     for row in counts:
         for why, n in row["dropped"].items():
             dropped[why] = dropped.get(why, 0) + n
-    said = "\n".join(f"  {n:6} {printable(why)[:100]}" for why, n in sorted(dropped.items(), key=lambda i: -i[1]))
+    said = column_table(["n", "dropped completions"], sorted(((n, why) for why, n in dropped.items()), reverse=True), 2)
     table = column_table(["identity", "status", "run", "triples", "asks", "abandoned"], rows, left=2)
-    return f"{table}\n\ndropped completions:\n{said or '  none'}"
+    return f"{table}\n\n{said if dropped else 'No completion was dropped.'}"
 
 
 def score(args: argparse.Namespace) -> None:
@@ -123,7 +121,6 @@ def _labels(text: str | None) -> dict[str, str] | None:
 
 
 def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
-    from seesaw_cf.report.text import column_table, printable
 
     measures = (("regard", "regard", "normalised"), ("regard masked", "regard_masked", "normalised"))
     measures += (("attack", "attack", "mean"), ("attack masked", "attack_masked", "mean"))  # type: ignore[assignment]
@@ -133,7 +130,7 @@ def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
         for title, key, value in measures:
             own = found.get(key, {})
             for name, row in own.get("identities", own).items():
-                rows.append([title, printable(name)[:28], _shown(row[value]), _interval(row), str(row["n"])])
+                rows.append([title, name, _shown(row[value]), _interval(row), str(row["n"])])
     head = "scorer rows: what the scorer makes of the name alone, same sentences\n"
     return head + column_table(["measure", "identity", "value", "95 % interval", "n"], rows, left=2)
 
@@ -167,7 +164,6 @@ def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
 
 def topics(args: argparse.Namespace) -> None:
     """Sorts a crawl into topics and prints words and entropies."""
-    from seesaw_cf.report.text import column_table, printable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts, topic_results
 
@@ -175,19 +171,19 @@ def topics(args: argparse.Namespace) -> None:
     found = _fit(args, content_texts(crawl.triples))
     results = topic_results(crawl.triples, found, min_triples=args.min_triples, seed=args.seed)
     _write_json(args.folder / "topics.json", {"topics": _topic_record(found), "results": results})
-    words = [[str(t), found.labels[t] or "-", printable("; ".join(w[:5]))[:80]] for t, w in found.words.items()]
+    words = [[str(t), found.labels[t] or "-", "; ".join(w[:5])] for t, w in found.words.items()]
     rows: list[Any] = []
     notes: list[str] = []
     for kind in results.values():
         for name, row in kind["identities"].items():
             entropy = row["relative_entropy"] or {"corrected": None, "low": None, "high": None, "p_adjusted": None}
             p = _shown(entropy["p_adjusted"])
-            rows.append([printable(name)[:28], _shown(entropy["corrected"]), _interval(entropy), p, str(row["n"])])
+            rows.append([name, _shown(entropy["corrected"]), _interval(entropy), p, str(row["n"])])
             notes += [f"{name}: {row['note']}"] if row["note"] else []
-    say(f"{found.method}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
+    say(f"{wrap(found.method)}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
     say(column_table(["identity", "rel. entropy (nats)", "95 % interval", "p (Holm)", "n"], rows))
     if notes:
-        say("\n".join(notes))
+        say("\n".join(map(wrap, notes)))
 
 
 def _topic_record(topics: Any) -> dict[str, Any]:
@@ -210,7 +206,6 @@ def draw(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Prints what an edit changed."""
-    from seesaw_cf.report.text import column_table, printable
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts
@@ -224,7 +219,7 @@ def compare(args: argparse.Namespace) -> None:
     table = changes(base, edited, controls, topics=found, seed=args.seed)
     rows = [
         [
-            *(row["against"], row["measure"], printable(row["identity"])[:28]),
+            *(row["against"], row["measure"], row["identity"]),
             *(_shown(row[name]) for name in ("base", "edited", "change")),
             *(_interval(row), _shown(row["p_adjusted"]), str(row["n"])),
         ]
@@ -236,7 +231,12 @@ def compare(args: argparse.Namespace) -> None:
     notes = sorted(
         {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
     )
-    say("".join(f"forced: {line}\n" for line in differ) + column_table(head, rows, left=3) + "\n" + "\n".join(notes))
+    say(
+        "".join(f"forced: {line}\n" for line in differ)
+        + column_table(head, rows, left=3)
+        + "\n"
+        + "\n".join(map(wrap, notes))
+    )
 
 
 def export(args: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from seesaw_cf.cli.output import say
+from seesaw_cf.terminal import markdown_for_terminal
 
 __all__ = ["configure", "run"]
 
@@ -23,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.records import import_files
 
     summary = import_files(args.paths, args.out, force=args.force)
-    say(summary.to_markdown())
+    say(markdown_for_terminal(summary.to_markdown()))
     if summary.moved_aside is not None:
         say(f"\nWhat lay there before is now {summary.moved_aside}.")
     configs = " ".join(f"--config {file.name}" for file in summary.files)

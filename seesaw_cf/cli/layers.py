@@ -13,6 +13,7 @@ from typing import Any
 from seesaw_cf.cli.output import say
 from seesaw_cf.errors import EditError, RecordError
 from seesaw_cf.files import atomic_path, write_text
+from seesaw_cf.terminal import column_table, wrap
 from seesaw_cf.types import Cloze, EditRequest
 
 __all__ = ["configure", "run"]
@@ -81,15 +82,16 @@ def _known(model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> list[
 def _text(row: Sequence[Any], traces: Sequence[Any], proposal: dict[str, tuple[int, ...]], window: int) -> str:
     clean = sum(trace.clean for trace in traces) / len(traces)
     corrupted = sum(trace.corrupted for trace in traces) / len(traces)
-    lines = [
-        f"{len(traces)} facts; p(answer) {clean:.3f} untouched, {corrupted:.3f} with the subject drowned in noise.",
+    about = (
+        f"{len(traces)} facts; p(answer) {clean:.3f} untouched, {corrupted:.3f} with the subject drowned in noise. "
         f"Indirect effect of restoring {window} layer(s) around each layer at the subject's last token "
-        "(probability, mean and 95 % interval over facts):",
-        *(f"  layer {layer:3d}  {e.value:+.4f}  [{e.low:+.4f}, {e.high:+.4f}]" for layer, e in enumerate(row)),
-        "Proposed layers: " + "; ".join(f"{name} {list(layers)}" for name, layers in proposal.items()) + ".",
-        'Use them with --editor-config, for example {"memit": {"layers": ' + f"{list(proposal['memit'])}" + "}}.",
-    ]
-    return "\n".join(lines)
+        "(probability, mean and 95 % interval over facts):"
+    )
+    effects = [[layer, f"{e.value:+.4f}", f"[{e.low:+.4f}, {e.high:+.4f}]"] for layer, e in enumerate(row)]
+    found = "Proposed layers: " + "; ".join(f"{name} {list(layers)}" for name, layers in proposal.items()) + "."
+    use = f'Use them with --editor-config, for example {{"memit": {{"layers": {list(proposal["memit"])}}}}}.'
+    table = column_table(("layer", "effect", "95 % interval"), effects, left=0)
+    return "\n".join([wrap(about), table, wrap(found), use])
 
 
 def _write(

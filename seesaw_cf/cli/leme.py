@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_cf.cli.output import say
+from seesaw_cf.terminal import markdown_for_terminal
 
 __all__ = ["configure", "run"]
 
@@ -75,4 +76,4 @@ def run(args: argparse.Namespace) -> None:
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     if "editor_config" in given:
         given["editor_config"] = read_object(given["editor_config"])
-    say(run_leme(replace(read_preset(args.config), **given), args.out, progress=not args.quiet))
+    say(markdown_for_terminal(run_leme(replace(read_preset(args.config), **given), args.out, progress=not args.quiet)))

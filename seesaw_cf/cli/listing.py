@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from seesaw_cf.cli.output import say
 from seesaw_cf.errors import unknown_name
+from seesaw_cf.terminal import description_list
 
 __all__ = ["LISTS", "configure", "run"]
 
@@ -30,10 +31,7 @@ def run(args: argparse.Namespace) -> None:
         if what not in LISTS:
             raise unknown_name("list", what, LISTS)
     for what in args.what or LISTS:
-        rows = LISTS[what]()
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-        say("\n".join([f"{what}:", *(f"  {line}" for line in lines), ""]) + "\n")
+        say(f"{what}:\n{description_list(LISTS[what](), indent='  ')}\n")
 
 
 def _editors() -> Rows:

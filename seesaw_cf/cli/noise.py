@@ -7,6 +7,7 @@ import json
 
 from seesaw_cf.cli.options import model_options, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.terminal import wrap
 
 __all__ = ["configure", "run"]
 
@@ -41,4 +42,4 @@ def run(args: argparse.Namespace) -> None:
     )
     scorer, _ = make_scorer(model, tokenizer, args.scorer)
     noise = measure_noise(scorer, clozes, args.seed)
-    say(json.dumps(noise.record()) if args.json else str(noise))
+    say(json.dumps(noise.record()) if args.json else wrap(str(noise)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.cli.output import say
+from seesaw_cf.terminal import column_table, wrap
 
 if TYPE_CHECKING:
     from seesaw_cf.stats import Components
@@ -57,14 +58,20 @@ def run(args: argparse.Namespace) -> None:
         say(json.dumps({"components": asdict(components), "source": source} | settings | {"plans": rows}, indent=1))
         return
     what = "the mean over everybody" if share is None else f"a contrast of {share:.1%} of the people with all others"
-    say(
-        f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}.\n"
+    say(wrap(f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}."))
+    about = (
         f"Standard deviations ({source}): edits {components.edit:.4g}, people {components.person:.4g}, prompts "
-        f"{components.prompt:.4g}.\n{'effect':>10} {'edits':>8} {'people':>8} {'prompts':>9}  smallest detectable"
+        f"{components.prompt:.4g}."
     )
-    for delta, one in plans.items():
-        reach = "" if one.reachable else "  NOT REACHED: another design, or a larger effect"
-        say(f"{delta:>10.4g} {one.edits:>8,} {one.people:>8,} {one.prompts:>9,}  {one.detectable:.4g}{reach}")
+    say(wrap(about))
+    rows = [[f"{delta:.4g}", *_counts(one), "" if one.reachable else "not reached"] for delta, one in plans.items()]
+    say(column_table(("effect", "edits", "people", "prompts", "smallest detectable", ""), rows, left=0))
+    if not all(one.reachable for one in plans.values()):
+        say(wrap("not reached: no number of edits of this design finds it; take another design, or a larger effect."))
+
+
+def _counts(one: Any) -> list[str]:
+    return [f"{one.edits:,}", f"{one.people:,}", f"{one.prompts:,}", f"{one.detectable:.4g}"]
 
 
 def _spread(args: argparse.Namespace) -> tuple[Components, float | None, str]:

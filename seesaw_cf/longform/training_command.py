@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_cf.cli.output import say
+from seesaw_cf.terminal import column_table, wrap
 
 __all__ = ["configure_training", "run_training"]
 
@@ -61,12 +62,13 @@ def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
     """The figures, one line per classifier and part."""
     if "figures" not in report:
         return f"{report['n']} rows; not measured (--folds 0)"
-    lines = [f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples"]
-    for name, parts in report["figures"].items():
-        for part, found in parts.items():
-            values = "   ".join(f"{figure} {_figure(found[figure])}" for figure in measured)
-            lines.append(f"{name:12} {part:26} n={found['n']:<5} {values}")
-    return "\n".join(lines)
+    rows = [
+        [name, part, *(_figure(found[figure]) for figure in measured), found["n"]]
+        for name, parts in report["figures"].items()
+        for part, found in parts.items()
+    ]
+    about = f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples"
+    return f"{wrap(about)}\n{column_table(('classifier', 'part', *measured, 'n'), rows, left=2)}"
 
 
 def _figure(found: dict[str, float | None]) -> str:

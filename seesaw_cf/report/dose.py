@@ -104,4 +104,6 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in records(table) if row["alarm"]]
     shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + text.column_table(heads, rows, left=2)
     written = f"Written to {text.printable(out)}: dose.csv, dose.md" + (", dose.png" if pictures else "")
-    return "\n".join(filter(None, [shown, *map(text.printable, alarms), written, without]))
+    return "\n".join(
+        filter(None, [shown, *(text.wrap(text.printable(line), "  ") for line in alarms), written, without])
+    )

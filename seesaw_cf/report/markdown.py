@@ -182,7 +182,7 @@ def _after(row: Mapping[str, Any] | None) -> str:
     limits = text.minus(f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]")
     if row["n"] < 2:
         return f"{text.percent(row['post'])}, {change} (1 case: no interval)"
-    return f"{_share(row, 'post')}<br>change {change} {limits}, p={text.p_value(row['p'])}"
+    return f"{_share(row, 'post')}<br>change {change} {limits}, {text.p_equals(row['p'])}"
 
 
 def _left_out(results: Results) -> str:

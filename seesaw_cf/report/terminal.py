@@ -1,4 +1,4 @@
-"""The report as plain text for a terminal: ASCII, at most 100 columns wide."""
+"""The report as plain text for a terminal, as wide as the terminal is."""
 
 from __future__ import annotations
 

@@ -1,27 +1,29 @@
-"""Numbers and names as text: for the terminal in ASCII, for Markdown escaped."""
+"""Numbers and names as text, for the terminal and for Markdown."""
 
 from __future__ import annotations
 
 import html
 import math
 import re
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from seesaw_cf.terminal import column_table, markdown_for_terminal, printable, wrap
 
 __all__ = [
     "ABOUT_SCORE",
     "HOLDS",
     "STAR_LEVEL",
-    "WIDTH",
     "column_table",
     "escape",
     "fence",
     "interval",
     "is_starred",
+    "markdown_for_terminal",
     "markdown_table",
     "minus",
     "number",
+    "p_equals",
     "p_value",
     "percent",
     "percent_interval",
@@ -29,9 +31,7 @@ __all__ = [
     "wrap",
 ]
 
-WIDTH = 100
 STAR_LEVEL = 0.05
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _MARKUP = re.compile(r"([\\`*_\[\]|~$#])")
 
 # What D is made of -> (its formula, its unit, the range of D_d).
@@ -76,14 +76,15 @@ def p_value(value: float) -> str:
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def p_equals(value: float) -> str:
+    """`p=0.012` or `p<0.001`."""
+    shown = p_value(value)
+    return f"p{shown}" if shown.startswith("<") else f"p={shown}"
+
+
 def is_starred(row: Mapping[str, Any]) -> bool:
     """The papers' star: a negative D_d of people who hold the new target, with p < 0.05."""
     return bool(row["holds"] == "target_new" and row["D"] < 0 and row["p"] < STAR_LEVEL)
-
-
-def printable(text: object) -> str:
-    """Text from data or a model without control characters, line ends and changes of writing direction."""
-    return _CONTROL.sub(" ", str(text)).strip()
 
 
 def escape(text: object) -> str:
@@ -96,34 +97,6 @@ def fence(text: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     bar = "`" * max(3, longest + 1)
     return f"{bar}\n{text}\n{bar}"
-
-
-def wrap(text: str) -> str:
-    """A paragraph broken at the terminal's width."""
-    return textwrap.fill(" ".join(text.split()), WIDTH)
-
-
-def column_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> str:
-    """Columns in plain text, at most `WIDTH` wide; the first `left` columns are names, cut with "~" when too long.
-
-    Args:
-        headers: One per column.
-        rows: Cells, turned into text; control characters are removed.
-        left: How many columns are aligned to the left.
-    """
-    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    while sum(widths) + 2 * (len(widths) - 1) > WIDTH and max(widths[:left]) > 6:
-        widths[widths.index(max(widths[:left]))] -= 1
-    lines = []
-    for row in cells:
-        cut = [cell if len(cell) <= width else cell[: width - 1] + "~" for cell, width in zip(row, widths, strict=True)]
-        padded = [
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(cut, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
 
 
 def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -42,7 +42,7 @@ def write_report(
         dose: A folder of `seesaw-cf dose` whose curves are shown as well.
 
     Returns:
-        The tables as plain text for a terminal, at most 100 columns wide.
+        The tables as plain text for a terminal.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.

@@ -247,7 +247,7 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Mapping[str, Any]) -> F
             labels.append(f"{kind}, {name} prefix (n={len(values[-1])})")
         numbers = [row[name] for name in ("difference", "low", "high", "p_adjusted", "p_rank_adjusted")]
         d, low, high, p, rank = ("-" if number is None else f"{number:.3g}" for number in numbers)
-        labels[-1] += f"\ndifference {d} [{low}, {high}], p {p}; rank p {rank}"
+        labels[-1] += f"\ndifference {d} [{low}, {high}], p={p}; rank p={rank}"
     axes.boxplot(
         values, orientation="horizontal", positions=range(len(values)), widths=0.6, flierprops={"markersize": 2}
     )

@@ -76,20 +76,6 @@ def test_a_code_block_cannot_be_ended_from_inside(raw: str) -> None:
     assert all(bar not in line for line in body)
 
 
-names = st.text(alphabet="abcdefgh ", min_size=1, max_size=140)
-
-
-@given(st.lists(st.tuples(names, names, st.integers(0, 10**6)), min_size=1, max_size=5))
-def test_columns_fit_the_terminal(rows: list[tuple[str, str, int]]) -> None:
-    lines = text.column_table(("one", "two", "n"), rows, left=2).split("\n")
-    assert len(lines) == len(rows) + 2
-    assert max(map(len, lines)) <= text.WIDTH
-    assert [line.split()[-1] for line in lines[2:]] == [str(n) for _, _, n in rows]
-
-
-def test_cut_names_show_that_they_were_cut() -> None:
-    assert "~" in text.column_table(("a", "n"), [("x" * 200, 1)])
-
-
-def test_control_characters_never_reach_the_terminal() -> None:
-    assert text.column_table(("a",), [("\x1b[31mred\nline\u202e",)]).split("\n")[2] == "[31mred line"
+@pytest.mark.parametrize(("value", "shown"), [(0.0001, "p<0.001"), (0.0123, "p=0.012"), (math.nan, "p=-")])
+def test_a_p_value_has_one_sign_before_it(value: float, shown: str) -> None:
+    assert text.p_equals(value) == shown
