@@ -29,7 +29,7 @@ tests: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
 
 slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist load --maxschedchunk 1
+	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

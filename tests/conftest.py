@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 # Before torch is imported: the models are too small for two threads, and tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT.parent / "shared" / "reference"
+# Files whose tests share what is slow to start: a Ray cluster.
+TOGETHER = ("tests/scoring/test_ray.py",)
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +45,20 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end."""
     items.sort(key=_seconds, reverse=True)
+
+
+class _Spread(LoadScopeScheduling):  # type: ignore[misc]
+    """Each test goes to whoever is free, but the tests of a file in `TOGETHER` stay with one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return file if file in TOGETHER else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Replaces `--dist loadscope` only."""
+    return _Spread(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 def _seconds(item: pytest.Item) -> float:

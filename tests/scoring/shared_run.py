@@ -62,5 +62,10 @@ def make(out: Path, **changes: object) -> Run:
     return Run(model, tokenizer, scorer, editors, small.cases(), manifest, out, progress=False)
 
 
+def same_tables(first: Path, second: Path) -> None:
+    for table in ("scores.parquet", "edits.parquet"):
+        assert (first / table).read_bytes() == (second / table).read_bytes()
+
+
 if __name__ == "__main__":
     run_share(make(Path(sys.argv[1])), *rank_and_world())

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import logging
 import os
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -16,23 +13,9 @@ import pytest
 
 import seesaw_cf.workers
 from seesaw_cf.errors import RunFolderError, ServiceError, UnknownNameError
-from seesaw_cf.workers import check_engine, rank_and_world, run_on_ray, run_share
+from seesaw_cf.workers import check_engine, rank_and_world, run_share
 from tests.conftest import ROOT
-from tests.scoring.shared_run import make
-
-TABLES = ("scores.parquet", "edits.parquet")
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("alone") / "run"
-    assert run_share(make(out), 0, 1)
-    return out
-
-
-def _same(first: Path, second: Path) -> None:
-    for table in TABLES:
-        assert (first / table).read_bytes() == (second / table).read_bytes()
+from tests.scoring.shared_run import make, same_tables
 
 
 def test_shares_done_in_turn_give_the_tables_of_one_process(alone: Path, tmp_path: Path) -> None:
@@ -43,12 +26,12 @@ def test_shares_done_in_turn_give_the_tables_of_one_process(alone: Path, tmp_pat
     (tmp_path / "run" / "manifest.json").write_text((alone / "manifest.json").read_text())
     assert run_share(runs[0], 0, 3)
     assert not run_share(runs[1], 1, 3)
-    _same(alone, tmp_path / "run")
+    same_tables(alone, tmp_path / "run")
 
 
 def test_the_last_worker_does_what_a_lost_one_left(alone: Path, tmp_path: Path) -> None:
     assert run_share(make(tmp_path / "run"), 0, 4)  # workers 1 to 3 never come
-    _same(alone, tmp_path / "run")
+    same_tables(alone, tmp_path / "run")
 
 
 def test_shards_of_another_run_are_found_out(alone: Path, tmp_path: Path) -> None:
@@ -61,7 +44,7 @@ def test_shards_of_another_run_are_found_out(alone: Path, tmp_path: Path) -> Non
         run.merge()
     (tmp_path / "run" / shard).unlink()
     assert run_share(make(tmp_path / "run"), 0, 1)
-    _same(alone, tmp_path / "run")
+    same_tables(alone, tmp_path / "run")
 
 
 def test_two_runs_cannot_use_one_folder(tmp_path: Path) -> None:
@@ -102,7 +85,7 @@ def _torchrun(out: Path, *options: str, **variables: str) -> subprocess.Complete
 def test_torchrun_with_two_processes(alone: Path, tmp_path: Path) -> None:
     done = _torchrun(tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    _same(alone, tmp_path / "run")
+    same_tables(alone, tmp_path / "run")
 
 
 @pytest.mark.slow(40)
@@ -113,7 +96,7 @@ def test_torchrun_with_a_worker_killed_in_the_middle_of_a_shard(alone: Path, tmp
     assert killed.returncode != 0
     again = _torchrun(tmp_path / "run", **dies)
     assert again.returncode == 0, again.stderr
-    _same(alone, tmp_path / "run")
+    same_tables(alone, tmp_path / "run")
 
 
 @pytest.mark.slow(40)
@@ -122,77 +105,7 @@ def test_torchrun_restarts_by_itself(alone: Path, tmp_path: Path) -> None:
     done = _torchrun(tmp_path / "run", "--max-restarts", "1", **dies)
     assert (tmp_path / "died").exists()
     assert done.returncode == 0, done.stderr
-    _same(alone, tmp_path / "run")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Any:
-    """Ray with two CPUs; its own threads and warnings are not this package's to answer for."""
-    ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'seesaw_cf[ray]')")
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    os.environ["RAY_raylet_start_wait_time_s"] = "300"  # noqa: SIM112 - Ray's own spelling; a loaded machine is slow
-    paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "SEESAW_CF_CACHE": os.environ["SEESAW_CF_CACHE"]}
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": paths})
-    yield ray
-    ray.shutdown()
-
-
-@pytest.mark.slow(60)
-@pytest.mark.filterwarnings("ignore")
-def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger="seesaw_cf.explain")  # what `--explain` does here; the actors tell all
-    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=2, progress=False)
-    _same(alone, tmp_path / "run")
-    assert any(re.fullmatch(r"before any edit: \d+ distinct clozes, \d+ from the cache", m) for m in caplog.messages)
-    plans = [message for message in caplog.messages if message.startswith("nudge, ")]
-    assert len(plans) == 5  # nine cases in blocks of two
-    assert sum(" and 1 more: 2 edits, " in plan for plan in plans) == 4
-    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=2, progress=False)  # nothing left to do
-    with pytest.raises(RunFolderError, match="belongs to another run"):
-        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=2, progress=False)
-
-
-@pytest.mark.slow(60)
-@pytest.mark.filterwarnings("ignore")
-def test_ray_with_more_actors_than_find_a_place(
-    alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=4, progress=False)
-    assert "the cluster has place for 2 actors, not for 4; going on with 2" in caplog.messages
-    # As after the loss of a node: two actors wait for a place that never comes.
-    monkeypatch.setattr(seesaw_cf.workers, "_places", lambda nodes, share, actors: actors)
-    assert run_on_ray(functools.partial(make, tmp_path / "again"), actors=4, progress=False)
-    for run in ("run", "again"):
-        _same(alone, tmp_path / run)
-    monkeypatch.undo()
-    with pytest.raises(ServiceError, match=r"the cluster has 0 GPUs and 2 CPUs, an actor wants 1 GPUs .*--gpus 0"):
-        run_on_ray(functools.partial(make, tmp_path / "run"), gpus=1, progress=False)
-    with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
-        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=1, progress=False)
-
-
-def _mortal(out: Path, always: bool) -> Any:
-    os.environ.update(SEESAW_TEST_DIES=f"{out}.died", SEESAW_TEST_ALWAYS="1" if always else "0")
-    return make(out)
-
-
-@pytest.mark.slow(60)
-@pytest.mark.filterwarnings("ignore")
-def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) -> None:
-    assert run_on_ray(functools.partial(_mortal, tmp_path / "run", False), actors=2, progress=False)
-    assert Path(f"{tmp_path / 'run'}.died").exists()
-    _same(alone, tmp_path / "run")
-
-
-@pytest.mark.slow(60)
-@pytest.mark.filterwarnings("ignore")
-def test_ray_gives_up_on_a_task_that_always_kills(
-    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Once is enough to see it: a new actor takes long to start. That there are three tries is tested below.
-    monkeypatch.setattr(seesaw_cf.workers, "_TRIES", 1)
-    with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 1 times"):
-        run_on_ray(functools.partial(_mortal, tmp_path / "run", True), actors=1, progress=False)
+    same_tables(alone, tmp_path / "run")
 
 
 def test_a_task_is_tried_three_times(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,88 @@
+"""Ray actors write the tables of one process, byte for byte; one cluster serves every test of this file."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seesaw_cf.workers
+from seesaw_cf.errors import RunFolderError, ServiceError
+from seesaw_cf.workers import run_on_ray
+from tests.conftest import ROOT
+from tests.scoring.shared_run import make, same_tables
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    """Ray with two CPUs; its own threads and warnings are not this package's to answer for."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'seesaw_cf[ray]')")
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    os.environ["RAY_raylet_start_wait_time_s"] = "300"  # noqa: SIM112 - Ray's own spelling; a loaded machine is slow
+    paths = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "SEESAW_CF_CACHE": os.environ["SEESAW_CF_CACHE"]}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": paths})
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.slow(60)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="seesaw_cf.explain")  # what `--explain` does here; the actors tell all
+    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=4, progress=False)
+    same_tables(alone, tmp_path / "run")
+    assert "the cluster has place for 2 actors, not for 4; going on with 2" in caplog.messages
+    assert any(re.fullmatch(r"before any edit: \d+ distinct clozes, \d+ from the cache", m) for m in caplog.messages)
+    plans = [message for message in caplog.messages if message.startswith("nudge, ")]
+    assert len(plans) == 5  # nine cases in blocks of two
+    assert sum(" and 1 more: 2 edits, " in plan for plan in plans) == 4
+    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=1, progress=False)  # nothing left to do
+    with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
+        run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=1, progress=False)
+
+
+@pytest.mark.slow(60)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_with_an_actor_that_finds_no_place(
+    alone: Path, tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As after the loss of a node: one actor waits for a place that never comes.
+    monkeypatch.setattr(seesaw_cf.workers, "_places", lambda nodes, share, actors: actors)
+    assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=3, progress=False)
+    same_tables(alone, tmp_path / "run")
+
+
+@pytest.mark.slow(5)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_without_the_gpus_that_are_asked_for(tmp_path: Path, cluster: Any) -> None:
+    with pytest.raises(ServiceError, match=r"the cluster has 0 GPUs and 2 CPUs, an actor wants 1 GPUs .*--gpus 0"):
+        run_on_ray(functools.partial(make, tmp_path / "run"), gpus=1, progress=False)
+
+
+def _mortal(out: Path, always: bool) -> Any:
+    os.environ.update(SEESAW_TEST_DIES=f"{out}.died", SEESAW_TEST_ALWAYS="1" if always else "0")
+    return make(out)
+
+
+@pytest.mark.slow(60)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) -> None:
+    assert run_on_ray(functools.partial(_mortal, tmp_path / "run", False), actors=2, progress=False)
+    assert Path(f"{tmp_path / 'run'}.died").exists()
+    same_tables(alone, tmp_path / "run")
+
+
+@pytest.mark.slow(60)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_gives_up_on_a_task_that_always_kills(
+    tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Once is enough to see it: a new actor takes long to start. That there are three tries is tested below.
+    monkeypatch.setattr(seesaw_cf.workers, "_TRIES", 1)
+    with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 1 times"):
+        run_on_ray(functools.partial(_mortal, tmp_path / "run", True), actors=1, progress=False)
