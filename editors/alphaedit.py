@@ -38,9 +38,9 @@ class AlphaEditConfig(LocateThenEditConfig):
     norm_weight: float = 10.0
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; relative depth otherwise."""
-        return cls(**preset("alphaedit", model))
+    def for_model(cls, model: PreTrainedModel, quiet: bool = False) -> Self:
+        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
+        return cls(**preset("alphaedit", model, quiet))
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+from transformers import PreTrainedModel
+
 from seesaw_cf.editors.arch import Architecture
+from seesaw_cf.editors.presets import DEFAULTS
 from seesaw_cf.errors import EditError, UnknownNameError, unknown_name
 
-__all__ = ["LocateThenEditConfig", "changed", "settle"]
+__all__ = ["LocateThenEditConfig", "changed", "configured", "settle"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +98,22 @@ def settle(config: Any) -> None:
             object.__setattr__(config, entry.name, Architecture(**row))
         if entry.name in _POSITIVE and value is not None and not value > 0:
             raise EditError(f"{type(config).__name__}: {entry.name} is {value!r}, expected a number above 0.")
+
+
+def configured(editor: str, kind: Any, model: PreTrainedModel, settings: Mapping[str, Any]) -> Any:
+    """The preset of an editor for a model, with some of its fields changed; a warning only if layers are guessed.
+
+    Args:
+        editor: The editor's name.
+        kind: Its config class.
+        model: Decides the preset.
+        settings: See `changed`.
+
+    Raises:
+        UnknownNameError, EditError: See `changed`.
+    """
+    given = editor in DEFAULTS and "layers" in settings
+    return changed(kind.for_model(model, quiet=True) if given else kind.for_model(model), settings)
 
 
 def changed(config: Any, settings: Mapping[str, Any]) -> Any:

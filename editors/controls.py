@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.checks import request_facts
-from seesaw_cf.editors.config import changed
+from seesaw_cf.editors.config import configured
 from seesaw_cf.errors import EditError
 from seesaw_cf.types import Case, EditRequest, Entity
 from seesaw_cf.weights import Editor, LowRank, WeightDelta
@@ -142,7 +142,7 @@ class _Control:
         from seesaw_cf.editors import load_editor
 
         kind = load_editor(self.config.editor)
-        config = changed(kind.config_class.for_model(model), self.config.settings)
+        config = configured(self.config.editor, kind.config_class, model, self.config.settings)
         made: Editor = kind(config, corpus=self.corpus)
         return made
 

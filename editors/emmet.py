@@ -40,9 +40,9 @@ class EMMETConfig(LocateThenEditConfig):
     slack_for_one: bool = False
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; relative depth and Llama's settings otherwise."""
-        return cls(**preset("emmet", model))
+    def for_model(cls, model: PreTrainedModel, quiet: bool = False) -> Self:
+        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
+        return cls(**preset("emmet", model, quiet))
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,9 @@ class FTConfig:
             raise unknown_name("objective", str(self.objective), ["last_token", "teacher_forced"])
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; relative depth otherwise."""
-        return cls(**preset("ft", model))
+    def for_model(cls, model: PreTrainedModel, quiet: bool = False) -> Self:
+        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
+        return cls(**preset("ft", model, quiet))
 
 
 @dataclass(frozen=True)

@@ -31,9 +31,9 @@ class MEMITConfig(LocateThenEditConfig):
     moment_weight: float = 15_000.0
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; relative depth and Llama's settings otherwise."""
-        return cls(**preset("memit", model))
+    def for_model(cls, model: PreTrainedModel, quiet: bool = False) -> Self:
+        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
+        return cls(**preset("memit", model, quiet))
 
 
 @dataclass(frozen=True)

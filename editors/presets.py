@@ -1,25 +1,38 @@
-"""Published layers and hyper-parameters, as a table: one row per (editor, model).
+"""Published layers and hyper-parameters, as a table: one row per (editor, model), each with its source.
 
-A model is recognised by its type, number of blocks and width, never by its name. For any other model the layers come
-from relative depth and the rest from the row "default" of the editor.
+A model is recognised by its type, number of blocks, width, MLP width and vocabulary, never by its name: Llama-2-7B and
+Llama-3-8B have the same blocks and width and are told apart. For any other model, and for an editor that nobody has
+published settings for, a rule is used (`DEFAULTS`) and a warning says so.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
-__all__ = ["DEFAULTS", "MODELS", "PRESETS", "preset"]
+__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "preset"]
 
-MODELS: dict[tuple[str, int, int], str] = {
-    ("gpt2", 48, 1600): "gpt2-xl",
-    ("gptj", 28, 4096): "gpt-j-6b",
-    ("llama", 32, 4096): "llama-7b",
-    ("mistral", 32, 4096): "mistral-7b",
-    ("llama", 5, 128): "seesaw-tiny",
+_LOG = logging.getLogger(__name__)
+
+MODELS: dict[tuple[str, int, int, int, int], str] = {
+    ("gpt2", 48, 1600, 6400, 50257): "gpt2-xl",
+    ("gptj", 28, 4096, 16384, 50400): "gpt-j-6b",
+    ("llama", 32, 4096, 11008, 32000): "llama-2-7b",
+    ("llama", 32, 4096, 14336, 128256): "llama-3-8b",
+    ("mistral", 32, 4096, 14336, 32000): "mistral-7b",
+    ("llama", 5, 128, 576, 3072): "seesaw-tiny",
 }
-"""(model type, blocks, width) -> the name used in `PRESETS`."""
+"""(model type, blocks, width, MLP width, vocabulary) -> the name used in `PRESETS`, chat models included."""
+
+
+class Preset(NamedTuple):
+    """Settings of an editor for one model, and where they were published."""
+
+    source: str
+    settings: dict[str, Any]
+
 
 _MEMIT_GPT = {"weight_decay": 0.5, "clamp": 0.75}
 _MEMIT_LLAMA = {"weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 15_000.0}
@@ -27,45 +40,67 @@ _MEMIT_LLAMA = {"weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 15_000.0}
 _TINY = {"layers": (0,), "learning_rate": 1.0, "steps": 30, "weight_decay": 1e-3, "clamp": 10.0}
 _ROME_GPT = {"steps": 20, "weight_decay": 0.5, "clamp": 4.0}
 _ROME_LLAMA = {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0}
+_FT = {"learning_rate": 5e-4, "steps": 25}
+_SLOW_LLAMA_3 = {"learning_rate": 0.1, "steps": 25, "weight_decay": 0.5, "clamp": 0.75}
 
-PRESETS: dict[tuple[str, str], dict[str, Any]] = {
-    # Source: hparams/FT of the memit repository.
-    ("ft", "gpt2-xl"): {"layers": (0,), "learning_rate": 5e-4, "steps": 25, "norm_constraint": 5e-4},
-    ("ft", "gpt-j-6b"): {"layers": (0,), "learning_rate": 5e-4, "steps": 25, "norm_constraint": 5e-5},
-    # Source: EasyEdit hparams/FT.
-    ("ft", "llama-7b"): {"layers": (21,), "learning_rate": 5e-4, "steps": 25, "norm_constraint": None},
-    ("ft", "mistral-7b"): {"layers": (21,), "learning_rate": 5e-4, "steps": 25, "norm_constraint": 5e-5},
-    # Source: hparams/ROME of the rome repository; EasyEdit's files leave C out (mom2_adjustment false).
-    ("rome", "gpt2-xl"): {"layers": (17,), **_ROME_GPT},
-    ("rome", "gpt-j-6b"): {"layers": (5,), **_ROME_GPT},
-    # Source: EasyEdit hparams/ROME, with C (which those files switch off).
-    ("rome", "llama-7b"): {"layers": (5,), **_ROME_LLAMA},
-    ("rome", "mistral-7b"): {"layers": (5,), **_ROME_LLAMA},
-    # Source: hparams/MEMIT of the memit repository.
-    ("memit", "gpt2-xl"): {"layers": tuple(range(13, 18)), "steps": 20, "moment_weight": 20_000.0, **_MEMIT_GPT},
-    ("memit", "gpt-j-6b"): {"layers": tuple(range(3, 9)), "steps": 25, "moment_weight": 15_000.0, **_MEMIT_GPT},
-    # Source: EasyEdit hparams/MEMIT and the SEESAW-CF authors' hparams (the same).
-    ("memit", "llama-7b"): {"layers": tuple(range(4, 9)), "steps": 25, **_MEMIT_LLAMA},
-    ("memit", "mistral-7b"): {"layers": tuple(range(4, 9)), "steps": 25, **_MEMIT_LLAMA},
-    # Source: unified-model-editing and EasyEdit hparams/EMMET.
-    ("emmet", "gpt2-xl"): {"layers": (17,), "steps": 20, "moment_weight": 10_000.0, **_MEMIT_GPT},
-    ("emmet", "gpt-j-6b"): {"layers": (5,), "steps": 25, "moment_weight": 1.0, **_MEMIT_GPT},
-    ("emmet", "llama-7b"): {"layers": (5,), "steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5},
-    # Source: EasyEdit hparams/AlphaEdit (its Llama file is for Llama 3, which has the same shape).
-    ("alphaedit", "gpt2-xl"): {"layers": tuple(range(13, 18)), "steps": 20, **_MEMIT_GPT},
-    ("alphaedit", "gpt-j-6b"): {"layers": tuple(range(3, 9)), "steps": 25, **_MEMIT_GPT},
-    ("alphaedit", "llama-7b"): {"layers": tuple(range(4, 9)), "steps": 25, "weight_decay": 0.5, "clamp": 0.75},
-    # Source: chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood).
-    ("ft", "seesaw-tiny"): {"layers": (2,), "learning_rate": 5e-3, "steps": 25, "norm_constraint": 2e-2},
-    ("rome", "seesaw-tiny"): _TINY,
-    ("memit", "seesaw-tiny"): {**_TINY, "moment_weight": 1.0},
-    ("emmet", "seesaw-tiny"): {**_TINY, "moment_weight": 1.0},
-    ("alphaedit", "seesaw-tiny"): {**_TINY, "norm_weight": 0.1},
+_ROME_REPO = "kmeng01/rome, hparams/ROME"
+_MEMIT_REPO = "kmeng01/memit, hparams"
+_ALPHA_REPO = "jianghoucheng/AlphaEdit, hparams"
+_EASY = "zjunlp/EasyEdit, hparams"
+_SAMPLE = "chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood)"
+_TO_13_17, _TO_3_8, _TO_4_8 = tuple(range(13, 18)), tuple(range(3, 9)), tuple(range(4, 9))
+
+PRESETS: dict[tuple[str, str], Preset] = {
+    ("ft", "gpt2-xl"): Preset(f"{_MEMIT_REPO}/FT", {"layers": (0,), **_FT, "norm_constraint": 5e-4}),
+    ("ft", "gpt-j-6b"): Preset(f"{_MEMIT_REPO}/FT", {"layers": (0,), **_FT, "norm_constraint": 5e-5}),
+    ("ft", "llama-2-7b"): Preset(f"{_EASY}/FT/llama-7b", {"layers": (21,), **_FT, "norm_constraint": None}),
+    ("ft", "llama-3-8b"): Preset(f"{_EASY}/FT/llama3-8b", {"layers": (21,), **_FT, "norm_constraint": None}),
+    ("ft", "mistral-7b"): Preset(f"{_EASY}/FT/mistral-7b", {"layers": (21,), **_FT, "norm_constraint": 5e-5}),
+    ("rome", "gpt2-xl"): Preset(_ROME_REPO, {"layers": (17,), **_ROME_GPT}),
+    ("rome", "gpt-j-6b"): Preset(_ROME_REPO, {"layers": (5,), **_ROME_GPT}),
+    # EasyEdit's files leave C out (mom2_adjustment false); it is used here, as in the paper.
+    ("rome", "llama-2-7b"): Preset(f"{_EASY}/ROME/llama-7b, with C", {"layers": (5,), **_ROME_LLAMA}),
+    ("rome", "llama-3-8b"): Preset(f"{_EASY}/ROME/llama3-8b, with C", {"layers": (5,), **_ROME_LLAMA}),
+    ("rome", "mistral-7b"): Preset(f"{_EASY}/ROME/mistral-7b, with C", {"layers": (5,), **_ROME_LLAMA}),
+    ("memit", "gpt2-xl"): Preset(
+        f"{_MEMIT_REPO}/MEMIT", {"layers": _TO_13_17, "steps": 20, "moment_weight": 20_000.0, **_MEMIT_GPT}
+    ),
+    ("memit", "gpt-j-6b"): Preset(
+        f"{_MEMIT_REPO}/MEMIT", {"layers": _TO_3_8, "steps": 25, "moment_weight": 15_000.0, **_MEMIT_GPT}
+    ),
+    ("memit", "llama-2-7b"): Preset(
+        f"{_EASY}/MEMIT/llama-7b and the SEESAW-CF authors' file", {"layers": _TO_4_8, "steps": 25, **_MEMIT_LLAMA}
+    ),
+    ("memit", "llama-3-8b"): Preset(
+        f"{_ALPHA_REPO}/MEMIT/Llama3-8B", {"layers": _TO_4_8, "moment_weight": 15_000.0, **_SLOW_LLAMA_3}
+    ),
+    ("memit", "mistral-7b"): Preset(f"{_EASY}/MEMIT/mistral-7b", {"layers": _TO_4_8, "steps": 25, **_MEMIT_LLAMA}),
+    ("emmet", "gpt2-xl"): Preset(
+        f"{_EASY}/EMMET/gpt2-xl", {"layers": (17,), "steps": 20, "moment_weight": 10_000.0, **_MEMIT_GPT}
+    ),
+    ("emmet", "gpt-j-6b"): Preset(
+        "scalable-model-editing/unified-model-editing, hparams/EMMET",
+        {"layers": (5,), "steps": 25, "moment_weight": 1.0, **_MEMIT_GPT},
+    ),
+    ("emmet", "llama-2-7b"): Preset(
+        f"{_EASY}/EMMET/llama-7b",
+        {"layers": (5,), "steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5},
+    ),
+    ("alphaedit", "gpt2-xl"): Preset(f"{_EASY}/AlphaEdit/gpt2-xl", {"layers": _TO_13_17, "steps": 20, **_MEMIT_GPT}),
+    ("alphaedit", "gpt-j-6b"): Preset(f"{_EASY}/AlphaEdit/gpt-j-6B", {"layers": _TO_3_8, "steps": 25, **_MEMIT_GPT}),
+    ("alphaedit", "llama-3-8b"): Preset(f"{_ALPHA_REPO}/AlphaEdit/Llama3-8B", {"layers": _TO_4_8, **_SLOW_LLAMA_3}),
+    ("ft", "seesaw-tiny"): Preset(
+        _SAMPLE, {"layers": (2,), "learning_rate": 5e-3, "steps": 25, "norm_constraint": 2e-2}
+    ),
+    ("rome", "seesaw-tiny"): Preset(_SAMPLE, _TINY),
+    ("memit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
+    ("emmet", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
+    ("alphaedit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "norm_weight": 0.1}),
 }
-"""(editor, model) -> settings."""
+"""(editor, model) -> settings and source."""
 
 DEFAULTS: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {
-    "ft": ((21 / 32, 21 / 32), {"learning_rate": 5e-4, "steps": 25, "norm_constraint": 5e-4}),
+    "ft": ((21 / 32, 21 / 32), {**_FT, "norm_constraint": 5e-4}),
     "rome": ((5 / 32, 5 / 32), _ROME_LLAMA),
     "memit": ((4 / 32, 8 / 32), {"steps": 25, **_MEMIT_LLAMA}),
     "emmet": ((5 / 32, 5 / 32), {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5}),
@@ -74,22 +109,39 @@ DEFAULTS: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {
 """Editor -> (depth of the first and last layer as a share of all, other settings); shares are those of Llama-2-7B."""
 
 
-def preset(editor: str, model: PreTrainedModel) -> dict[str, Any]:
+def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str, Any]:
     """Settings for an editor's config on a model.
 
     Args:
         editor: A name in `DEFAULTS`.
         model: Only its config is read.
+        quiet: Do not warn of layers that come from the rule: the caller has layers of its own.
 
     Returns:
         Keyword arguments for the editor's config class, `layers` among them.
     """
-    config: Any = model.config.get_text_config(decoder=True)
-    n_layers, width = int(config.num_hidden_layers), int(config.hidden_size)
-    name = MODELS.get((str(model.config.model_type), n_layers, width), "")
-    if (editor, name) in PRESETS:
-        return dict(PRESETS[editor, name])
+    shape = _shape(model)
+    if (editor, MODELS.get(shape, "")) in PRESETS:
+        return dict(PRESETS[editor, MODELS[shape]].settings)
     (low, high), settings = DEFAULTS[editor]
+    n_layers = shape[1]
     top = n_layers - 2 if n_layers > 1 else 0  # leave a block above to read the change
     first, last = (min(round(share * n_layers), top) for share in (low, high))
-    return {"layers": tuple(range(first, last + 1)), **settings}
+    layers = tuple(range(first, last + 1))
+    if not quiet:
+        _LOG.warning(
+            "%s: nobody has published settings for a %s model of %d blocks, width %d, MLP width %d and %d tokens. "
+            "Layers %s are those at the depth of Llama-2-7B's and untested here. Find better ones with `seesaw-cf "
+            'layers MODEL` and set them in a JSON file for --editor-config: {"%s": {"layers": %s}}.',
+            *(editor, *shape, list(layers), editor, list(layers)),
+        )
+    return {"layers": layers, **settings}
+
+
+def _shape(model: PreTrainedModel) -> tuple[str, int, int, int, int]:
+    """The key of `MODELS`."""
+    config: Any = model.config.get_text_config(decoder=True)
+    width = int(config.hidden_size)
+    mlp = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * width
+    sizes = int(config.num_hidden_layers), width, int(mlp), int(config.vocab_size)
+    return (str(model.config.model_type), *sizes)

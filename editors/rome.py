@@ -52,9 +52,9 @@ class ROMEConfig(LocateThenEditConfig):
             raise EditError(f"ROMEConfig: layers is {self.layers}, expected exactly one. Use MEMIT to edit several.")
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; relative depth and Llama's settings otherwise."""
-        return cls(**preset("rome", model))
+    def for_model(cls, model: PreTrainedModel, quiet: bool = False) -> Self:
+        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
+        return cls(**preset("rome", model, quiet))
 
 
 @dataclass(frozen=True)

@@ -192,9 +192,8 @@ def make_editor(
     """
     # By name, not by import: the library must not depend on the editors.
     cls: Any = importlib.import_module("seesaw_cf.editors").load_editor(name)
-    config = cls.config_class.for_model(model)
-    changed: Any = importlib.import_module("seesaw_cf.editors.config").changed
-    made: Any = cls(changed(config, overrides), corpus=corpus)
+    configured: Any = importlib.import_module("seesaw_cf.editors.config").configured
+    made: Any = cls(configured(name, cls.config_class, model, overrides), corpus=corpus)
     made = made.learn(spare) if spare and hasattr(made, "learn") else made
     editor: Editor = made.avoid(cases) if hasattr(made, "avoid") else made
     return editor

@@ -1,4 +1,4 @@
-"""Passages before and after edits, block by block: a killed run goes on where it was and ends with the same bytes."""
+"""Passages before and after edits, block by block: a killed run goes on where it was and ends with the same text."""
 
 from __future__ import annotations
 

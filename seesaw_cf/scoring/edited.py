@@ -85,7 +85,8 @@ class EditedScorer:
                 here; an empty delta asks the unedited model.
 
         Returns:
-            n lists of scores, in the order asked. The same jobs give the same bytes.
+            n lists of scores, in the order asked. The same jobs give the same bytes on one type of machine with
+                one number of threads.
 
         Raises:
             PromptError: Only when the scorer is strict.

@@ -66,8 +66,8 @@ class Counts:
 class TrieScorer:
     """Scores clozes with a transformers causal language model; the same numbers as `HFScorer`, with far fewer tokens.
 
-    The same set of clozes gives the same bytes in whatever order and however often they are asked. A model that cannot
-    be fed tries (see `support`) is scored by `HFScorer`, and so are single texts longer than a sliding window. While it
+    On one type of machine with one number of threads, the same set of clozes gives the same bytes in whatever order and
+    however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are single texts longer than a sliding window. While it
     scores, modules of the model run other functions: one thread at a time may use a model.
 
     Attributes:

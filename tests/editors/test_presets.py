@@ -1,0 +1,96 @@
+"""Published settings go to the models they were made for; every other model gets a rule and hears of it."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from transformers import AutoConfig
+
+from seesaw_cf.editors import load_editor
+from seesaw_cf.editors.presets import DEFAULTS, MODELS, PRESETS, preset
+from seesaw_cf.job import make_editor
+from seesaw_cf.pretrained import load_model
+from tests.fakes import tiny_model
+
+LLAMA: dict[str, Any] = {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008, "vocab_size": 32000}
+LLAMA_3 = {**LLAMA, "intermediate_size": 14336, "vocab_size": 128256}
+SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2-xl": ("gpt2", {"n_layer": 48, "n_embd": 1600}),
+    "gpt-j-6b": ("gptj", {}),
+    "llama-2-7b": ("llama", LLAMA),
+    "llama-3-8b": ("llama", LLAMA_3),
+    "mistral-7b": ("mistral", {}),  # what transformers gives by default
+}
+STRANGERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Yi-6B": ("llama", {**LLAMA, "vocab_size": 64000}),
+    "Llama-2-13B": ("llama", {**LLAMA, "num_hidden_layers": 40, "hidden_size": 5120, "intermediate_size": 13824}),
+    "Mistral-7B as a Llama": ("llama", {**LLAMA, "intermediate_size": 14336}),
+    "GPT-2": ("gpt2", {}),
+    "Qwen2-7B": ("qwen2", {**LLAMA, "num_hidden_layers": 28, "hidden_size": 3584, "intermediate_size": 18944}),
+}
+
+
+def shaped(kind: str, settings: dict[str, Any]) -> Any:
+    """All that `preset` looks at: a config."""
+    return SimpleNamespace(config=AutoConfig.for_model(kind, **settings))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_models_get_what_was_published_for_them(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert name in MODELS.values()
+    for editor in DEFAULTS:
+        found = preset(editor, shaped(*SHAPES[name]))
+        if (editor, name) in PRESETS:
+            assert found == PRESETS[editor, name].settings
+        warned = f"{editor}: nobody has published settings" in caplog.text
+        assert warned == ((editor, name) not in PRESETS)
+
+
+def test_llama_3_is_not_llama_2() -> None:
+    """Same blocks and width; other MLP, other vocabulary, other published settings."""
+    two, three = (preset("memit", shaped("llama", settings), quiet=True) for settings in (LLAMA, LLAMA_3))
+    assert (two.get("learning_rate", 0.5), two["clamp"]) == (0.5, 4.0)
+    assert (three["learning_rate"], three["clamp"]) == (0.1, 0.75)
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+@pytest.mark.parametrize("editor", DEFAULTS)
+def test_other_models_get_a_rule_and_a_warning(editor: str, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    found = preset(editor, shaped(*STRANGERS[name]))
+    assert found["layers"]
+    layers = list(found["layers"])
+    assert f"Layers {layers} are those at the depth of Llama-2-7B's and untested here" in caplog.text
+    assert f'--editor-config: {{"{editor}": {{"layers": {json.dumps(layers)}}}}}' in caplog.text
+    assert "seesaw-cf layers MODEL" in caplog.text
+
+
+@pytest.mark.parametrize("editor", DEFAULTS)
+def test_layers_of_ones_own_are_no_reason_to_warn(editor: str, caplog: pytest.LogCaptureFixture) -> None:
+    model = tiny_model("llama")
+    assert make_editor(editor, model, {"layers": [1]}, ["some text"]).config.layers == (1,)
+    assert not caplog.text
+    make_editor(editor, model, {}, ["some text"])
+    assert "untested here" in caplog.text
+
+
+def test_a_control_warns_for_the_editor_it_wraps(caplog: pytest.LogCaptureFixture) -> None:
+    settings = {"editor": "ft", "settings": {"layers": [1]}}
+    make_editor("identity", tiny_model("llama"), settings, []).fit(tiny_model("llama"), None)  # type: ignore[arg-type]
+    assert not caplog.text
+
+
+def test_the_embedded_model_is_known(caplog: pytest.LogCaptureFixture) -> None:
+    model, _ = load_model("seesaw-tiny", device="cpu")
+    for editor in DEFAULTS:
+        load_editor(editor).config_class.for_model(model)
+    assert not caplog.text
+
+
+def test_every_row_names_its_source_and_makes_a_config() -> None:
+    for (editor, name), row in PRESETS.items():
+        assert name in MODELS.values()
+        assert len(row.source) > 10
+        assert load_editor(editor).config_class(**row.settings).layers == row.settings["layers"]
