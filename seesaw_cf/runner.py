@@ -1,7 +1,8 @@
 """The main job: score, edit, score again, restore; killed at any point, it continues where it was.
 
 A run folder holds `manifest.json`, one shard per finished unit of work, and at the end `scores.parquet` and
-`edits.parquet`, which are the same bytes whether or not the run was interrupted, on one type of machine with one number of threads.
+`edits.parquet`, which are the same bytes whether or not the run was interrupted, on one type of machine
+with one number of threads.
 """
 
 from __future__ import annotations

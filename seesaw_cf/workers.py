@@ -1,8 +1,8 @@
 """One run on several processes: `torchrun` on one node, Ray actors on many.
 
-Workers share nothing but the run folder. Each writes the shards of whole tasks, which are the same bytes on any
-machine of one type with one number of threads, so a task that is done twice or begun by a worker that died does no harm. Whoever merges reads all shards in the
-order of the plan: the tables are those of a single process with the same number of threads.
+Workers share nothing but the run folder. Each writes the shards of whole tasks, which are the same bytes on any machine
+of one type with one number of threads, so a task that is done twice or begun by a worker that died does no harm.
+Whoever merges reads all shards in the order of the plan: the tables are those of a single process.
 """
 
 from __future__ import annotations

@@ -67,8 +67,9 @@ class TrieScorer:
     """Scores clozes with a transformers causal language model; the same numbers as `HFScorer`, with far fewer tokens.
 
     On one type of machine with one number of threads, the same set of clozes gives the same bytes in whatever order and
-    however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are single texts longer than a sliding window. While it
-    scores, modules of the model run other functions: one thread at a time may use a model.
+    however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are
+    single texts longer than a sliding window. While it scores, modules of the model run other functions: one thread at
+    a time may use a model.
 
     Attributes:
         model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
