@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,9 +216,9 @@ def _publish(args: argparse.Namespace) -> None:
 
 def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     from seesaw_cf.files import write_text
-    from seesaw_cf.stats.plain import plain
+    from seesaw_cf.stats.plain import json_text
 
-    write_text(path, json.dumps(plain(value), ensure_ascii=False, indent=1) + "\n")
+    write_text(path, json_text(value))
 
 
 # Action -> (help, its options, what it does).

@@ -254,6 +254,6 @@ def export(args: argparse.Namespace) -> None:
 
 def _write_json(file: Path, value: Any) -> None:
     from seesaw_cf.files import write_text
-    from seesaw_cf.stats.plain import plain
+    from seesaw_cf.stats.plain import json_text
 
-    write_text(file, json.dumps(plain(value), indent=1, ensure_ascii=False) + "\n")
+    write_text(file, json_text(value))

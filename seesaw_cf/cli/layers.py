@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -97,11 +96,12 @@ def _text(row: Sequence[Any], traces: Sequence[Any], proposal: dict[str, tuple[i
 def _write(
     out: Path, table: dict[str, Any], traces: Sequence[Any], proposal: dict[str, Any], options: dict[str, Any]
 ) -> None:
+    from seesaw_cf.stats.plain import json_text
+
     facts = [{"prompt": t.request.text, "clean": t.clean, "corrupted": t.corrupted} for t in traces]
     effects = {name: [asdict(estimate) for estimate in row] for name, row in table.items()}
     record = {"options": options, "proposal": proposal, "effects": effects, "facts": facts}
-    text = json.dumps(record, indent=1, allow_nan=True)
-    write_text(out / "layers.json", text.replace("NaN", "null") + "\n")
+    write_text(out / "layers.json", json_text(record))
     try:
         _draw(out / "layers.png", table, options)
     except ModuleNotFoundError as error:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,23 +29,24 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.effects.groups import AXES
     from seesaw_cf.files import write_text
     from seesaw_cf.report import read_results, terminal_report
+    from seesaw_cf.stats.plain import json_text
 
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed)
     say(terminal_report(results))
     if args.json is not None:
-        write_text(args.json, json.dumps(_plain(results, args.seed), indent=1, allow_nan=False) + "\n")
+        write_text(args.json, json_text(_tables(results, args.seed)))
         say(f"\nWritten to {args.json}.")
 
 
-def _plain(results: Results, seed: int) -> dict[str, Any]:
-    """Every table as lists of plain records, and `edit_success`; numbers that do not exist are null."""
+def _tables(results: Results, seed: int) -> dict[str, Any]:
+    """Every table as lists of records, and `edit_success`."""
     tables = {
         "efficacy": results.efficacy,
         "edit_bias": results.effects,
         "cross_property_accuracy": results.accuracy,
         "unscored": results.unscored,
     }
-    rows = {name: [_record(row) for row in frame.to_dict("records")] for name, frame in tables.items()}
+    rows = {name: frame.to_dict("records") for name, frame in tables.items()}
     success = _success(results, seed)
     about = {"run": str(results.folder), "score": results.score, "seed": seed, "n_score_rows": results.n_rows}
     return about | {"manifest": results.manifest, "edit_success": success} | rows
@@ -60,7 +59,3 @@ def _success(results: Results, seed: int) -> dict[str, Any]:
 
     scores = read_table(results.folder / "scores.parquet", SCORES)
     return success_of_scores(scores, seed=seed) if len(results.efficacy) and "post" in results.efficacy else {}
-
-
-def _record(row: dict[Any, Any]) -> dict[str, Any]:
-    return {str(key): None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}

@@ -23,13 +23,13 @@ from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import atomic_path, write_text
 from seesaw_cf.longform.flaws import FLAWS_BY_NAME, Flaw, chosen_flaws
 from seesaw_cf.longform.pairs import Pair, coin, first_shown, flaw_row, flaw_table, unblinded
+from seesaw_cf.sheets import neutral
 from seesaw_cf.stats.agreement import annotator_agreement
 
 __all__ = ["LABELS", "HumanWork", "export_sheet", "import_released", "import_sheet", "intra_rater"]
 
 # Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
 LABELS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def export_sheet(
         writer.writerow(["item", "subject", "text_A", "text_B", *(flaw.name for flaw in chosen)])
         for item in items:
             pair = Pair(**item["pair"])
-            texts = [_cell(text) for text in (pair.entity, *pair.shown(item["first"]))]
+            texts = [neutral(text) for text in (pair.entity, *pair.shown(item["first"]))]
             writer.writerow([item["item"], *texts, *("" for _ in chosen)])
     record = {"seed": seed, "flaws": [flaw.name for flaw in chosen], "items": items}
     write_text(key, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
@@ -104,11 +104,6 @@ def _item(pair: Pair, seed: int, copy: int) -> dict[str, Any]:
         first = "post" if first == "pre" else "pre"
     about = {name: getattr(pair, name) for name in Pair.__slots__}
     return {"item": f"i{digest}", "copy": copy, "first": first, "pair": about}
-
-
-def _cell(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _instructions(flaws: Sequence[Flaw]) -> str:
@@ -207,7 +202,7 @@ def _check_ids(path: str | os.PathLike[str], rows: Sequence[dict[str, str]], kno
 
 def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple[str, str]) -> None:
     for name, text in zip(("text_A", "text_B"), texts, strict=True):
-        if row[name].split() != _cell(text).split() and row[name].split() != text.split():
+        if row[name].split() != neutral(text).split() and row[name].split() != text.split():
             raise RecordError(
                 f"{path}: {name} of item {row['item']!r} was edited or moved; its rating would be of another text. "
                 "Copy the labels into the sheet as it was exported."

@@ -17,7 +17,7 @@ from seesaw_cf.longform.survey_items import ITEMS
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.writing import EDITS
 from seesaw_cf.report import text
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.plain import json_text, plain
 from seesaw_cf.tables import read_table
 
 __all__ = ["leme_results", "write_leme_report"]
@@ -101,7 +101,7 @@ def write_leme_report(folder: Path) -> str:
         The Markdown.
     """
     results = leme_results(folder)
-    write_text(folder / "report.json", json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "report.json", json_text(results))
     markdown = _markdown(results)
     write_text(folder / "report.md", markdown)
     return markdown

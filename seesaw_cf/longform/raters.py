@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from seesaw_cf.longform.survey import Question, Rating
 from seesaw_cf.longform.training_encoder import EncoderRecipe, fit_trainer, fresh_encoder, validation_part
 from seesaw_cf.longform.training_ratings import RatingData, rater_texts, rating_scores, read_ratings
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.plain import json_text
 
 __all__ = ["EncoderRater", "fit_rater", "load_rater", "train_rater"]
 
@@ -179,7 +179,7 @@ def train_rater(
                 found["constant"][fold == one] = _constant(train, test)
             report["figures"] = {name: _by_item(rows, given) for name, given in found.items()}
         fit_rater(rows, encoder, recipe, seed).save(folder, {"seed": seed, "n": len(rows.ratings)})
-        write_text(folder / "report.json", json.dumps(report, indent=1) + "\n")
+        write_text(folder / "report.json", json_text(report))
     return report
 
 

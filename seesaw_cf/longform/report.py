@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ from seesaw_cf.longform import analyses, analyses_kinds, analyses_tests
 from seesaw_cf.longform.flaws import FLAWS_BY_NAME
 from seesaw_cf.longform.validity import flaw_results
 from seesaw_cf.report.text import escape, markdown_table
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.sheets import csv_text
+from seesaw_cf.stats.plain import json_text
 
 __all__ = ["Section", "longform_sections", "write_longform_report"]
 
@@ -194,9 +194,9 @@ def write_longform_report(
     sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
     place = Path(folder)
     for one in sections:
-        write_text(place / f"{one.name}.csv", one.frame.to_csv(index=False, lineterminator="\n"))
-    numbers = {one.name: plain(one.frame.astype(object).to_dict("records")) for one in sections}
-    write_text(place / "longform.json", json.dumps(numbers, ensure_ascii=False, indent=1) + "\n")
+        write_text(place / f"{one.name}.csv", csv_text(one.frame))
+    numbers = {one.name: one.frame.astype(object).to_dict("records") for one in sections}
+    write_text(place / "longform.json", json_text(numbers))
     pictures = _pictures(sections, place)
     path = place / "longform.md"
     write_text(path, _markdown(sections, pictures))

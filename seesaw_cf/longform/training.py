@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from seesaw_cf.longform.training_baselines import majority, tfidf
 from seesaw_cf.longform.training_data import AnnotationData, read_annotations
 from seesaw_cf.longform.training_scores import classifier_scores, temper
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.plain import json_text
 
 __all__ = ["RECIPES", "Fit", "Trained", "cross_validate", "figures", "random_split", "recipe_for", "train_annotator"]
 
@@ -236,7 +236,7 @@ def train_annotator(
                 answers["zero_shot"] = _zero_shot(zero_shot, rows)
             report["figures"] = {own: figures(rows, found) for own, found in answers.items()}
         fits[name](rows, seed).save(folder, {"recipe": name, "labels": LABELS, "seed": seed, "n": len(rows.labels)})
-        write_text(folder / "report.json", json.dumps(report, indent=1) + "\n")
+        write_text(folder / "report.json", json_text(report))
     return report
 
 

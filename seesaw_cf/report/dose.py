@@ -11,6 +11,7 @@ from seesaw_cf.effects.dose import BAND, Curves, read_curves, summarise_curves
 from seesaw_cf.files import write_text
 from seesaw_cf.report import text
 from seesaw_cf.report.results import records, relation_name
+from seesaw_cf.sheets import csv_text
 
 __all__ = ["dose_section", "write_dose_report"]
 
@@ -77,7 +78,7 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     curves = read_curves(folder)
     table = summarise_curves(curves)
     out = Path(folder)
-    write_text(out / "dose.csv", table.to_csv(index=False, lineterminator="\n"))
+    write_text(out / "dose.csv", csv_text(table))
     without, pictures = "", {"dose.png": ""}
     try:
         from seesaw_cf.report.canvas import save_picture

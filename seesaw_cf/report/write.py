@@ -16,6 +16,7 @@ from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.terminal import terminal_report
+from seesaw_cf.sheets import csv_text
 
 __all__ = ["write_report"]
 
@@ -54,7 +55,7 @@ def write_report(
     folder = Path(run_folder) / "report" if out is None else Path(out)
     tables = _tables(results)
     for name, frame in tables.items():
-        write_text(folder / f"{name}.csv", frame.to_csv(index=False, lineterminator="\n"))
+        write_text(folder / f"{name}.csv", csv_text(frame))
     without = ""
     pictures: dict[str, str] = {}
     try:

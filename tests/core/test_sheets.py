@@ -1,0 +1,40 @@
+"""Text from data is never a formula in a spreadsheet, and what is not a number is null in JSON, not in a text."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf.sheets import csv_text, neutral, original
+from seesaw_cf.stats.plain import json_text
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@given(st.text(alphabet="'=+-@\t\ra1", max_size=6))
+def test_no_text_begins_as_a_formula_and_the_original_comes_back(text: str) -> None:
+    assert not neutral(text).startswith(FORMULA)
+    assert original(neutral(text)) == text
+
+
+def test_plain_text_is_left_alone() -> None:
+    assert [neutral(text) for text in ("Ada", "'quoted'", "", "a=b")] == ["Ada", "'quoted'", "", "a=b"]
+
+
+def test_csv_keeps_numbers_and_neutralises_text() -> None:
+    frame = pd.DataFrame({"subject": ["=HYPERLINK(1)", "Ada", None], "D": [-0.5, math.nan, 2.0], "=n": [-1, 2, 3]})
+    shown = csv_text(frame)
+    assert shown.split("\n")[:2] == ["subject,D,'=n", "'=HYPERLINK(1),-0.5,-1"]
+    back = pd.read_csv(io.StringIO(shown))
+    assert back["D"].tolist()[0::2] == [-0.5, 2.0]
+    assert back["'=n"].tolist() == [-1, 2, 3]
+
+
+def test_a_name_that_contains_nan_stays_a_name() -> None:
+    found = json.loads(json_text({"prompt": "NaNcy and Infinity", "value": [math.nan, math.inf, 1.5]}))
+    assert found == {"prompt": "NaNcy and Infinity", "value": [None, None, 1.5]}
