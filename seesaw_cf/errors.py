@@ -9,6 +9,7 @@ what was got, what was expected and what to do.
     ├── PromptError (ValueError)          a prompt, subject or target that cannot be tokenised as asked
     ├── DeltaMismatchError (ValueError)   a weight delta that does not belong to this model
     ├── EditError (RuntimeError)          an edit that failed or was refused
+    │   └── SettingError (ValueError)     a setting of an editor no edit could run with
     ├── UnsupportedModelError (TypeError) a model the table of architectures does not cover
     ├── RunFolderError (RuntimeError)     a run folder that is incomplete or belongs to another run
     ├── ServiceError (ConnectionError)    a server that cannot be used as it is asked: key, model or address
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "DeltaMismatchError",
@@ -28,6 +30,7 @@ __all__ = [
     "RunFolderError",
     "SeesawError",
     "ServiceError",
+    "SettingError",
     "StorageError",
     "UnknownNameError",
     "UnsupportedModelError",
@@ -59,6 +62,10 @@ class EditError(SeesawError, RuntimeError):
     """An edit failed (NaN loss, singular system) or was refused (quantised model, contradictory requests)."""
 
 
+class SettingError(EditError, ValueError):
+    """A setting of an editor is of another type, not finite or outside its range."""
+
+
 class UnsupportedModelError(SeesawError, TypeError):
     """The table of architectures has no row for this model, or a layer it lacks was asked for."""
 
@@ -75,12 +82,12 @@ class StorageError(SeesawError, OSError):
     """A file could not be written or read; nothing half-written is left under its final name."""
 
 
-def unknown_name(kind: str, got: str, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(kind: str, got: Any, known: Iterable[str]) -> UnknownNameError:
     """Builds the error for a name outside a known list, with near matches.
 
     Args:
         kind: What the name is for, such as "editor".
-        got: The name that was asked for.
+        got: The name that was asked for, or what was given in its place.
         known: Every name that would have been accepted.
 
     Returns:
@@ -88,6 +95,10 @@ def unknown_name(kind: str, got: str, known: Iterable[str]) -> UnknownNameError:
     """
     names = sorted(known)
     by_lower = {name.lower(): name for name in names}
-    near = [by_lower[match] for match in difflib.get_close_matches(got.lower(), list(by_lower), n=3, cutoff=0.5)]
+    # A match of a long text is slow to look for, and no help.
+    word = got.lower()[:100] if isinstance(got, str) else ""
+    near = [by_lower[match] for match in difflib.get_close_matches(word, list(by_lower), n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return UnknownNameError(f"unknown {kind} {got!r}.{hint} Known: {', '.join(names)}.")
+    shown = repr(got).encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = shown if len(shown) <= 200 else f"{shown[:196]} ..."
+    return UnknownNameError(f"unknown {kind} {shown}.{hint} Known: {', '.join(names)}.")

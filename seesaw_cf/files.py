@@ -1,4 +1,7 @@
-"""Writing files so that nothing half-written ever looks whole: temporary name, flush to disk, rename."""
+"""Writing files so that nothing half-written ever looks whole: temporary name, flush to disk, rename.
+
+Reading is in `seesaw_cf.textfiles`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from seesaw_cf.checks import shown
 from seesaw_cf.errors import StorageError
 
-__all__ = ["atomic_folder", "atomic_path", "cache_folder", "safe_name", "write_text"]
+__all__ = ["atomic_folder", "atomic_path", "cache_folder", "check_path", "safe_name", "write_text"]
 
 
 def cache_folder() -> Path:
@@ -35,8 +39,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     final = Path(path)
     temporary: Path | None = None
     try:
+        _check_target(final)
         final.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent)
+        handle, name = tempfile.mkstemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent)
         os.close(handle)
         temporary = Path(name)
         temporary.chmod(0o644)
@@ -45,12 +50,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(done.fileno())
         temporary.replace(final)
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(
-            f"could not write {final}: {error.strerror or error}. Nothing was left under that name; "
-            "free some space or choose another folder, then run the same command again."
-        ) from error
+        raise _not_written(final, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
@@ -70,12 +70,12 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         StorageError: The folder holds something already, or cannot be written; the final name is untouched.
     """
     final = Path(path)
-    if final.is_file() or (final.is_dir() and any(final.iterdir())):
-        raise StorageError(f"{final} exists and is not an empty folder. Choose another name or delete it first.")
     temporary: Path | None = None
     try:
+        if _exists(final) and (not final.is_dir() or any(final.iterdir())):
+            raise StorageError(f"{final} exists and is not an empty folder. Choose another name or delete it first.")
         final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent))
         temporary.chmod(0o755)
         yield temporary
         for file in temporary.rglob("*"):
@@ -84,15 +84,57 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
                     os.fsync(done.fileno())
         temporary.replace(final)
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(
-            f"could not write {final}: {error.strerror or error}. Nothing was left under that name; "
-            "free some space or choose another folder, then run the same command again."
-        ) from error
+        raise _not_written(final, error) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _check_target(final: Path) -> None:
+    """Refuses before anything is computed what a rename could not replace, or what it must not: a device, a pipe."""
+    if _exists(final) and not final.is_file():
+        kind = "a folder" if final.is_dir() else "no ordinary file"
+        raise StorageError(f"could not write {final}: it is {kind}. Name a file.")
+
+
+def _exists(path: Path) -> bool:
+    """Like `Path.exists`, but a loop of links or a name that is too long is an OSError."""
+    check_path(path)
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def check_path(path: str | os.PathLike[str]) -> Path:
+    """A path that can be asked for.
+
+    Raises:
+        StorageError: It is no path, is empty, or holds a NUL character or half a surrogate pair.
+    """
+    try:
+        name = os.fspath(path)
+        good = isinstance(name, str) and name and "\0" not in name and name.encode("utf-8", "surrogateescape")
+    except (TypeError, UnicodeEncodeError):
+        good = False
+    if not good:
+        raise StorageError(f"{shown(path)} is no path of a file or folder: expected one without NUL characters.")
+    return Path(path)
+
+
+def _prefix(final: Path) -> str:
+    """Of a temporary name: what will be there, cut so that it is never longer than a name may be."""
+    return f".{safe_name(final.name)[:100]}."
+
+
+def _not_written(final: Path, error: OSError) -> StorageError:
+    if isinstance(error, StorageError):
+        return error
+    return StorageError(
+        f"could not write {final}: {error.strerror or error}. Nothing was left under that name; "
+        "free some space or choose another folder, then run the same command again."
+    )
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -102,7 +144,14 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         StorageError: See `atomic_path`.
     """
     with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        try:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+        except UnicodeEncodeError as error:
+            piece = shown(text[max(0, error.start - 20) : error.start + 20])
+            raise StorageError(
+                f"could not write {path}: the text holds half a surrogate pair at {piece}, which UTF-8 has no bytes "
+                "for. Repair the text where it comes from."
+            ) from error
 
 
 def safe_name(name: str) -> str:

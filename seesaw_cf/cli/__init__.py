@@ -9,7 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from seesaw_cf import __version__
-from seesaw_cf.errors import SeesawError
+from seesaw_cf.checks import shown
+from seesaw_cf.cli.explaining import explained
+from seesaw_cf.cli.output import finish
 
 __all__ = ["COMMANDS", "main"]
 
@@ -60,20 +62,43 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; those of the process when None.
 
     Returns:
-        0 on success, 1 after an error that is explained on stderr, 130 after Ctrl-C.
+        0 on success, 1 after an error that is explained on stderr, 130 after Ctrl-C, 141 when nobody reads the output
+        any more (as in `| head`).
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    command = next((word for word in words if word in COMMANDS), None)
-    args = parser(command).parse_args(words)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        importlib.import_module(COMMANDS[args.command][0]).run(args)
-    except SeesawError as error:
-        if args.debug:
-            raise
-        sys.stderr.write(f"error: {error}\n")
-        return 1
+        _run(words)
+        finish()
+    except BrokenPipeError:
+        return 141
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped. What was finished is kept; run the same command again to continue.\n")
         return 130
+    except Exception as error:  # what is not explained is raised again
+        message = None if "--debug" in words else explained(error)
+        if message is None:
+            raise
+        sys.stderr.write(f"error: {message}\n")
+        return 1
     return 0
+
+
+def _run(words: list[str]) -> None:
+    command = next((word for word in words if word in COMMANDS), None)
+    asked = parser(command)
+    _check_words(asked, words)
+    try:
+        args = asked.parse_args(words)
+    except SystemExit:  # after --help, which may not have reached anybody
+        finish()
+        raise
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    importlib.import_module(COMMANDS[args.command][0]).run(args)
+
+
+def _check_words(asked: argparse.ArgumentParser, words: list[str]) -> None:
+    """Refuses what no file, table or server could take, whatever the option."""
+    for before, word in zip(["", *words], words):
+        if "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
+            option = f"argument {before}: " if before.startswith("-") else ""
+            asked.error(f"{option}got {shown(word)}, expected UTF-8 text without NUL characters")

@@ -1,16 +1,93 @@
-"""Options that the commands which edit a model share, and the job they describe."""
+"""Options that the commands which edit a model share, the job they describe, and the types of numbers and paths.
+
+No option is a bare `int`, `float` or `str` path: `nan`, `-1` and a name with a NUL in it are refused while the command
+line is read, with the option's name, what was got and what was expected.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
+import os
+import re
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seesaw_cf import checks
+
 if TYPE_CHECKING:
     from seesaw_cf.job import Job
 
-__all__ = ["job_of", "job_options", "model_options", "positive"]
+__all__ = [
+    "above_zero",
+    "at_least_zero",
+    "count",
+    "finite",
+    "inside",
+    "job_of",
+    "job_options",
+    "model_options",
+    "number",
+    "path",
+    "positive",
+    "seed",
+    "share",
+    "threads",
+    "whole",
+]
+
+
+def whole(low: int = 0, high: int = checks.MOST) -> Callable[[str], int]:
+    """The type of an option that is a whole number in a range, both ends included."""
+
+    def convert(text: str) -> int:
+        # Python refuses to read numbers of some thousand digits.
+        value = int(text) if re.fullmatch(r"\s*[+-]?\d{1,40}\s*", text) else None
+        if value is None or not low <= value <= high:
+            raise _refused(text, checks.expected_number(low, high, kind="whole number"))
+        return value
+
+    return convert
+
+
+def number(low: float = -math.inf, high: float = math.inf, *, ends: bool = True) -> Callable[[str], float]:
+    """The type of an option that is a finite number in a range; `ends`: its finite ends belong to it."""
+
+    def convert(text: str) -> float:
+        try:
+            return checks.number("", float(text), low, high, ends=ends)
+        except ValueError as error:  # a RecordError is one, too
+            raise _refused(text, checks.expected_number(low, high, ends=ends)) from error
+
+    return convert
+
+
+def path(text: str) -> Path:
+    """The type of an option that names a file or folder, there or not."""
+    long = [part for part in Path(text).parts if len(os.fsencode(part)) > _LONGEST_NAME]
+    if not text or "\0" in text or long:
+        raise _refused(text, f"a path without NUL characters whose names have at most {_LONGEST_NAME} bytes")
+    return Path(text)
+
+
+def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(f"got {checks.shown(text, 80)}, expected {expected}")
+
+
+# Of one name in a path, on every file system in use.
+_LONGEST_NAME = 255
+
+count = whole(0)
+positive = whole(1)
+seed = whole(0, checks.LAST_SEED)
+threads = whole(1, checks.MOST_THREADS)
+finite = number()
+above_zero = number(0, ends=False)
+at_least_zero = number(0)
+share = number(0, 1)
+inside = number(0, 1, ends=False)
 
 
 def model_options(parser: argparse.ArgumentParser) -> None:
@@ -28,12 +105,12 @@ def job_options(parser: argparse.ArgumentParser) -> None:
     model_options(parser)
     add = parser.add_argument
     add("--editor", action="append", required=True, help="editing method; give it again for more")
-    add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
-    add("--corpus", type=Path, help="text file, one text a line, for the editors' second moments")
+    add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
+    add("--corpus", type=path, help="text file, one text a line, for the editors' second moments")
     add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
     add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
-    add("--seed", type=int, default=0)
-    add("--threads", type=positive, help="CPU threads; results depend on them in the last digits (default: torch's)")
+    add("--seed", type=seed, default=0)
+    add("--threads", type=threads, help="CPU threads; results depend on them in the last digits (default: torch's)")
 
 
 def job_of(args: argparse.Namespace) -> Job:
@@ -46,10 +123,3 @@ def job_of(args: argparse.Namespace) -> Job:
 
     given = {field.name: getattr(args, field.name) for field in fields(Job) if hasattr(args, field.name)}
     return Job(**given | {"editors": tuple(args.editor), "configs": tuple(args.config or ("cross_subject",))})
-
-
-def positive(text: str) -> int:
-    """A whole number of at least 1, as an option's type."""
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"got {text!r}, expected a whole number of at least 1")
-    return int(text)

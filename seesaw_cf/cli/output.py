@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-__all__ = ["say"]
+from seesaw_cf.errors import StorageError
+
+__all__ = ["finish", "say"]
 
 
 def say(text: str) -> None:
-    """Writes a text and a line end to stdout."""
-    sys.stdout.write(text.rstrip("\n") + "\n")
-    sys.stdout.flush()
+    """Writes a text and a line end to stdout.
+
+    Characters that the terminal's encoding lacks are written as escapes.
+
+    Raises:
+        StorageError: stdout cannot be written: a full disk, `/dev/full`.
+        BrokenPipeError: Nobody reads it any more, as after `| head`.
+    """
+    line = text.rstrip("\n") + "\n"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding))
+    except OSError as error:
+        raise _not_written(error) from error
+    finish()
+
+
+def finish() -> None:
+    """Hands on what was written to stdout, so that a failure is seen here and not at the end of the process.
+
+    Raises:
+        StorageError, BrokenPipeError: See `say`.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        raise _not_written(error) from error
+
+
+def _not_written(error: OSError) -> OSError:
+    _point_at_nothing()
+    if isinstance(error, BrokenPipeError):
+        return error
+    return StorageError(
+        f"the output cannot be written: {error.strerror or error}. Free some space, or send it somewhere else."
+    )
+
+
+def _point_at_nothing() -> None:
+    """What could not be written must not be tried again when Python ends."""
+    try:
+        with open(os.devnull, "wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
+    except (OSError, ValueError):  # a stdout that is no file has nothing to write again
+        return

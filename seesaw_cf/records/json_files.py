@@ -15,6 +15,7 @@ from seesaw_cf.records.checks import check_unique, short
 from seesaw_cf.records.flags import flag_cases
 from seesaw_cf.records.json_records import parse_record, write_record
 from seesaw_cf.relations import RELATIONS
+from seesaw_cf.textfiles import unique_keys
 from seesaw_cf.types import Case
 
 __all__ = ["parse_json", "write_json"]
@@ -86,7 +87,7 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[str, Any]]:
 
 def _loads(text: str, where: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         near = text[max(0, error.pos - 30) : error.pos + 30]
         raise RecordError(
@@ -96,14 +97,6 @@ def _loads(text: str, where: str) -> Any:
         ) from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}: not usable JSON: {error}. Correct the file or take it again.") from error
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
-    return made
 
 
 def _refuse(constant: str) -> Any:

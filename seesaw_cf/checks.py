@@ -1,0 +1,177 @@
+"""Checks of arguments: each returns the value it was given, or says where, what was got and what was expected.
+
+Functions and options use the same ones, so that `margin=float("nan")` and `--margin nan` are refused alike. Nothing
+heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+
+__all__ = [
+    "LAST_SEED",
+    "MOST",
+    "MOST_THREADS",
+    "each",
+    "expected_number",
+    "instance",
+    "items",
+    "number",
+    "one_of",
+    "seed",
+    "shown",
+    "text",
+    "whole",
+]
+
+T = TypeVar("T")
+
+# Largest whole number that every library behind this package takes for a size.
+MOST = 2**31 - 1
+# Largest seed that numpy, torch and scikit-learn all take.
+LAST_SEED = 2**32 - 1
+# More threads than any machine has cores can make torch fail, or the machine stand still.
+MOST_THREADS = 1024
+
+
+def number(
+    where: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    ends: bool = True,
+    error: type[SeesawError] = RecordError,
+) -> float:
+    """A finite number in a range.
+
+    Args:
+        where: What the value is, for the message, such as "plan: delta".
+        value: What was given.
+        low, high: The range.
+        ends: The finite ends belong to the range.
+        error: What to raise.
+
+    Raises:
+        RecordError: (or `error`) It is no number, not finite or outside.
+    """
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        found = _as_float(value)
+        if math.isfinite(found) and (low <= found <= high if ends else low < found < high):
+            return found
+    raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
+
+
+def whole(where: str, value: Any, low: int = 0, high: int = MOST, *, error: type[SeesawError] = RecordError) -> int:
+    """A whole number in a range, both ends included.
+
+    Raises:
+        RecordError: (or `error`) It is something else.
+    """
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and low <= int(value) <= high:
+        return int(value)
+    raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, kind='whole number')}.")
+
+
+def seed(where: str, value: Any) -> int:
+    """A seed that every random generator takes: 0 to 2**32 - 1.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    return whole(where, value, 0, LAST_SEED)
+
+
+def text(where: str, value: Any, *, empty: bool = True, error: type[SeesawError] = RecordError) -> str:
+    """Text that can be written as UTF-8: a string without half a surrogate pair.
+
+    Raises:
+        RecordError: (or `error`) It is something else, or is blank although `empty` is False.
+    """
+    if not isinstance(value, str) or not (empty or value.strip()):
+        raise error(f"{where} is {shown(value)}, expected text.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as found:
+        raise error(
+            f"{where} is {shown(value)}: character {found.start} is half a surrogate pair, which no UTF-8 file can "
+            "hold. Repair the text where it comes from."
+        ) from found
+    return value
+
+
+def one_of(kind: str, value: Any, known: Collection[str]) -> str:
+    """A name out of a known list.
+
+    Raises:
+        UnknownNameError: It is not in the list; near names are suggested.
+    """
+    if isinstance(value, str) and value in known:
+        return value
+    raise unknown_name(kind, value, known)
+
+
+def instance(where: str, value: Any, kind: type[T], expected: str = "") -> T:
+    """An object of a class.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    if isinstance(value, kind):
+        return value
+    raise RecordError(f"{where} is {shown(value)}, expected {expected or f'a {kind.__name__}'}.")
+
+
+def items(where: str, value: Any, expected: str = "a list") -> tuple[Any, ...]:
+    """The items of a list; a string or bytes is no list.
+
+    Raises:
+        RecordError: It cannot be iterated over, or is one string.
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray):
+        return tuple(value)
+    raise RecordError(f"{where} is {shown(value)}, expected {expected}.")
+
+
+def each(where: str, value: Any, check: Callable[[str, Any], T]) -> tuple[T, ...]:
+    """The items of a list, each checked; the message names the position.
+
+    Raises:
+        RecordError: It is no list, or an item was refused.
+    """
+    return tuple(check(f"{where}[{index}]", item) for index, item in enumerate(items(where, value)))
+
+
+def expected_number(
+    low: float = -math.inf, high: float = math.inf, *, ends: bool = True, kind: str = "finite number"
+) -> str:
+    """The words for a range of numbers."""
+    if low == -math.inf and high == math.inf:
+        return f"a {kind}"
+    if high in (math.inf, MOST):
+        return f"a {kind} {f'of at least {low}' if ends else f'above {low}'}"
+    if low == -math.inf:
+        return f"a {kind} {f'of at most {high}' if ends else f'below {high}'}"
+    return f"a {kind} {f'from {low} to {high}' if ends else f'between {low} and {high}, both excluded'}"
+
+
+def shown(value: Any, most: int = 120) -> str:
+    """A value in a message: its `repr`, cut to a length, in characters every terminal can print."""
+    try:
+        found = repr(value)
+    except Exception:  # a broken __repr__ must not hide the message it is for
+        found = f"a {type(value).__name__}"
+    found = found.encode("utf-8", "backslashreplace").decode("utf-8")
+    return found if len(found) <= most else f"{found[: most - 4]} ..."
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,95 @@
+"""Words for errors of the system and of the libraries below; any other error is a fault and keeps its traceback.
+
+Files are named where they are read. What is left for the edge are classes whose own message says what happened.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+import textwrap
+
+from seesaw_cf.errors import SeesawError
+
+__all__ = ["explained"]
+
+# Module, class, what to do. A module that was never imported cannot have raised anything.
+_KNOWN: tuple[tuple[str, str, str], ...] = (
+    ("huggingface_hub.errors", "GatedRepoError", "Ask for access on its page, then `hf auth login`."),
+    (
+        "huggingface_hub.errors",
+        "RepositoryNotFoundError",
+        "Check the spelling; a private repository needs `hf auth login`.",
+    ),
+    (
+        "huggingface_hub.errors",
+        "LocalEntryNotFoundError",
+        "Unset HF_HUB_OFFLINE, or download it first with `hf download`.",
+    ),
+    (
+        "huggingface_hub.errors",
+        "OfflineModeIsEnabled",
+        "Unset HF_HUB_OFFLINE, or download what is needed first with `hf download`.",
+    ),
+    ("huggingface_hub.errors", "EntryNotFoundError", "Check the name of the file and the revision."),
+    ("huggingface_hub.errors", "HFValidationError", "Expected a name such as ORG/NAME."),
+    ("huggingface_hub.errors", "HfHubHTTPError", "Check the network and `hf auth whoami`, then try again."),
+    ("huggingface_hub.errors", "LocalTokenNotFoundError", "Log in with `hf auth login`."),
+    ("huggingface_hub.errors", "StrictDataclassError", "Correct config.json of the model, or take the model again."),
+    ("httpx", "HTTPError", "Check the address and the network, then try again."),
+    ("requests", "RequestException", "Check the address and the network, then try again."),
+    ("safetensors", "SafetensorError", "The file of weights is damaged or cut off: take it again."),
+    ("pyarrow", "ArrowException", "The table is damaged or was made by something else: make it again."),
+    (
+        "torch",
+        "OutOfMemoryError",
+        "Give less at once (--max-tokens, --block, --memory, --rows), a smaller --dtype or another --device.",
+    ),
+)
+
+_BY_NUMBER = {
+    errno.ENOSPC: "Free some space or choose another folder, then run the same command again.",
+    errno.EDQUOT: "Free some space or choose another folder, then run the same command again.",
+    errno.EACCES: "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie.",
+    errno.EPERM: "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie.",
+    errno.EROFS: "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie.",
+    errno.ENAMETOOLONG: "Choose a shorter name.",
+    errno.ELOOP: "The links lead in a circle: name the file itself.",
+    errno.EMFILE: "Allow more open files with `ulimit -n`.",
+    errno.ENOMEM: "Close other programs, or use a machine with more memory.",
+}
+
+
+def explained(error: BaseException) -> str | None:
+    """What happened and what to do, without the traceback.
+
+    Returns:
+        The message; None for a fault of this package, whose traceback is what helps.
+    """
+    if isinstance(error, SeesawError):
+        return str(error)
+    for module, name, remedy in _KNOWN:
+        kind = getattr(sys.modules.get(module), name, None)
+        if isinstance(kind, type) and isinstance(error, kind):
+            return f"{_first_lines(error)} {remedy}"
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "seesaw_cf").startswith("seesaw_cf"):
+        return f"the package {error.name!r} is not installed. Install it with `pip install {error.name}`."
+    if isinstance(error, OSError):
+        return _of_system(error)
+    if isinstance(error, UnicodeError):
+        return f"a text is not UTF-8: {error}. Convert the file it comes from to UTF-8."
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({_first_lines(error)}). Give less at once, or use a machine with more memory."
+    return None
+
+
+def _of_system(error: OSError) -> str:
+    place = f"{error.filename}: " if error.filename is not None else ""
+    remedy = _BY_NUMBER.get(error.errno or 0, "Check the path." if place else "")
+    return f"{place}{error.strerror or _first_lines(error)}. {remedy}".strip()
+
+
+def _first_lines(error: BaseException) -> str:
+    """The beginning of a library's message, on one line and ended by a full stop."""
+    said = textwrap.shorten(" ".join(str(error).split()) or type(error).__name__, 400, placeholder=" ...")
+    return said if said.endswith((".", "!", "?")) else f"{said}."
