@@ -28,6 +28,7 @@ from seesaw_cf.builder_scripts.replies import CachedSource
 from seesaw_cf.builder_scripts.seeds import read_seeds
 from seesaw_cf.builder_scripts.sources import Source, StoreSource
 from seesaw_cf.builder_scripts.statistics import markdown
+from seesaw_cf.cli.options import path, positive, seconds, seed
 from seesaw_cf.cli.output import say
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import atomic_folder, cache_folder, write_text
@@ -59,25 +60,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="sample, wikidata, the URL of a SPARQL endpoint, a folder made by `oxigraph load`, or RDF files",
     )
-    add("--out", type=Path, metavar="DIR", help="dataset folder to make")
-    add("--edits", nargs="+", type=Path, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
+    add("--out", type=path, metavar="DIR", help="dataset folder to make")
+    add("--edits", nargs="+", type=path, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
     add(
         "--coupled",
         nargs="+",
-        type=Path,
+        type=path,
         default=[],
         metavar="FILE",
         help="CounterFact or zsRE JSON: make Coupled Entity Prompts instead",
     )
     add("--paper", action="store_true", help="the published rules: nobody who holds the old value, two genders, ...")
     add("--number", nargs="+", default=[], metavar="RELATION=N", help="edits to draw, such as P27=100 gender=50")
-    add("--per-gender", type=int, metavar="N", help="holders of a value asked about, per gender (100)")
-    add("--seed", type=int, default=0, help="decides every draw (0)")
+    add("--per-gender", type=positive, metavar="N", help="holders of a value asked about, per gender (100)")
+    add("--seed", type=seed, default=0, help="decides every draw (0)")
     add("--language", default="en", help="language of the names (en)")
-    add("--cache", type=Path, metavar="DIR", help="where replies are kept ($SEESAW_CF_CACHE or ~/.cache/seesaw_cf)")
+    add("--cache", type=path, metavar="DIR", help="where replies are kept ($SEESAW_CF_CACHE or ~/.cache/seesaw_cf)")
     add("--offline", action="store_true", help="use kept replies only, never ask")
     add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
-    add("--timeout", type=float, default=90.0, metavar="S", help="seconds for one reply (90)")
+    add("--timeout", type=seconds, default=90.0, metavar="S", help="seconds for one reply (90)")
     add("--version", default="1.0.0", help="of the dataset, major.minor.patch (1.0.0)")
     add("--dry-run", action="store_true", help="count the queries and stop")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -13,7 +13,7 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf publish`."""
     add = parser.add_argument
-    add("folder", type=Path, metavar="FOLDER", help="dataset folder made by seesaw-cf build")
+    add("folder", type=path, metavar="FOLDER", help="dataset folder made by seesaw-cf build")
     add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
     add("--private", action="store_true", default=None, help="make a new repository private")
     add("--note", default="", help="a line for the changelog")

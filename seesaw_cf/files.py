@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from seesaw_cf.checks import shown
-from seesaw_cf.errors import StorageError
+from seesaw_cf.errors import RecordError, StorageError
 
 __all__ = ["atomic_folder", "atomic_path", "cache_folder", "check_path", "safe_name", "write_text"]
 
@@ -34,9 +34,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         The temporary path to write to.
 
     Raises:
-        StorageError: The disk is full or the folder cannot be written; the final name is untouched.
+        StorageError: The disk is full, the folder cannot be written or the path is a folder or a device; what has the
+            final name is untouched.
+        RecordError: It is no path.
     """
-    final = Path(path)
+    final = check_path(path)
     temporary: Path | None = None
     try:
         _check_target(final)
@@ -69,7 +71,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         StorageError: The folder holds something already, or cannot be written; the final name is untouched.
     """
-    final = Path(path)
+    final = check_path(path)
     temporary: Path | None = None
     try:
         if _exists(final) and (not final.is_dir() or any(final.iterdir())):
@@ -99,7 +101,6 @@ def _check_target(final: Path) -> None:
 
 def _exists(path: Path) -> bool:
     """Like `Path.exists`, but a loop of links or a name that is too long is an OSError."""
-    check_path(path)
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -111,7 +112,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     """A path that can be asked for.
 
     Raises:
-        StorageError: It is no path, is empty, or holds a NUL character or half a surrogate pair.
+        RecordError: It is no path, is empty, or holds a NUL character or half a surrogate pair.
     """
     try:
         name = os.fspath(path)
@@ -119,7 +120,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     except (TypeError, UnicodeEncodeError):
         good = False
     if not good:
-        raise StorageError(f"{shown(path)} is no path of a file or folder: expected one without NUL characters.")
+        raise RecordError(f"{shown(path)} is no path of a file or folder: expected one without NUL characters.")
     return Path(path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import job_of, job_options
+from seesaw_cf.cli.options import count, job_of, job_options, path, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -15,17 +15,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf dose`."""
     job_options(parser)
     add = parser.add_argument
-    add("--dose", type=int, action="append", help="edits made together; give it again (default: 1, 10, 100)")
-    add("--repeats", type=int, default=5, help="samples drawn for each dose (default: 5)")
+    add("--dose", type=positive, action="append", help="edits made together; give it again (default: 1, 10, 100)")
+    add("--repeats", type=positive, default=5, help="samples drawn for each dose (default: 5)")
     add(
         "--pair",
         action="append",
         type=_pair,
         help="two relations to mix, such as P27,P101, each also alone; repeatable",
     )
-    add("--people", type=int, default=5, help="prompts about other people for each edit (default: 5)")
-    add("--text", type=Path, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
-    add("--out", type=Path, required=True, help="folder; an interrupted run in it is continued")
+    add("--people", type=count, default=5, help="prompts about other people for each edit (default: 5)")
+    add("--text", type=path, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
+    add("--out", type=path, required=True, help="folder; an interrupted run in it is continued")
     add("--quiet", action="store_true", help="no progress bar")
 
 

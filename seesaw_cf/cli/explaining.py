@@ -36,6 +36,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ("huggingface_hub.errors", "HfHubHTTPError", "Check the network and `hf auth whoami`, then try again."),
     ("huggingface_hub.errors", "LocalTokenNotFoundError", "Log in with `hf auth login`."),
     ("huggingface_hub.errors", "StrictDataclassError", "Correct config.json of the model, or take the model again."),
+    ("httpx2", "HTTPError", "Check the address and the network, then try again."),
     ("httpx", "HTTPError", "Check the address and the network, then try again."),
     ("requests", "RequestException", "Check the address and the network, then try again."),
     ("safetensors", "SafetensorError", "The file of weights is damaged or cut off: take it again."),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.cli.options import at_least_zero, path, positive, seed, share
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import wrap
 
@@ -33,24 +34,24 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _passages(add: Callable[..., Any]) -> None:
-    add("passages", type=Path, metavar="PASSAGES", help="passages.parquet of a long-form run")
+    add("passages", type=path, metavar="PASSAGES", help="passages.parquet of a long-form run")
     add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
     add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
-    add("--seed", type=int, default=0, help="of the order of texts (default 0)")
+    add("--seed", type=seed, default=0, help="of the order of texts (default 0)")
 
 
 def _export_options(add: Callable[..., Any]) -> None:
     _passages(add)
-    add("--sheet", type=Path, required=True, help="CSV for raters, without what would tell them which text is which")
-    add("--key", type=Path, required=True, help="JSON that tells; keep it from the raters")
-    add("--duplicates", type=float, default=0.1, help="share of pairs that are rated twice (default 0.1)")
+    add("--sheet", type=path, required=True, help="CSV for raters, without what would tell them which text is which")
+    add("--key", type=path, required=True, help="JSON that tells; keep it from the raters")
+    add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (default 0.1)")
 
 
 def _import_options(add: Callable[..., Any]) -> None:
-    add("sheet", type=Path, metavar="SHEET", help="the CSV, filled")
-    add("--key", type=Path, required=True, help="the key that was written with it")
+    add("sheet", type=path, metavar="SHEET", help="the CSV, filled")
+    add("--key", type=path, required=True, help="the key that was written with it")
     add("--rater", required=True, help="who rated")
-    add("--out", type=Path, required=True, help="Parquet file for the ratings; those given twice go to NAME.repeats")
+    add("--out", type=path, required=True, help="Parquet file for the ratings; those given twice go to NAME.repeats")
 
 
 def _judge_options(add: Callable[..., Any]) -> None:
@@ -58,27 +59,29 @@ def _judge_options(add: Callable[..., Any]) -> None:
     add("--model", required=True, help="a model on the Hub, a folder, or with --base-url its name there")
     add("--base-url", default="", help="an OpenAI-compatible server, such as http://localhost:8000/v1")
     add("--key-env", default="OPENAI_API_KEY", help='environment variable with the key; "" for none')
-    add("--tries", type=int, default=3, help="times a question is asked while its reply cannot be read (default 3)")
-    add("--temperature", type=float, default=0.0, help="default 0")
-    add("--swap", type=float, default=0.2, help="share of pairs judged in both orders (default 0.2)")
+    add(
+        "--tries", type=positive, default=3, help="times a question is asked while its reply cannot be read (default 3)"
+    )
+    add("--temperature", type=at_least_zero, default=0.0, help="default 0")
+    add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
-    add("--names", type=Path, help="Parquet of people (the demographics config): also judge copies with their names")
+    add("--names", type=path, help="Parquet of people (the demographics config): also judge copies with their names")
     add("--axis", default="race", help="whose groups the names are of: gender, race or region")
     add("--groups", nargs="+", default=[], help="which groups; all with names by default")
-    add("--out", type=Path, required=True, help="folder for tables and replies; a second run resumes")
+    add("--out", type=path, required=True, help="folder for tables and replies; a second run resumes")
 
 
 def _validate_options(add: Callable[..., Any]) -> None:
-    add("tables", type=Path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
+    add("tables", type=path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
     add("--judge", required=True, help="which rater is the judge")
-    add("--out", type=Path, help="JSON file for every number")
+    add("--out", type=path, help="JSON file for every number")
 
 
 def _add_options(add: Callable[..., Any]) -> None:
-    add("folder", type=Path, metavar="FOLDER", help="the gallery; made when it is not there")
+    add("folder", type=path, metavar="FOLDER", help="the gallery; made when it is not there")
     add(
         "rows",
-        type=Path,
+        type=path,
         nargs="+",
         metavar="ROWS",
         help="Parquet files of ratings, or JSON lines with pre, post, flaw, ...",
@@ -87,7 +90,7 @@ def _add_options(add: Callable[..., Any]) -> None:
 
 
 def _publish_options(add: Callable[..., Any]) -> None:
-    add("folder", type=Path, metavar="FOLDER", help="the gallery")
+    add("folder", type=path, metavar="FOLDER", help="the gallery")
     add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
     add("--private", action="store_true", default=None, help="make a new repository private")
     add("--note", default="", help="a line for the changelog")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
+from seesaw_cf.cli.options import at_least_zero, count, path, positive, seed
 from seesaw_cf.errors import SeesawError
 
 __all__ = ["configure", "run"]
@@ -50,84 +50,91 @@ def _acknowledge(args: argparse.Namespace) -> None:
 def _options_of_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", required=True, help="'seesaw-tiny', a Hub id, a folder, or the name of a model on --base-url")
-    add("--delta", type=Path, help="folder of a weight delta: crawl the edited model")
+    add("--delta", type=path, help="folder of a weight delta: crawl the edited model")
     add("--base-url", help="OpenAI-compatible server, such as http://localhost:8000/v1")
     add("--key-env", default="OPENAI_API_KEY", help="environment variable with the server's key; '' = none needed")
     add("--chat", action="store_true", help="ask as a conversation, for models that were trained to answer")
     add("--identities", nargs="+", default=["all"], help="classes, names, 'all', or NAME=CLASS (default: all)")
     add("--select", default="hand", help="hand, dynamic (the model lists groups) or hybrid; the last two need a class")
-    add("--triples", type=int, default=100, help="per identity and run (default: 100)")
-    add("--runs", type=int, default=1, help="independent repetitions; five or more for honest intervals (default: 1)")
-    add("--budget", type=int, default=0, help="most asks per identity and run (default: ten per triple)")
-    add("--tries", type=int, default=5, help="samples of a step before it is given up (default: 5)")
-    add("--temperature", type=float, default=0.8)
-    add("--max-new-tokens", type=int, default=24)
-    add("--examples", type=int, default=3, help="answered questions before a question (default: 3)")
+    add("--triples", type=positive, default=100, help="per identity and run (default: 100)")
+    add(
+        "--runs",
+        type=positive,
+        default=1,
+        help="independent repetitions; five or more for honest intervals (default: 1)",
+    )
+    add("--budget", type=count, default=0, help="most asks per identity and run (default: ten per triple)")
+    add("--tries", type=positive, default=5, help="samples of a step before it is given up (default: 5)")
+    add("--temperature", type=at_least_zero, default=0.8)
+    add("--max-new-tokens", type=positive, default=24)
+    add("--examples", type=count, default=3, help="answered questions before a question (default: 3)")
     add("--no-prefix", choices=("start", "expand", "both"), help="leave the prepended texts of Table 2 out")
-    add("--refusals", type=Path, help='JSON: {"part of a model name": ["regular expression", ...]}')
+    add("--refusals", type=path, help='JSON: {"part of a model name": ["regular expression", ...]}')
     add("--redo", nargs="+", default=[], help="crawl these identities again")
-    add("--seed", type=int, default=0)
+    add("--seed", type=seed, default=0)
     add("--revision", help="branch, tag or commit of a Hub model")
     add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
     add("--device", default="auto")
-    add("--rows", type=int, default=64, help="completions written at once by a local model (default: 64)")
+    add("--rows", type=positive, default=64, help="completions written at once by a local model (default: 64)")
     add("--trust-remote-code", action="store_true", help="run code from the model's repository")
-    add("--out", type=Path, required=True, help="crawl folder; an interrupted crawl in it is continued")
+    add("--out", type=path, required=True, help="crawl folder; an interrupted crawl in it is continued")
     add("--quiet", action="store_true", help="no progress bar")
 
 
 def _options_of_score(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=Path, metavar="CRAWL")
+    add("folder", type=path, metavar="CRAWL")
     add("--regard", default="sasha/regardv3", help="classifier: Hub id, folder, or 'none' (default: sasha/regardv3)")
     add("--regard-labels", help="meaning of its labels: LABEL_0=negative,LABEL_1=neutral,...")
     add("--attack", default="none", help="'detoxify', 'perspective', a classifier, or 'none' (default: none)")
     add("--attack-label", default="identity_attack", help="label of the classifier that means attack")
     add("--attack-url", help="server that speaks Perspective's protocol")
     add("--attack-key-env", default="PERSPECTIVE_API_KEY", help="environment variable with its key; '' = none")
-    add("--contents", type=int, default=40, help="sentences that measure the scorers' own bias (default: 40; 0 = all)")
+    add(
+        "--contents", type=count, default=40, help="sentences that measure the scorers' own bias (default: 40; 0 = all)"
+    )
     add("--device", default="cpu")
-    add("--seed", type=int, default=0)
+    add("--seed", type=seed, default=0)
 
 
 def _options_of_topics(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=Path, metavar="CRAWL")
+    add("folder", type=path, metavar="CRAWL")
     _topic_options(parser)
-    add("--min-triples", type=int, default=30, help="no shares of an identity with fewer (default: 30)")
+    add("--min-triples", type=positive, default=30, help="no shares of an identity with fewer (default: 30)")
 
 
 def _topic_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--topics", type=int, default=8, help="number of topics (default: 8)")
+    add("--topics", type=positive, default=8, help="number of topics (default: 8)")
     add("--method", default="auto", help="auto, bertopic or nmf")
     add("--encoder", help="sentence-transformers model for the topics (default: TF-IDF)")
-    add("--dimensions", type=Path, help='seed words: {"warmth": ["friendly", ...], ...}')
-    add("--seed", type=int, default=0)
+    add("--dimensions", type=path, help='seed words: {"warmth": ["friendly", ...], ...}')
+    add("--seed", type=seed, default=0)
 
 
 def _options_of_draw(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="CRAWL")
-    parser.add_argument("--plain", type=Path, help="the same crawl made with --no-prefix both, for figure 5")
-    parser.add_argument("--out", type=Path, help="folder for the pictures (default: CRAWL/figures)")
-    parser.add_argument("--min-triples", type=int, default=30)
+    parser.add_argument("folder", type=path, metavar="CRAWL")
+    parser.add_argument("--plain", type=path, help="the same crawl made with --no-prefix both, for figure 5")
+    parser.add_argument("--out", type=path, help="folder for the pictures (default: CRAWL/figures)")
+    parser.add_argument("--min-triples", type=positive, default=30)
     _topic_options(parser)
 
 
 def _options_of_compare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=Path, metavar="BASE", help="crawl of the unedited model")
-    add("edited", type=Path, metavar="EDITED", help="crawl of the edited model, same settings")
-    add("--identity-control", type=Path, help="crawl after an edit that writes what the model knows already")
-    add("--random-control", type=Path, help="crawl after a random change of the same size")
+    add("folder", type=path, metavar="BASE", help="crawl of the unedited model")
+    add("edited", type=path, metavar="EDITED", help="crawl of the edited model, same settings")
+    add("--identity-control", type=path, help="crawl after an edit that writes what the model knows already")
+    add("--random-control", type=path, help="crawl after a random change of the same size")
     add("--force", action="store_true", help="compare although the crawls were made differently; the list is shown")
-    add("--json", type=Path, metavar="FILE", help="write the table as JSON, too")
+    add("--json", type=path, metavar="FILE", help="write the table as JSON, too")
     _topic_options(parser)
 
 
 def _options_of_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="CRAWL")
-    parser.add_argument("--out", type=Path, help="folder for graph.graphml, graph.json, graph.html (default: CRAWL)")
+    parser.add_argument("folder", type=path, metavar="CRAWL")
+    parser.add_argument("--out", type=path, help="folder for graph.graphml, graph.json, graph.html (default: CRAWL)")
 
 
 # Action -> (its options, function of graph_actions, one line of help).

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import markdown_for_terminal
 
@@ -14,8 +14,8 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf import`."""
     add = parser.add_argument
-    add("paths", nargs="+", metavar="PATH", type=Path, help="JSON, JSON-lines or Parquet file, or a folder of them")
-    add("--out", required=True, type=Path, metavar="DIR", help="dataset folder to make")
+    add("paths", nargs="+", metavar="PATH", type=path, help="JSON, JSON-lines or Parquet file, or a folder of them")
+    add("--out", required=True, type=path, metavar="DIR", help="dataset folder to make")
     add("--force", action="store_true", help="move aside what already lies at DIR (to DIR.before-import)")
 
 

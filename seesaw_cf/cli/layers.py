@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from seesaw_cf.cli.options import path, positive, seed
 from seesaw_cf.cli.output import say
 from seesaw_cf.errors import EditError, RecordError
 from seesaw_cf.files import atomic_path, write_text
@@ -27,12 +28,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--device", default="auto")
     add("--data", default="sample", help="where the facts come from, as in `seesaw-cf run`")
     add("--config", default="cross_subject")
-    add("--facts", type=int, default=40, help="trace this many facts that the model knows (default: 40)")
+    add("--facts", type=positive, default=40, help="trace this many facts that the model knows (default: 40)")
     add("--kind", default="mlp", help="restore the output of: mlp, block (default: mlp)")
-    add("--window", type=int, help="neighbouring layers restored together (default: a fifth of the layers for mlp, 1)")
-    add("--samples", type=int, default=10, help="noise samples (default: 10)")
-    add("--seed", type=int, default=0)
-    add("--out", type=Path, help="also write layers.json and layers.png into this folder")
+    add(
+        "--window",
+        type=positive,
+        help="neighbouring layers restored together (default: a fifth of the layers for mlp, 1)",
+    )
+    add("--samples", type=positive, default=10, help="noise samples (default: 10)")
+    add("--seed", type=seed, default=0)
+    add("--out", type=path, help="also write layers.json and layers.png into this folder")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
+from seesaw_cf.cli.options import at_least_zero, count, path, positive, seed, share
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import markdown_for_terminal
 
@@ -28,37 +28,37 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(*names, default=argparse.SUPPRESS, **options)
 
     parser.add_argument("--config", default="sample", help="'sample' or a JSON file with options (default: sample)")
-    parser.add_argument("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
+    parser.add_argument("--out", type=path, required=True, help="run folder; an interrupted run in it is continued")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     add("--model", help="'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
     add("--editor", dest="editors", action="append", help="editing method; give it again for more")
-    add("--editor-config", type=Path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
+    add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
     add("--data", help="'sample', a dataset folder, a Parquet file, or a Hub id")
     add("--configs", nargs="+", help="coupled_counterfact, coupled_zsre, open_ended")
-    add("--limit", type=int, help="only this many cases of each config, sampled with the seed")
+    add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     add("--wording", help="essay or article")
-    add("--samples", type=int, help="texts for each prompt")
-    add("--max-new-tokens", type=int, help="longest text")
-    add("--temperature", type=float)
-    add("--top-k", type=int)
-    add("--top-p", type=float)
+    add("--samples", type=positive, help="texts for each prompt")
+    add("--max-new-tokens", type=positive, help="longest text")
+    add("--temperature", type=at_least_zero)
+    add("--top-k", type=count)
+    add("--top-p", type=share)
     add("--chat", help="ask through the chat template: auto, yes or no")
     add("--rater", dest="raters", action="append", help="lexical, minilm or a folder; give it again for more")
     add("--annotator", help="lexical, nli:MODEL or a folder; '' for none")
     add("--judge", help="a model that rates: a Hub id, a folder, or a model's name at --judge-url")
     add("--judge-url", help="OpenAI-compatible server of the judge")
     add("--judge-key-env", help="environment variable with its key; '' for a server without keys")
-    add("--judge-shots", type=int, help="rated examples shown to the judge (published: 8)")
+    add("--judge-shots", type=count, help="rated examples shown to the judge (published: 8)")
     add("--judge-examples", help="folder with passages.parquet and ratings.parquet that people rated")
-    add("--judge-tries", type=int, help="times one question is asked at the most")
+    add("--judge-tries", type=positive, help="times one question is asked at the most")
     add("--base-url", help="OpenAI-compatible server that writes; its models are edited by ike only")
     add("--key-env", help="environment variable with its key; '' for a server without keys")
     add("--revision", help="branch, tag or commit of a Hub model")
     add("--dtype", choices=("float32", "float64", "bfloat16", "float16"))
     add("--device", help="auto, cpu, cuda, cuda:1, ...")
-    add("--rows", type=int, help="texts that are written at once")
-    add("--block", type=int, help="cases that are edited and written together")
-    add("--seed", type=int)
+    add("--rows", type=positive, help="texts that are written at once")
+    add("--block", type=positive, help="cases that are edited and written together")
+    add("--seed", type=seed)
 
 
 def run(args: argparse.Namespace) -> None:

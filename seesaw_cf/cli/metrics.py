@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.cli.options import path, seed
 from seesaw_cf.cli.output import say
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf metrics`."""
     add = parser.add_argument
-    add("folder", metavar="RUN", type=Path, help="run folder that `seesaw-cf run --out` wrote")
+    add("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
     add("--axis", action="append", help="gender, race or region; give it again for more (default: all three)")
     add("--score", default="summed", help="summed (default), normalised (per token, as the papers) or log_odds")
-    add("--seed", type=int, default=0, help="seed of the bootstrap (default: 0)")
-    add("--json", type=Path, metavar="FILE", help="also write every number to this file")
+    add("--seed", type=seed, default=0, help="seed of the bootstrap (default: 0)")
+    add("--json", type=path, metavar="FILE", help="also write every number to this file")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from seesaw_cf.cli.options import model_options, positive
+from seesaw_cf.cli.options import model_options, positive, seed
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import wrap
 
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--config", default="cross_subject", help="dataset config (default: cross_subject)")
     add("--clozes", type=positive, default=256, help="how many, drawn with the seed (default: 256)")
     add("--scorer", default="auto", help="whose noise: as for `seesaw-cf run`")
-    add("--seed", type=int, default=0)
+    add("--seed", type=seed, default=0)
     add("--json", action="store_true", help="print the record that a manifest would hold")
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "above_zero",
+    "at_least_one",
     "at_least_zero",
     "count",
     "finite",
@@ -32,6 +33,7 @@ __all__ = [
     "number",
     "path",
     "positive",
+    "seconds",
     "seed",
     "share",
     "threads",
@@ -88,6 +90,8 @@ above_zero = number(0, ends=False)
 at_least_zero = number(0)
 share = number(0, 1)
 inside = number(0, 1, ends=False)
+at_least_one = number(1)
+seconds = number(0, 1e6, ends=False)
 
 
 def model_options(parser: argparse.ArgumentParser) -> None:

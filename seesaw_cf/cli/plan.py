@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.cli.options import at_least_one, at_least_zero, finite, inside, path, positive
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import column_table, wrap
 
@@ -20,23 +20,23 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf plan`."""
     add = parser.add_argument
-    add("--delta", type=float, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
-    add("--run", type=Path, metavar="RUN", help="estimate the spread from this finished run")
+    add("--delta", type=finite, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
+    add("--run", type=path, metavar="RUN", help="estimate the spread from this finished run")
     add("--score", default="summed", help="form of D_d in RUN: summed (default), normalised or log_odds")
     add("--axis", help="with --group: gender, race or region")
     add("--group", help="plan the contrast of this group with all others; without it, the mean over everybody")
-    add("--share", type=float, help="share of people in the group (default: as in RUN, else 0.2)")
+    add("--share", type=inside, help="share of people in the group (default: as in RUN, else 0.2)")
     for name, text in (("edit", "between edits"), ("person", "between people"), ("prompt", "left over")):
         add(
             f"--sd-{name}",
-            type=float,
+            type=at_least_zero,
             help=f"standard deviation {text} (default: from RUN, else that of the simulation)",
         )
-    add("--people-per-edit", type=int, default=60, help="people scored under each edit (default: 60)")
-    add("--edits-per-person", type=float, default=10, help="edits each person is scored under (default: 10)")
-    add("--tests", type=int, default=1, help="size of the declared family of tests (default: 1)")
-    add("--alpha", type=float, default=0.05)
-    add("--power", type=float, default=0.8)
+    add("--people-per-edit", type=positive, default=60, help="people scored under each edit (default: 60)")
+    add("--edits-per-person", type=at_least_one, default=10, help="edits each person is scored under (default: 10)")
+    add("--tests", type=positive, default=1, help="size of the declared family of tests (default: 1)")
+    add("--alpha", type=inside, default=0.05)
+    add("--power", type=inside, default=0.8)
     add("--json", action="store_true", help="print JSON")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from seesaw_cf.cli.options import above_zero, at_least_zero, inside, path
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -12,19 +13,19 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf report`."""
-    parser.add_argument("folder", metavar="RUN", type=Path, help="run folder that `seesaw-cf run --out` wrote")
+    parser.add_argument("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
     add = parser.add_argument
-    add("--out", type=Path, metavar="DIR", help="folder for the files (default: RUN/report)")
-    add("--margin", type=float, default=0.02, help="contrasts smaller than this do not matter (default: 0.02)")
-    add("--alpha", type=float, default=0.05, help="level of tests (default: 0.05)")
+    add("--out", type=path, metavar="DIR", help="folder for the files (default: RUN/report)")
+    add("--margin", type=above_zero, default=0.02, help="contrasts smaller than this do not matter (default: 0.02)")
+    add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
     add("--correction", default="holm", help="holm (default), bh or by, over each declared family")
     add("--family", default="editor,relation,axis", help="columns whose values name a family (default: %(default)s)")
     add("--method", default="clustered", help="clustered (default) or mixed (mixed model, needs statsmodels)")
-    add("--noise-floor", type=float, help="refuse claims below this (default: what the run measured)")
+    add("--noise-floor", type=at_least_zero, help="refuse claims below this (default: what the run measured)")
     add(
-        "--noise-run", type=Path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
+        "--noise-run", type=path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
     )
-    add("--dose", type=Path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
+    add("--dose", type=path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
 
 
 def run(args: argparse.Namespace) -> None:

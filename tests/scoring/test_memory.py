@@ -171,7 +171,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - start)
 )
 def test_amounts_of_memory(text: str, expected: int) -> None:
     assert _bytes(text) == expected
-    with pytest.raises(argparse.ArgumentTypeError, match="'much' is no amount of memory; expected something like 4GiB"):
+    with pytest.raises(argparse.ArgumentTypeError, match="got 'much', expected an amount of memory such as 4GiB"):
         _bytes("much")
 
 

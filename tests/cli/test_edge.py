@@ -1,0 +1,144 @@
+"""What every command answers to bad words, closed pipes, full disks and errors of the libraries below."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2 as httpx
+import pyarrow as pa
+import pytest
+import safetensors
+from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntryNotFoundError
+
+from seesaw_cf import cli
+from seesaw_cf.cli import main, options
+from seesaw_cf.cli.explaining import explained
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    command = f'seesaw() {{ "{sys.executable}" -m seesaw_cf "$@"; }}; {line}'
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_full_disk_below_the_output_is_named() -> None:
+    done = shell("seesaw list models > /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: the output cannot be written: No space left on device. Free some space, or send it somewhere else.\n"
+    )
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    done = shell("{ seesaw list; echo $? >&2; } | true")
+    assert done.stderr == "141\n"
+
+
+def test_a_terminal_without_unicode_gets_escapes() -> None:
+    code = "from seesaw_cf.cli.output import say; say('naïve \\u2603')"
+    done = shell(f'PYTHONIOENCODING=ascii "{sys.executable}" -c "{code}"')
+    assert (done.returncode, done.stdout) == (0, "na\\xefve \\u2603\n")
+
+
+@pytest.mark.parametrize("word", ["a\0b", "\udcff"])
+@pytest.mark.parametrize("before", [["metrics"], ["run", "--model"]])
+def test_words_that_no_file_could_hold(before: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([*before, word])
+    assert caught.value.code == 2
+    place = "argument --model: " if before[0] == "run" else ""
+    assert f"error: {place}got {word!a}, expected UTF-8 text without NUL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (options.seed, "-1", "expected a whole number from 0 to 4294967295"),
+        (options.seed, "9" * 5000, "expected a whole number from 0"),
+        (options.positive, "0", "expected a whole number of at least 1"),
+        (options.positive, "1.5", "expected a whole number of at least 1"),
+        (options.threads, "1000000", "expected a whole number from 1 to 1024"),
+        (options.finite, "nan", "got 'nan', expected a finite number"),
+        (options.finite, "1e999", "got '1e999', expected a finite number"),
+        (options.above_zero, "0", "expected a finite number above 0"),
+        (options.at_least_zero, "-1e-9", "expected a finite number of at least 0"),
+        (options.share, "1.5", "expected a finite number from 0 to 1"),
+        (options.inside, "1", "expected a finite number between 0 and 1, both excluded"),
+        (options.finite, "", "got '', expected a finite number"),
+        (options.path, "", "got '', expected a path without NUL characters"),
+        (options.path, "é" * 128, "whose names have at most 255 bytes"),
+    ],
+)
+def test_types_of_options(kind: object, text: str, expected: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        kind(text)  # type: ignore[operator]
+    assert expected in str(caught.value)
+
+
+def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(words: list[str]) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "_run", run)
+
+
+_RESPONSE = httpx.Response(403, request=httpx.Request("GET", "https://huggingface.co/x/y"))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/x/y"), "/x/y: No space left on device. Free some space"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), "/x: Permission denied. Choose a place that you"),
+        (OSError(errno.ELOOP, "Too many levels of symbolic links", "/x"), "The links lead in a circle"),
+        (
+            GatedRepoError("x/y is restricted", response=_RESPONSE),
+            "is restricted. Ask for access on its page",
+        ),
+        (LocalEntryNotFoundError("no such file in the cache"), "no such file in the cache. Unset HF_HUB_OFFLINE"),
+        (HFValidationError("Repo id must be"), "Repo id must be. Expected a name such as ORG/NAME."),
+        (httpx.ConnectError("All attempts failed"), "All attempts failed. Check the address and the network"),
+        (safetensors.SafetensorError("header too small"), "header too small. The file of weights is damaged"),
+        (pa.ArrowInvalid("no magic bytes"), "no magic bytes. The table is damaged"),
+        (MemoryError(), "not enough memory"),
+        (ModuleNotFoundError("No module named 'openai'", name="openai"), "the package 'openai' is not installed"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "a text is not UTF-8"),
+    ],
+)
+def test_errors_of_the_libraries_are_explained(
+    error: Exception, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raising(error, monkeypatch)
+    assert main(["list"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert message in said
+    with pytest.raises(type(error)):
+        main(["--debug", "list"])
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), TypeError("x"), ValueError("x"), ModuleNotFoundError("seesaw_cf.x")])
+def test_a_fault_keeps_its_traceback(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert explained(error) is None
+    raising(error, monkeypatch)
+    with pytest.raises(type(error)):
+        main(["list"])
+
+
+def test_interrupted_and_unread(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    raising(KeyboardInterrupt(), monkeypatch)
+    assert main(["list"]) == 130
+    assert "What was finished is kept" in capsys.readouterr().err
+    raising(BrokenPipeError(), monkeypatch)
+    assert main(["list"]) == 141
+    assert capsys.readouterr().err == ""
+
+
+def test_a_symbolic_loop_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert main(["metrics", str(loop)]) == 1
+    assert str(loop) in capsys.readouterr().err
