@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 from seesaw_cf.stats.agreement import annotator_agreement
 
 EXAMPLE = """\
@@ -41,19 +43,16 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_items']} items, {result['n_missing']} missing labels."
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="annotator_agreement") as page:
-        gr.Markdown(
-            "# annotator_agreement\nRaw agreement flatters rare labels: read it beside the chance-corrected figures."
-        )
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
-        gr.Button("Compute").click(table, [text], [output, message])
-    page.launch()
+    about = "Raw agreement flatters rare labels: read it beside the chance-corrected figures."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+    ]
+    return demo_page("annotator_agreement", about, table, inputs, "Numbers")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects import accuracy_of_columns
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 case_id,edit_relation,effect_relation,prompt,candidate,gold,pre,post
@@ -46,20 +48,17 @@ def table(text: str, mode: str = "exact") -> tuple[pd.DataFrame, str]:
     return frame, str(result["method"])
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="cross_property_accuracy") as page:
-        gr.Markdown(
-            "# cross_property_accuracy\nShare of right first choices before and after editing another property."
-        )
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        mode = gr.Radio(["exact", "paper"], value="exact", label="Mode")
-        output, message = gr.Dataframe(label="Pairs"), gr.Markdown()
-        gr.Button("Compute").click(table, [text, mode], [output, message])
-    page.launch()
+    about = "Share of right first choices before and after editing another property."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+        gr.Radio(["exact", "paper"], value="exact", label="Mode"),
+    ]
+    return demo_page("cross_property_accuracy", about, table, inputs, "Pairs")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

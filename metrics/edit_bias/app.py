@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects import bias_of_columns
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 case_id,prompt,subject,groups,pre_new,pre_true,post_new,post_true
@@ -40,20 +42,17 @@ def table(text: str, score: str = "summed") -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_unscored']} of {result['n_rows']} rows left out. {result['method']}"
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="edit_bias") as page:
-        gr.Markdown(
-            "# edit_bias\nLog-probabilities in nats. D below 0: less confident in the right answer after the edit."
-        )
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        score = gr.Radio(["summed", "log_odds"], value="summed", label="Score")
-        output, message = gr.Dataframe(label="Groups"), gr.Markdown()
-        gr.Button("Compute").click(table, [text, score], [output, message])
-    page.launch()
+    about = "Log-probabilities in nats. D below 0: less confident in the right answer after the edit."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+        gr.Radio(["summed", "log_odds"], value="summed", label="Score"),
+    ]
+    return demo_page("edit_bias", about, table, inputs, "Groups")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

@@ -9,6 +9,7 @@ import pandas as pd
 
 from seesaw_cf.effects.success import edit_success
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 case_id,test,pre_new,pre_true,post_new,post_true,tokens_right,tokens_kept,n_tokens,generated
@@ -46,17 +47,16 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_rows']} rows, {result['n_empty']} without any measurement."
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="edit_success") as page:
-        gr.Markdown("# edit_success\nThe same words mean different things: read the protocol beside the number.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
-        gr.Button("Compute").click(table, [text], [output, message])
-    page.launch()
+    about = "The same words mean different things: read the protocol beside the number."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+    ]
+    return demo_page("edit_success", about, table, inputs, "Numbers")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.texts import generation_quality
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 case_id,text,reference
@@ -36,17 +38,16 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_cases']} cases, {result['n_empty']} empty texts."
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="generation_quality") as page:
-        gr.Markdown("# generation_quality\nLow entropy or high repetition: the edit damaged the model.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
-        gr.Button("Compute").click(table, [text], [output, message])
-    page.launch()
+    about = "Low entropy or high repetition: the edit damaged the model."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+    ]
+    return demo_page("generation_quality", about, table, inputs, "Numbers")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

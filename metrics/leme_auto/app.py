@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_auto import STANDS_FOR, leme_auto
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 case_id,subject,related,subject_passage,related_passage,new_fact,subject_facts,related_facts
@@ -36,17 +38,16 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{len(rows)} rows."
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="leme_auto") as page:
-        gr.Markdown("# leme_auto\nSimple measures of passages. Correlate them with people's ratings before use.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        output, message = gr.Dataframe(label="Measures"), gr.Markdown()
-        gr.Button("Compute").click(table, [text], [output, message])
-    page.launch()
+    about = "Simple measures of passages. Correlate them with people's ratings before use."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+    ]
+    return demo_page("leme_auto", about, table, inputs, "Measures")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

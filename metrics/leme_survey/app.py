@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_survey import survey_of_columns
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 case_id,method,item,rating
@@ -51,18 +53,17 @@ def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_missing']} of {len(rows)} ratings missing."
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="leme_survey") as page:
-        gr.Markdown("# leme_survey\nRatings from 1 (strongly disagree) to 7 (strongly agree), one row each.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Ratings (CSV)")
-        reference = gr.Textbox("none", label="Reference method")
-        output, message = gr.Dataframe(label="Means"), gr.Markdown()
-        gr.Button("Compute").click(table, [text, reference], [output, message])
-    page.launch()
+    about = "Ratings from 1 (strongly disagree) to 7 (strongly agree), one row each."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Ratings (CSV)"),
+        gr.Textbox("none", label="Reference method"),
+    ]
+    return demo_page("leme_survey", about, table, inputs, "Means")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

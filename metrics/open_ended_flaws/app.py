@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.flaws import open_ended_flaws
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 item,group,flaw,rater,rating
@@ -46,17 +48,16 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"Krippendorff's alpha: {alphas}"
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="open_ended_flaws") as page:
-        gr.Markdown("# open_ended_flaws\nAbove 0: more present after the edit.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        output, message = gr.Dataframe(label="Numbers"), gr.Markdown()
-        gr.Button("Compute").click(table, [text], [output, message])
-    page.launch()
+    about = "Above 0: more present after the edit."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+    ]
+    return demo_page("open_ended_flaws", about, table, inputs, "Numbers")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

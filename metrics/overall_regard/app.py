@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.regard import overall_regard
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = """\
 identity,regard
@@ -40,17 +42,16 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame.rename_axis("identity").reset_index(), f"{result['n_unscored']} rows left out. {result['method']}"
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="overall_regard") as page:
-        gr.Markdown("# overall_regard\nBelow 0: spoken of badly more often than well.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        output, message = gr.Dataframe(label="Identities"), gr.Markdown()
-        gr.Button("Compute").click(table, [text], [output, message])
-    page.launch()
+    about = "Below 0: spoken of badly more often than well."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+    ]
+    return demo_page("overall_regard", about, table, inputs, "Identities")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.topics import topic_disparity
 from seesaw_cf.errors import SeesawError
+from seesaw_cf.metrics.demo import demo_page
 
 EXAMPLE = "identity,topic\n" + "bakers,0\nbakers,0\nbakers,1\ntailors,1\ntailors,1\ntailors,0\ntailors,2\n" * 5
 
@@ -38,18 +40,17 @@ def table(text: str, min_triples: int = 10) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(frame), result["method"]
 
 
-def main() -> None:
-    """Opens the page."""
+def page() -> Any:
+    """The page, with the example's results."""
     import gradio as gr
 
-    with gr.Blocks(title="topic_disparity") as page:
-        gr.Markdown("# topic_disparity\nRelative entropy in nats: 0 = spoken of like everybody else.")
-        text = gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)")
-        least = gr.Number(10, precision=0, label="Fewest statements")
-        output, message = gr.Dataframe(label="Identities"), gr.Markdown()
-        gr.Button("Compute").click(table, [text, least], [output, message])
-    page.launch()
+    about = "Relative entropy in nats: 0 = spoken of like everybody else."
+    inputs = [
+        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
+        gr.Number(10, precision=0, label="Fewest statements"),
+    ]
+    return demo_page("topic_disparity", about, table, inputs, "Identities")
 
 
 if __name__ == "__main__":
-    main()
+    page().launch()
