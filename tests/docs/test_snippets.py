@@ -12,11 +12,13 @@ import pytest
 from seesaw_cf.cli import COMMANDS
 
 from .. import fresh
+from .stand_ins import StandIns
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+UNFILLED = re.compile(r"ORG/|YOUR_|https?://(?!127\.0\.0\.1)")
 # First words of commands that are not run inside the tests, and why.
 NOT_RUN = {
     "make": "runs this test itself; `make -n` shows that the target exists",
@@ -25,7 +27,6 @@ NOT_RUN = {
     "python": "a benchmark: takes minutes and writes into the checkout; its file must exist",
     "torchrun": "several processes; tests/runner runs it",
 }
-PLACEHOLDERS = ("ORG/", "YOUR_", "http")
 
 
 def _blocks(page: Path) -> list[tuple[str, str]]:
@@ -63,17 +64,21 @@ def test_every_command_is_known(page: Path) -> None:
 
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_and_snippet_runs_in_order(page: Path, tmp_path: Path) -> None:
-    for kind, text in _blocks(page):
-        if kind == "python":
-            code, said = fresh.snippet(text, tmp_path)
-            assert code == 0, f"{text}\n{said}"
-            continue
-        for command in _lines(text):
-            words = shlex.split(command)
-            if words[0] not in NOT_RUN and not any(mark in command for mark in PLACEHOLDERS):
-                code, said = fresh.command(words[1:], tmp_path)
-                assert code == 0, f"{command}\n{said}"
+def test_every_command_and_snippet_runs_in_order(
+    page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with StandIns(tmp_path, tmp_path_factory.mktemp("stand-ins")) as stand_ins:
+        for kind, text in _blocks(page):
+            if kind == "python":
+                code, said = fresh.snippet(text, tmp_path)
+                assert code == 0, f"{text}\n{said}"
+                continue
+            for command in _lines(text):
+                words = shlex.split(stand_ins.fill(command))
+                assert not UNFILLED.search(" ".join(words)), f"no stand-in: {command}"
+                if words[0] not in NOT_RUN:
+                    code, said = stand_ins.run(words)
+                    assert code == 0, f"{command}\n{said}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
