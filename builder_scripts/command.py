@@ -78,7 +78,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--cache", type=path, metavar="DIR", help="where replies are kept ($SEESAW_CF_CACHE or ~/.cache/seesaw_cf)")
     add("--offline", action="store_true", help="use kept replies only, never ask")
     add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
-    add("--timeout", type=seconds, default=90.0, metavar="S", help="seconds for one reply (90)")
+    add("--timeout", type=seconds, default=70.0, metavar="S", help="seconds for one reply (70)")
     add("--version", default="1.0.0", help="of the dataset, major.minor.patch (1.0.0)")
     add("--dry-run", action="store_true", help="count the queries and stop")
 

@@ -19,6 +19,7 @@ from typing import Any
 from seesaw_cf import __version__
 from seesaw_cf.builder_scripts.sources import Parameter, Row, SourceError, query, rows
 from seesaw_cf.errors import RecordError, SeesawError
+from seesaw_cf.waiting import say_when_waiting
 
 __all__ = ["WIKIDATA_ENDPOINT", "EndpointSource", "Politeness"]
 
@@ -36,14 +37,16 @@ class Politeness:
     Attributes:
         contact: Mail address or web page in the User-Agent, as Wikimedia's policy asks.
         timeout: Seconds for one whole reply, however slowly it drips.
-        attempts: How often a query is tried.
+        attempts: How often a query is tried when the endpoint says that it is busy.
+        silent_attempts: How often a query is tried when nothing comes, or nothing whole.
         pause: Seconds before the second try; doubled each time, with jitter.
         longest_pause: Seconds; a server that asks for more than this ends the build with a message.
     """
 
     contact: str = ""
-    timeout: float = 90.0
+    timeout: float = 70.0  # Wikidata ends a query after 60
     attempts: int = 7
+    silent_attempts: int = 3
     pause: float = 1.0
     longest_pause: float = 600.0
 
@@ -53,7 +56,7 @@ class Politeness:
         Raises:
             RecordError: A number that is not positive, or a contact that would break the header.
         """
-        for name in ("timeout", "attempts", "pause", "longest_pause"):
+        for name in ("timeout", "attempts", "silent_attempts", "pause", "longest_pause"):
             if not getattr(self, name) > 0:
                 raise RecordError(f"endpoint: {name} is {getattr(self, name)}, expected a number above 0.")
         if not self.contact.isprintable() or not self.contact.isascii():
@@ -91,6 +94,7 @@ class EndpointSource:
         self.identity = url
         self.politeness = politeness or Politeness()
         self._sleep = sleep
+        self._heard = False
         self._jitter = random.Random(0)
 
     def select(self, name: str, **parameters: Parameter) -> list[Row]:
@@ -104,21 +108,36 @@ class EndpointSource:
             SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
                 names the address, the last failure and what to do.
         """
-        failure, wait = "", 0.0
-        for attempt in range(self.politeness.attempts):
-            if attempt:
-                self._sleep(wait)
+        failure, wait, silent, left = "", 0.0, 0, self.politeness.attempts
+        while left:
             try:
-                reply = self._once(text)
+                with say_when_waiting(self._waits):
+                    reply = self._once(text)
                 rows(reply)
+                self._heard = True
                 return reply
             except Exception as error:
+                attempt = self.politeness.attempts - left
                 failure, wait = self._judge(error, attempt)
-                logger.warning("%s: %s; try %d of %d", self.identity, failure, attempt + 1, self.politeness.attempts)
+                silent += _timed_out(error)
+                left = 0 if silent == self.politeness.silent_attempts else left - 1
+                logger.warning("%s: %s; try %d", self.identity, failure, attempt + 1)
+            if left:
+                self._sleep(wait)
         raise SourceError(
-            f"{self.identity}: no answer in {self.politeness.attempts} tries; the last: {failure}. Check the address "
+            f"{self.identity}: no answer in {attempt + 1} tries; the last: {failure}. Check the address "
             "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. Or "
             "come back later: replies that came are kept, the same command goes on from there."
+        )
+
+    def _waits(self) -> str:
+        """How long an endpoint that has not answered yet is waited for."""
+        if self._heard:
+            return ""
+        tries, seconds = self.politeness.silent_attempts, self.politeness.timeout
+        return (
+            f"waiting for {self.identity}, which has not answered yet: {tries} tries of {seconds:g} s, "
+            f"{tries * seconds:g} s in all. Ctrl-C stops."
         )
 
     def _once(self, text: str) -> bytes:
@@ -199,6 +218,11 @@ def _said(error: Exception, http_error: urllib.error.HTTPError) -> str:
     """The beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
     with http_error:
         return http_error.read(300).decode(errors="replace") if error is http_error else str(error)[:300]
+
+
+def _timed_out(error: Exception) -> bool:
+    """Whether nothing, or nothing whole, came in time."""
+    return isinstance(error, TimeoutError) or isinstance(getattr(error, "reason", None), TimeoutError)
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:

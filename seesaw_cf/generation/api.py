@@ -6,12 +6,12 @@ in no name, message, log or file; what a server says is searched for it before i
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import logging
 import os
+import queue
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from seesaw_cf.errors import SeesawError, ServiceError
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
+from seesaw_cf.waiting import say_when_waiting
 
 __all__ = ["OpenAIGenerator", "public_url"]
 
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _FINISH = {"stop": "stop", "length": "length", "eos": "stop"}
 _SHOWN = 300
+_CONNECT = 10.0  # seconds; a server that is there accepts at once
 
 
 class _TryAgain(Exception):
@@ -38,12 +40,17 @@ class _TryAgain(Exception):
         self.reason, self.wait = reason, wait
 
 
+class _Stopped(Exception):
+    """Nobody waits for this answer any more."""
+
+
 @dataclass(frozen=True)
 class OpenAIGenerator:
     """Writes through `/chat/completions` (conversations) and `/completions` (plain prompts).
 
     A seed is passed on; whether it is honoured is the server's affair. Too many requests, server errors, time-outs,
-    broken and empty answers are tried again with growing pauses, a stated number of times, and counted.
+    broken and empty answers are tried again with growing pauses, a stated number of times, and counted. A server that
+    is silent for two seconds is named, with the longest time it is waited for.
 
     Attributes:
         base_url: Such as "https://api.openai.com/v1" or "http://localhost:8000/v1".
@@ -51,7 +58,7 @@ class OpenAIGenerator:
         api_key_env: Environment variable that holds the key; "" = the server asks for none.
         chat: Ask plain prompts as a user's turn, for servers without `/completions`.
         tries: Times one ask is sent at the most.
-        timeout: Seconds to wait for an answer.
+        timeout: Seconds to wait for an answer, at most 10 of them for the connection.
         concurrency: Asks that are under way at once.
         wait: Seconds before the second try; doubled for each further one unless the server says how long.
         longest_wait: Longest pause in seconds.
@@ -64,14 +71,15 @@ class OpenAIGenerator:
     model: str
     api_key_env: str = "OPENAI_API_KEY"
     chat: bool = False
-    tries: int = 5
-    timeout: float = 120.0
+    tries: int = 4
+    timeout: float = 60.0
     concurrency: int = 4
     wait: float = 1.0
-    longest_wait: float = 60.0
+    longest_wait: float = 30.0
     top_k: bool = False
     length_field: str = "max_tokens"
     counts: Counter[str] = field(default_factory=Counter, compare=False)
+    _heard: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
@@ -84,21 +92,58 @@ class OpenAIGenerator:
         """One completion for each ask, in order; the same ask is sent once.
 
         Raises:
-            ServiceError: The key is missing or refused, or the server does not know the model.
+            ServiceError: The key is missing or refused, the server does not know the model, or it never said anything.
             SeesawError: The package `openai` is not installed.
         """
         distinct = list(dict.fromkeys(asks))
         if not distinct:
             return []
         _ = self._client
-        with concurrent.futures.ThreadPoolExecutor(self.concurrency) as pool:
-            futures = [pool.submit(self._answer, ask, sampling) for ask in distinct]
-            try:
-                found = {ask: future.result() for ask, future in zip(distinct, futures, strict=True)}
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        with say_when_waiting(self._waits):
+            found = self._answers(distinct, sampling)
         return [found[ask] for ask in asks]
+
+    def _waits(self) -> str:
+        """How long a server that has said nothing yet is waited for."""
+        if self._heard.is_set():
+            return ""
+        pauses = sum(min(self.wait * 2.0**attempt, self.longest_wait) for attempt in range(self.tries - 1))
+        return (
+            f"waiting for {self.name}, which has not answered yet: {self.tries} tries of {self.timeout:g} s, "
+            f"{self.tries * self.timeout + pauses:.0f} s in all. Ctrl-C stops."
+        )
+
+    def _answers(self, asks: Sequence[Ask], sampling: Sampling) -> dict[Ask, Completion]:
+        """Answers of all asks, a few at once. The threads are daemons: Ctrl-C waits for no answer."""
+        todo: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        done: queue.SimpleQueue[tuple[Ask, Completion | Exception]] = queue.SimpleQueue()
+        stop = threading.Event()
+        for ask in asks:
+            todo.put(ask)
+
+        def work() -> None:
+            with contextlib.suppress(queue.Empty, _Stopped):
+                while not stop.is_set():
+                    ask = todo.get_nowait()
+                    try:
+                        done.put((ask, self._answer(ask, sampling, stop)))
+                    except _Stopped:
+                        raise
+                    except Exception as error:
+                        done.put((ask, error))
+
+        found: dict[Ask, Completion] = {}
+        try:
+            for _ in range(min(self.concurrency, len(asks))):
+                threading.Thread(target=work, daemon=True).start()
+            while len(found) < len(asks):
+                ask, answer = done.get()
+                if isinstance(answer, Exception):
+                    raise answer
+                found[ask] = answer
+        finally:
+            stop.set()
+        return found
 
     @cached_property
     def _client(self) -> Any:
@@ -106,7 +151,8 @@ class OpenAIGenerator:
             import openai
         except ImportError as error:
             raise SeesawError("API models need openai. Install it with: pip install 'seesaw_cf[api]'") from error
-        options = {"base_url": self.base_url, "timeout": self.timeout, "max_retries": 0}
+        timeout = openai.Timeout(self.timeout, connect=min(self.timeout, _CONNECT))
+        options = {"base_url": self.base_url, "timeout": timeout, "max_retries": 0}
         return openai.OpenAI(api_key=self._key(), **options)  # type: ignore[arg-type]
 
     def _key(self) -> str:
@@ -135,7 +181,7 @@ class OpenAIGenerator:
         with self._lock:
             self.counts.update(numbers)
 
-    def _answer(self, ask: Ask, sampling: Sampling) -> Completion:
+    def _answer(self, ask: Ask, sampling: Sampling, stop: threading.Event) -> Completion:
         self._count(asks=1)
         reason = ""
         for attempt in range(self.tries):
@@ -145,7 +191,13 @@ class OpenAIGenerator:
                 reason = again.reason
                 if attempt + 1 < self.tries:
                     self._count(retries=1)
-                    time.sleep(self._pause(ask, attempt, again.wait))
+                    if stop.wait(self._pause(ask, attempt, again.wait)):
+                        raise _Stopped from None
+        if not self._heard.is_set():
+            raise ServiceError(
+                f"{self.name}: nothing came from this server in {self.tries} tries, the last: {reason}. Check the "
+                "address, that the server is up, and the network; what was finished is kept."
+            )
         self._count(failures=1)
         log.warning("%s: no answer after %d tries: %s", self.name, self.tries, reason)
         return Completion("", "", f"no answer after {self.tries} tries: {reason}")
@@ -168,6 +220,7 @@ class OpenAIGenerator:
 
         try:
             reply = self._send(ask, sampling)
+            self._heard.set()
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise ServiceError(
                 f"{self.name}: the server refuses ({error.status_code}: {self._shown(_words(error))}). Check the key "
@@ -178,6 +231,7 @@ class OpenAIGenerator:
         except openai.APIConnectionError as error:
             raise _TryAgain(f"no connection ({self._shown(error.__cause__ or error)})") from None
         except openai.APIStatusError as error:
+            self._heard.set()
             why = f"{error.status_code}: {self._shown(_words(error))}"
             spent = getattr(error, "code", None) == "insufficient_quota"
             if spent or (error.status_code < 500 and error.status_code not in (408, 409, 429)):
@@ -185,6 +239,7 @@ class OpenAIGenerator:
                 return Completion("", "", f"refused by the server: {why}")
             raise _TryAgain(why, _retry_after(error.response.headers)) from None
         except (openai.APIError, ValueError) as error:
+            self._heard.set()
             raise _TryAgain(f"broken answer ({type(error).__name__})") from None
         return self._read(reply)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import socket
 from email.utils import formatdate
 from pathlib import Path
 from time import time
@@ -99,6 +100,15 @@ def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
         pytest.raises(SourceError, match=r"no answer in 3 tries; the last: .*timed out"),
     ):
         EndpointSource(proxy.url, politeness, sleep=Waits()).ask(PEOPLE)
+
+
+def test_a_silent_endpoint_is_named_at_once_and_not_asked_seven_times(caplog: pytest.LogCaptureFixture) -> None:
+    politeness = Politeness(timeout=3, silent_attempts=1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
+        with pytest.raises(SourceError, match=r"no answer in 1 tries; the last: .*timed out"):
+            EndpointSource(url, politeness, sleep=Waits()).ask(PEOPLE)
+    assert f"waiting for {url}, which has not answered yet: 1 tries of 3 s, 3 s in all" in caplog.text
 
 
 @pytest.mark.parametrize(("code", "remedy"), [(401, "wants a login"), (403, "Name a contact"), (404, "nothing at")])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -89,7 +93,28 @@ def test_time_out_is_tried_again(openai_server: OpenAIServer) -> None:
 
 def test_nobody_there() -> None:
     writer = OpenAIGenerator("http://127.0.0.1:9/v1", "tiny", api_key_env="", wait=0.001, tries=2)
-    assert writer.generate([Ask("a")], GREEDY)[0].status.startswith("no answer after 2 tries: no connection")
+    with pytest.raises(ServiceError, match=r"127\.0\.0\.1:9/v1: nothing came .* 2 tries, the last: no connection"):
+        writer.generate([Ask("a"), Ask("b")], GREEDY)
+
+
+_SILENT = """
+import logging, socket, sys
+from seesaw_cf.generation import Ask, OpenAIGenerator, Sampling
+logging.basicConfig(format="%(message)s")
+listener = socket.create_server(("127.0.0.1", 0))
+url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+OpenAIGenerator(url, "tiny", api_key_env="").generate([Ask("a"), Ask("b")], Sampling(8))
+"""
+
+
+def test_a_silent_server_is_named_and_ctrl_c_ends_the_wait() -> None:
+    with subprocess.Popen([sys.executable, "-c", _SILENT], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)  # far less than the four tries of a minute
+    assert re.match(r"waiting for tiny at 127\.0\.0\.1:\d+/v1, .* 4 tries of 60 s, 247 s in all\. Ctrl-C", said)
+    assert process.returncode != 0
 
 
 def test_refusals_and_bad_requests_are_statuses_without_another_try(openai_server: OpenAIServer) -> None:
