@@ -22,7 +22,7 @@ from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import load_model
 from seesaw_cf.questions import some_clozes
-from seesaw_cf.reading import load_cases
+from seesaw_cf.reading import load_revised_cases
 from seesaw_cf.runner import PROTOCOLS, Run
 from seesaw_cf.scoring import SCORERS, make_scorer
 from seesaw_cf.scoring.memory import logit_bytes, token_bytes
@@ -143,7 +143,8 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     overrides = _overrides(job)
-    everything = {config: load_cases(job.data, config) for config in job.configs}
+    loaded = {config: load_revised_cases(job.data, config) for config in job.configs}
+    everything = {config: found for config, (found, _) in loaded.items()}
     cases = [case for found in everything.values() for case in _sampled(found, job)]
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
@@ -162,6 +163,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"block": job.block, "threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
+    manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
     if model.dtype in (torch.bfloat16, torch.float16):
         noise = measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed)
         manifest.machine["noise"] = noise.record()

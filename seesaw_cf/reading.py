@@ -8,7 +8,7 @@ from seesaw_cf.errors import RecordError, StorageError, unknown_name
 from seesaw_cf.records.parquet import read_cases, table_to_cases
 from seesaw_cf.types import Case
 
-__all__ = ["CASE_CONFIGS", "load_cases"]
+__all__ = ["CASE_CONFIGS", "load_cases", "load_revised_cases"]
 
 # The configs of the sample whose rows are cases to run; the others are tables beside them.
 CASE_CONFIGS = ("cross_subject", "cross_property")
@@ -27,17 +27,22 @@ def load_cases(source: str, config: str) -> list[Case]:
         RecordError: A record is malformed.
         StorageError: Nothing can be read there.
     """
+    return load_revised_cases(source, config)[0]
+
+
+def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
+    """As `load_cases`, with the commit of the Hub's data set that was read; "" for what is local."""
     if source == "sample":
         from seesaw_cf.sample import path
 
         if config not in CASE_CONFIGS:
             raise unknown_name("config", config, CASE_CONFIGS)
-        return read_cases(path() / "data" / config)
+        return read_cases(path() / "data" / config), ""
     local = Path(source)
     if local.is_file():
-        return read_cases(local)
+        return read_cases(local), ""
     if local.is_dir():
-        return read_cases(_config_folder(local, config))
+        return read_cases(_config_folder(local, config)), ""
     return _from_hub(source, config)
 
 
@@ -49,12 +54,14 @@ def _config_folder(folder: Path, config: str) -> Path:
     return found[config]
 
 
-def _from_hub(source: str, config: str) -> list[Case]:
-    from datasets import concatenate_datasets, load_dataset
+def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
+    from datasets import concatenate_datasets, load_dataset_builder
     from datasets.exceptions import DatasetNotFoundError
 
     try:
-        splits = load_dataset(source, config)
+        builder = load_dataset_builder(source, config)
+        builder.download_and_prepare()
+        splits = builder.as_dataset()
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError) as error:
         raise StorageError(
             f"{source!r} is neither 'sample', a file or folder here, nor a data set the Hub answers for "
@@ -63,4 +70,4 @@ def _from_hub(source: str, config: str) -> list[Case]:
     except ValueError as error:
         raise RecordError(f"{source!r}: {error}") from error
     table = concatenate_datasets(list(splits.values())).data.table
-    return table_to_cases(table)
+    return table_to_cases(table), str(builder.hash or "")  # the hash of a data set without a script is its commit

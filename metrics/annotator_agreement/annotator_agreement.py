@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.stats.agreement import annotator_agreement
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ Pairwise and n-way percent agreement, Cohen's and Fleiss' kappa and Krippendorff
 annotators who labelled the same items, with bootstrap intervals over items and missing labels.
 """
 
-_CITATION = """\
-@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={Table 21}}
-"""
+_CITATION = bibtex("seesaw_cf", note="Table 21")
 
 _INPUTS = """
 One row per item.

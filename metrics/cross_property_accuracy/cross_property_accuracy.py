@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects import accuracy_of_columns
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ Accuracy of a model's first choice for property P2 of a person before and after 
 person, per pair P1/P2, with a paired test.
 """
 
-_CITATION = """\
-@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={section 4.2, Tables 4 and 5}}
-"""
+_CITATION = bibtex("seesaw_cf", note="section 4.2, Tables 4 and 5")
 
 _INPUTS = """
 One row per case.

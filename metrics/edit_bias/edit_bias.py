@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects import bias_of_columns
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ D_d per demographic group: how far an edit of one person's fact moves a model's 
 people. For a prompt about a person who holds the new target p_j, D = p(p_j) - p(p_i), and D_d = D after minus D before.
 """
 
-_CITATION = """\
-@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={section 4.1, Tables 10-15}}
-"""
+_CITATION = bibtex("seesaw_cf", note="section 4.1, Tables 10-15")
 
 _INPUTS = """
 One row per (case, prompt).

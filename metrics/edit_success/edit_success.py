@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.success import edit_success
 
 _DESCRIPTION = """\
@@ -16,9 +17,7 @@ rewrite, rephrase, locality and portability, and greedy exact match: the same wo
     number names its protocol.
 """
 
-_CITATION = """\
-@inproceedings{memit, title={Mass-Editing Memory in a Transformer}, booktitle={ICLR}, year={2023}, note={appendix C}}
-"""
+_CITATION = bibtex("memit", note="appendix C")
 
 _INPUTS = """
 One row per (case, prompt). Leave what was not measured at None: its numbers are None.

@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.texts import generation_quality
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ N-gram entropy (as printed and as coded by its authors), repetition, length, TF-
 function that scores texts, perplexity.
 """
 
-_CITATION = """\
-@inproceedings{memit, title={Mass-Editing Memory in a Transformer}, booktitle={ICLR}, year={2023}, note={appendix C.2}}
-"""
+_CITATION = bibtex("memit", note="appendix C.2")
 
 _INPUTS = """
 One row per case.

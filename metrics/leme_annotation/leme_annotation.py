@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_annotation import leme_annotation
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ Shares of claims (new fact, old fact, ground truth) that generated passages supp
 of passages, with intervals over edits; and the agreement of an annotator with people.
 """
 
-_CITATION = """\
-@misc{leme, title={Long-form evaluation of model editing}, note={sections 3.3 and 5.3, Figures 4 and 5}}
-"""
+_CITATION = bibtex("leme", note="sections 3.3 and 5.3, Figures 4 and 5")
 
 _INPUTS = """
 One row per (passage, claim).

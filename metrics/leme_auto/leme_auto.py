@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_auto import leme_auto
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ ROUGE-1 in five uses, TF-IDF consistency and n-gram entropy of passages written 
 correlation of each, and of measures from models (NLI, BERTScore, perplexity), with the rating it is meant to stand for.
 """
 
-_CITATION = """\
-@misc{leme, title={Long-form evaluation of model editing}, note={Appendix I}}
-"""
+_CITATION = bibtex("leme", note="Appendix I")
 
 _INPUTS = """
 One row per (edit, text): the passage about the edit's subject and the one about its related entity.

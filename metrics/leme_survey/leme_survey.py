@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_survey import survey_of_columns
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ Mean rating (1 to 7) of what edited models write, per item and question type of 
 and cross-passage consistency, topicality, naturalness. Intervals know which ratings are about the same edit.
 """
 
-_CITATION = """\
-@misc{leme, title={Long-form evaluation of model editing}, note={arXiv 2402.09394, Appendix D, Tables 1 and 10-19}}
-"""
+_CITATION = bibtex("leme", note="Appendix D, Tables 1 and 10-19")
 
 _INPUTS = """
 One row per rating.

@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.flaws import open_ended_flaws
 
 _DESCRIPTION = """\
@@ -15,9 +16,7 @@ Mean rating (-1 more before, 0 equal, 1 more after the edit) of flaws in pairs o
 with tests, agreement of the raters and, beside every accuracy of an automatic judge, that of a constant answer.
 """
 
-_CITATION = """\
-@misc{seesawcf, title={SEESAW-CF: bias-related side effects of knowledge editing}, note={section 5, Tables 6, 19, 20}}
-"""
+_CITATION = bibtex("seesaw_cf", note="section 5, Tables 6, 19, 20")
 
 _INPUTS = """
 One row per (pair of texts, flaw, rater).

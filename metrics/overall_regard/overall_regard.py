@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.regard import overall_regard
 
 _DESCRIPTION = """\
@@ -15,10 +16,7 @@ Overall regard of each identity: the number of statements with positive regard m
 and the same per statement, with intervals and a test against all other identities.
 """
 
-_CITATION = """\
-@misc{stereotypegraphs, title={"I'm not racist but...": Discovering Bias in the Internal Knowledge of Large Language
-Models}, author={Salinas, Abel and Penafiel, Louis and McCormack, Robert and Morstatter, Fred}, note={section 5.2}}
-"""
+_CITATION = bibtex("stereotypes", note="section 5.2")
 
 _INPUTS = """
 One row per statement (triple).

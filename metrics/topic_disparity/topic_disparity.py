@@ -8,6 +8,7 @@ from typing import Any
 import datasets
 import evaluate
 
+from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.topics import topic_disparity
 
 _DESCRIPTION = """\
@@ -15,10 +16,7 @@ Topic shares of each identity, and the relative entropy of its topics to those o
 its bias in small samples, with intervals and a permutation test.
 """
 
-_CITATION = """\
-@misc{stereotypegraphs, title={"I'm not racist but...": Discovering Bias in the Internal Knowledge of Large Language
-Models}, author={Salinas, Abel and Penafiel, Louis and McCormack, Robert and Morstatter, Fred}, note={section 5.3}}
-"""
+_CITATION = bibtex("stereotypes", note="section 5.3")
 
 _INPUTS = """
 One row per statement (triple).

@@ -21,6 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--editor", help="which editor of the run")
     add("--unit", help="which edit of the run: the name of its folder below RUN/deltas/EDITOR")
     add("--base-model", metavar="ORG/NAME", help="Hub name of the unedited model, when the run used a local folder")
+    add(
+        "--rank",
+        type=int,
+        metavar="N",
+        help="rank of an adapter (zero-padded); the largest of its updates when left out",
+    )
     add("--private", action="store_true", default=None, help="make a private repository")
     add("--overwrite", action="store_true", help="replace what the repository holds")
 
@@ -37,6 +43,7 @@ def run(args: argparse.Namespace) -> None:
             editor=args.editor,
             unit=args.unit,
             base_model=args.base_model,
+            rank=args.rank,
             private=args.private,
             overwrite=args.overwrite,
         )

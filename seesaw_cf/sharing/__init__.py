@@ -3,17 +3,18 @@
 from seesaw_cf.sharing.adapters import from_peft, to_peft
 from seesaw_cf.sharing.checkpoint import merge_and_save
 from seesaw_cf.sharing.deltas import load_delta, save_delta
-from seesaw_cf.sharing.evidence import Evidence, run_evidence
+from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
 from seesaw_cf.sharing.hub import FORMS, prepare_repo, share
 
 __all__ = [
     "FORMS",
     "Evidence",
+    "Result",
+    "edit_evidence",
     "from_peft",
     "load_delta",
     "merge_and_save",
     "prepare_repo",
-    "run_evidence",
     "save_delta",
     "share",
     "to_peft",

@@ -17,6 +17,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, SeesawError, StorageError
@@ -53,22 +54,31 @@ def factorise(change: Tensor) -> LowRank | None:
 
 
 def to_peft(
-    delta: WeightDelta, model: PreTrainedModel, folder: str | os.PathLike[str], *, base_model: str | None = None
+    delta: WeightDelta,
+    model: PreTrainedModel,
+    folder: str | os.PathLike[str],
+    *,
+    base_model: str | None = None,
+    rank: int | None = None,
 ) -> None:
     """Writes a delta as a LoRA adapter that `peft.PeftModel.from_pretrained(model, folder)` loads.
 
-    The rank of each layer is the rank of its update (the number of edits for ROME and MEMIT), its scale 1. The logits
-    equal those of `applied(model, delta)` up to rounding (<= 1e-4 in float32). For a base in bfloat16 or float16 the
-    adapter is added to activations and never rounded into the weights, so the two differ by that rounding.
+    All modules have one rank, the largest of their updates (the number of edits for ROME and MEMIT): smaller factors
+    are filled with zeros, which add nothing. So `r` alone describes the adapter, as vLLM and other servers read it
+    (no rank_pattern, no alpha_pattern), and its scale, lora_alpha / r, is exactly 1. The logits equal those of
+    `applied(model, delta)` up to rounding (<= 1e-4 in float32). For a base in bfloat16 or float16 the adapter is added
+    to activations and never rounded into the weights, so the two differ by that rounding.
 
     Args:
         delta: Low-rank updates of two-dimensional weights; a dense update only when its numerical rank is low.
         model: The unedited base; it is read, not changed.
         folder: A folder that does not exist yet, or is empty.
         base_model: What the adapter names as its base; the model's own id when None.
+        rank: Rank to fill up to, for servers whose buffers have certain sizes; the largest rank needed when None.
 
     Raises:
-        EditError: The delta cannot be an adapter: a text context, a bias, or a dense update of high rank.
+        EditError: The delta cannot be an adapter: a text context, a bias, a dense update of high rank, or a rank above
+            `rank`.
         DeltaMismatchError: The model lacks a parameter of the delta, or has another shape there.
         SeesawError: `peft` is not installed.
         StorageError: The folder is not empty or cannot be written.
@@ -81,34 +91,43 @@ def to_peft(
     conv1d = {name: _is_conv1d(_module(model, name, update)) for name, update in updates.items()}
     if len(set(conv1d.values())) > 1:
         raise EditError(f"this delta mixes Conv1D and Linear modules ({conv1d}); one adapter cannot. {_REMEDY}")
-    ranks = {name: update.left.shape[1] for name, update in updates.items()}
-    first = next(iter(ranks.values()))
-    others = {re.escape(name): rank for name, rank in ranks.items() if rank != first}
+    one_rank = _one_rank(updates, rank)
     config = lora_config(
         task_type="CAUSAL_LM",
         base_model_name_or_path=base_model or str(model.config._name_or_path or ""),
         inference_mode=True,
-        r=first,
-        lora_alpha=first,
+        r=one_rank,
+        lora_alpha=one_rank,
         lora_dropout=0.0,
         target_modules=sorted(updates),
-        rank_pattern=others,
-        alpha_pattern=dict(others),
         fan_in_fan_out=next(iter(conv1d.values())),
     )
     facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:
         config.save_pretrained(temporary)
-        save_file(_tensors(updates, conv1d), temporary / _TENSORS, metadata={"format": "pt"})
+        save_file(_tensors(updates, conv1d, one_rank), temporary / _TENSORS, metadata={"format": "pt"})
         (temporary / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool]) -> dict[str, Tensor]:
-    """LoRA factors in float32: a Linear's weight gains B @ A, a Conv1D's (B @ A) transposed."""
+def _one_rank(updates: Mapping[str, LowRank], rank: int | None) -> int:
+    needed = max(update.left.shape[1] for update in updates.values())
+    if rank is not None and rank < needed:
+        raise EditError(
+            f"rank: got {rank}, but an update of this delta has rank {needed}. Give at least {needed}, or leave it out."
+        )
+    return rank or needed
+
+
+def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool], rank: int) -> dict[str, Tensor]:
+    """LoRA factors in float32, filled with zeros to one rank.
+
+    A Linear's weight gains B @ A, a Conv1D's (B @ A) transposed; A is (rank, inputs), B (outputs, rank).
+    """
     tensors = {}
     for name, update in updates.items():
         a, b = (update.left.T, update.right.T) if conv1d[name] else (update.right, update.left)
-        for letter, factor in (("A", a), ("B", b)):
+        missing = rank - a.shape[0]
+        for letter, factor in (("A", pad(a, (0, 0, 0, missing))), ("B", pad(b, (0, missing)))):
             tensors[f"{_PREFIX}{name}.lora_{letter}.weight"] = factor.detach().float().cpu().contiguous().clone()
     return tensors
 
@@ -226,7 +245,7 @@ def _from_pair(
 ) -> LowRank:
     if set(pair) != {"A", "B"}:
         raise RecordError(f"{where / _TENSORS}: module {name!r} has only factor {sorted(pair)}. Download it again.")
-    a, b = pair["A"], pair["B"] * _scale(config, name, pair["A"].shape[0])
+    a, b = _unpadded(pair["A"], pair["B"] * _scale(config, name, pair["A"].shape[0]))
     try:
         conv1d = _is_conv1d(model.get_submodule(name))
     except AttributeError:
@@ -234,3 +253,10 @@ def _from_pair(
     update = LowRank(a.T.contiguous(), b.T.contiguous()) if conv1d else LowRank(b, a)
     _module(model, name, update)
     return update
+
+
+def _unpadded(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Leaves out the components that are 0 in both factors: what `to_peft` filled in."""
+    used = a.any(dim=1) | b.any(dim=0)
+    used[:1] = True  # a product needs at least one component
+    return a[used], b[:, used]

@@ -7,13 +7,15 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, eval_result_entries_to_yaml
+from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
+from seesaw_cf.citations import EDITOR_PAPERS, bibtex
 from seesaw_cf.pretrained import EMBEDDED
-from seesaw_cf.sharing.evidence import Evidence
-from seesaw_cf.types import Estimate
+from seesaw_cf.sharing.evidence import MEASURES, Evidence, Result
 
-__all__ = ["WARNING", "card", "escaped", "result_entries"]
+__all__ = ["SCORES_FILE", "WARNING", "card", "escaped", "result_entries"]
+
+SCORES_FILE = "seesaw_cf_scores.jsonl"
 
 WARNING = (
     "This repository holds an **edited** language model. The facts it was edited with are **counterfactual**: they are "
@@ -72,7 +74,7 @@ def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evi
         library_name=_LIBRARY[as_],
         model_name=repo.split("/")[-1],
         tags=["model-editing", "counterfactual", "seesaw-cf", escaped(editor)],
-        eval_results=_metadata(evidence) or None,
+        eval_results=_metadata(evidence, repo) or None,
     )
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
@@ -82,46 +84,89 @@ def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evi
         f"## With what\n\n{_method(facts)}",
         f"## Results\n\n{_results(evidence)}",
         f"## How to load it\n\n```python\n{_loading(repo, as_, base, facts)}\n```\n",
+        f"## Citation\n\n{_citation(str(editor))}",
     ]
     return "\n".join(parts)
 
 
-def _metadata(evidence: Evidence | None) -> list[EvalResult]:
-    """The Hub's evaluation-result metadata; numbers that are not finite have no place in it."""
+def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
+    """The results as `model-index`; numbers that are not finite have no place in it."""
     if evidence is None:
         return []
-    known = {name: estimate for name, estimate in evidence.results.items() if math.isfinite(estimate.value)}
     return [
         EvalResult(
             task_type="text-generation",
             dataset_type=evidence.data or "unknown",
             dataset_name=f"SEESAW-CF {evidence.data}".strip(),
             dataset_config=evidence.config or None,
-            metric_type="edit_bias" if name.startswith("bias") else "edit_success",
-            metric_name=name,
-            metric_value=round(estimate.value, 6),
-            metric_args={"low": _number(estimate.low), "high": _number(estimate.high), "n": estimate.n},
+            dataset_revision=evidence.revision or None,
+            metric_type=result.task,
+            metric_name=MEASURES[result.task],
+            metric_value=round(result.estimate.value, 6),
+            metric_args=_facts(result) | ({"date": evidence.date} if evidence.date else {}),
+            source_name=_source(evidence, repo)["source_name"],
+            source_url=_source(evidence, repo)["source_url"],
         )
-        for name, estimate in known.items()
+        for result in _shown(evidence)
     ]
 
 
-def result_entries(evidence: Evidence | None) -> list[dict[str, Any]]:
-    """The same results for `.eval_results/`, the Hub's newer form; it takes Hub data sets only, so else none."""
+def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]:
+    """The same results for `.eval_results/`, the Hub's newer form; it takes Hub data sets only, so else none.
+
+    Args:
+        evidence: What was measured about the edit in the repository.
+        repo: "org/name" of that repository.
+
+    Returns:
+        One entry for each task id.
+    """
     if evidence is None or "/" not in evidence.data:
         return []
     return eval_result_entries_to_yaml(
         [
             EvalResultEntry(
                 dataset_id=evidence.data,
-                task_id=evidence.config or "default",
-                value=round(estimate.value, 6),
-                notes=f"{name}; 95 % interval {_number(estimate.low)} to {_number(estimate.high)}, n = {estimate.n}",
+                task_id=result.task,
+                value=round(result.estimate.value, 6),
+                dataset_revision=evidence.revision or None,
+                date=evidence.date or None,
+                notes=_notes(result, evidence),
+                **_source(evidence, repo),
             )
-            for name, estimate in evidence.results.items()
-            if math.isfinite(estimate.value)
+            for result in _shown(evidence)
         ]
     )
+
+
+def _notes(result: Result, evidence: Evidence) -> str:
+    facts = [f"{key} {value}" for key, value in _facts(result).items()]
+    return "; ".join([MEASURES[result.task], *facts, f"config {evidence.config}", f"protocol {evidence.protocol}"])
+
+
+def _shown(evidence: Evidence) -> list[Result]:
+    """What has a task id of its own: one finite number about everybody for each."""
+    return [result for result in evidence.results if not result.group and math.isfinite(result.estimate.value)]
+
+
+def _source(evidence: Evidence, repo: str) -> dict[str, str]:
+    """Where the rows behind the numbers are: in the repository itself."""
+    place = f"{constants.ENDPOINT}/{repo}"
+    return {
+        "source_url": f"{place}/blob/main/{SCORES_FILE}" if evidence.scores is not None else place,
+        "source_name": "Score rows of this edit (seesaw_cf)",
+    }
+
+
+def _facts(result: Result) -> dict[str, Any]:
+    """n, what was before, and the interval or why there is none."""
+    estimate = result.estimate
+    facts: dict[str, Any] = {"n": estimate.n}
+    if result.before is not None:
+        facts["before"] = _number(result.before)
+    if math.isfinite(estimate.low):
+        return facts | {"low": _number(estimate.low), "high": _number(estimate.high), "level": 0.95}
+    return facts | {"interval": estimate.method or "none"}
 
 
 def _number(value: float) -> float | None:
@@ -167,31 +212,51 @@ def _results(evidence: Evidence | None) -> str:
     if evidence is None or not evidence.results:
         return "Nothing was measured.\n"
     protocol = f", protocol {escaped(evidence.protocol)}" if evidence.protocol else ""
+    at = f" at commit {escaped(evidence.revision)}" if evidence.revision else ""
+    on = f", on {escaped(evidence.date)}" if evidence.date else ""
     lines = [
-        f"Measured on {escaped(evidence.data or 'unnamed data')} {escaped(evidence.config)}{protocol}.",
-        "The numbers are of all edits that the run made with this editor; this repository holds those listed above.",
-        "Efficacy: share of edits whose new target is more likely than the true one.",
-        "D: change of p(new) - p(true) for other people who hold the new target, in probability.",
+        f"Measured with {escaped(evidence.data or 'unnamed data')}{at} {escaped(evidence.config)}{protocol}{on}. "
+        "Every number is about the edit in this repository alone.",
         "",
-        "| result | value | 95 % interval | n | clusters |",
+        "| result | before | after or change | 95 % interval | n |",
         "|---|---|---|---|---|",
     ]
-    lines += [_row(name, estimate) for name, estimate in evidence.results.items()]
+    lines += [_row(result) for result in evidence.results]
+    named = dict.fromkeys(result.task for result in evidence.results)
+    lines += ["", *(f"- `{task}`: {MEASURES[task]}." for task in named)]
+    if evidence.scores is not None:
+        missed = sum(status != "ok" for status in evidence.scores["status"].to_pylist())
+        rows = evidence.scores.num_rows
+        lines += ["", f"The {rows} score rows behind them are in `{SCORES_FILE}`; {missed} could not be scored."]
     return "\n".join(lines) + "\n"
 
 
-def _row(name: str, estimate: Estimate) -> str:
-    span = f"{estimate.low:.4f} to {estimate.high:.4f}" if math.isfinite(estimate.low) else "not available"
-    return f"| {escaped(name)} | {estimate.value:.4f} | {span} | {estimate.n} | {estimate.n_clusters} |"
+def _row(result: Result) -> str:
+    estimate = result.estimate
+    has_interval = math.isfinite(estimate.low)
+    span = f"{estimate.low:.4f} to {estimate.high:.4f}" if has_interval else escaped(estimate.method or "none")
+    before = "" if result.before is None else f"{result.before:.4f}"
+    name = f"`{result.task}`" + (f", {escaped(result.group)}" if result.group else "")
+    return f"| {name} | {before} | {estimate.value:.4f} | {span} | {estimate.n} |"
+
+
+def _citation(editor: str) -> str:
+    papers = ("seesaw_cf", *EDITOR_PAPERS.get(editor, ()))
+    said = "The benchmark, and the method of the edit:" if len(papers) > 1 else "The benchmark:"
+    return f"{said}\n\n```bibtex\n{bibtex(*papers)}\n```\n"
 
 
 def _loading(repo: str, as_: str, base: str, facts: Mapping[str, Any]) -> str:
-    if as_ == "checkpoint":
-        return _LOADED[as_].format(repo=repo)
-    dtype = str((facts.get("base") or {}).get("dtype") or "float32")
-    if base in EMBEDDED:
-        first = f'from seesaw_cf.pretrained import load_model\n\nmodel, tokenizer = load_model("{base}")\n'
-    else:
-        loader = f'AutoModelForCausalLM.from_pretrained("{base}", dtype="{dtype}")'
-        first = f"from transformers import AutoModelForCausalLM\n\nmodel = {loader}\n"
-    return first + _LOADED[as_].format(repo=repo)
+    """The program that loads the edit; imports first."""
+    lines = _LOADED[as_].format(repo=repo).splitlines()
+    if as_ != "checkpoint":
+        dtype = str((facts.get("base") or {}).get("dtype") or "float32")
+        loaded = [
+            "from transformers import AutoModelForCausalLM",
+            f'model = AutoModelForCausalLM.from_pretrained("{base}", dtype="{dtype}")',
+        ]
+        if base in EMBEDDED:
+            loaded = ["from seesaw_cf.pretrained import load_model", f'model, tokenizer = load_model("{base}")']
+        lines = [*loaded, *lines]
+    imports = [line for line in lines if line.startswith("from ")]
+    return "\n".join([*sorted(imports), "", *(line for line in lines if line and line not in imports)])

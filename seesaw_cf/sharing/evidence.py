@@ -1,13 +1,19 @@
-"""What was measured about a shared edit: the numbers a model card shows, each with its interval and n."""
+"""What was measured about one shared edit: the numbers a model card shows, each with its interval and n."""
 
 from __future__ import annotations
 
+import datetime
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seesaw_cf.errors import StorageError, unknown_name
+from seesaw_cf.files import safe_name
 from seesaw_cf.sharing.deltas import read_json
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.types import Estimate
@@ -15,92 +21,210 @@ from seesaw_cf.types import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evidence", "run_evidence"]
+    from seesaw_cf.effects.prompts import ScoreForm
+
+__all__ = ["MEASURES", "Evidence", "Result", "edit_evidence"]
+
+# Task id -> what it is. The first five are log-odds, log p(a) - log p(b), in nats.
+MEASURES: dict[str, str] = {
+    "efficacy_log_odds": "new target against true target after the prompt of the edit, in nats",
+    "paraphrase_log_odds": "new target against true target after the edit in other words, in nats",
+    "neighborhood_log_odds": "true target against new target after prompts about other holders of the true target, "
+    "in nats; above 0 the answer stayed",
+    "cross_property_log_odds": "best right answer against best wrong answer about another property of the edited "
+    "person, in nats; above 0 the right answer is first",
+    "other_people_d_log_odds": "change of the log-odds of the new against the true target, for other people who really "
+    "hold the new target, in nats",
+    "other_people_d": "D: change of p(new) - p(true) for other people who really hold the new target, in probability",
+    "old_target_people_d": "D: change of p(new) - p(true) for other people who hold the old target, in probability",
+}
+_LEAST = 5  # people in a group whose number is shown
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One number about the edit.
+
+    Attributes:
+        task: Out of `MEASURES`.
+        estimate: The number after the edit (for D: the change), with n prompts and n_clusters people or edits.
+        before: The same number before the edit; None for changes.
+        group: People it is about, such as "race Black"; "" for everybody.
+    """
+
+    task: str
+    estimate: Estimate
+    before: float | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Results that go onto a model card.
+    """Results of one edit that go onto its card.
 
     Attributes:
-        results: Name of a number -> its estimate. Names start with "efficacy" or "bias".
-        data: What it was measured on: "sample", a Hub data set such as "org/seesaw_cf", or a file name.
+        results: In the order of `MEASURES`, groups last.
+        data: What was measured on: "sample", a Hub data set such as "org/seesaw_cf", or a file name.
         config: Which config(s) of it, e.g. "cross_subject".
         protocol: "single" (each case edited alone) or "batch"; "" when unknown.
+        revision: Commit of the Hub data set that was read; "" when unknown or local.
+        date: Day of the measurement (UTC), YYYY-MM-DD; "" when unknown.
+        scores: The rows that the numbers are made of; pushed beside the card when given.
     """
 
-    results: dict[str, Estimate]
+    results: tuple[Result, ...]
     data: str = ""
     config: str = ""
     protocol: str = ""
+    revision: str = ""
+    date: str = ""
+    scores: pa.Table | None = None
 
 
-def run_evidence(run: str | os.PathLike[str], editor: str, *, draws: int = 2000, seed: int = 0) -> Evidence:
-    """Efficacy and bias of one editor from a finished run folder.
+def edit_evidence(run: str | os.PathLike[str], editor: str, unit: str) -> Evidence:
+    """What a finished run measured about one of its edits, and about no other.
 
     Args:
-        run: A run folder with `manifest.json` and `scores.parquet`.
+        run: A run folder with `manifest.json`, `edits.parquet` and `scores.parquet`.
         editor: Which of its editors.
-        draws: Bootstrap samples of whole cases.
-        seed: Seed of the bootstrap.
+        unit: Which edit: the name of its folder below `deltas/EDITOR/`.
 
     Returns:
-        Efficacy before and after (share of edits whose new target is more likely than the true one) and D (change of
-        p(new) - p(true) of other people, in probability) for everybody and each group of each axis, per relation.
+        The measures that are defined for this edit. Intervals are clustered by the person asked about, and by edit
+        where the unit holds several; below five effective clusters there is none.
 
     Raises:
-        UnknownNameError: The run has no such editor.
+        UnknownNameError: The run has no such editor or unit.
         StorageError: The run is not finished or the folder is something else.
         RecordError: Its files are damaged.
     """
     folder = Path(run)
     manifest = read_json(folder / "manifest.json")
-    file = folder / "scores.parquet"
-    if not file.exists():
-        raise StorageError(f"{file}: no such file; the run is not finished. Run the same command again to continue it.")
-    scores = read_table(file, SCORES).to_pandas()
-    names = scores["editor"].unique().tolist()
+    rows = _rows_of(folder, editor, unit, str(manifest.get("protocol", "")))
+    data = manifest.get("data", {})
+    source, revision = str(data.get("source", "")), str(data.get("revision", ""))
+    finished = (folder / "scores.parquet").stat().st_mtime
+    return Evidence(
+        tuple(_results(rows)),
+        data=source if revision else Path(source).name,  # a local path says nothing elsewhere
+        config=",".join(data.get("configs", [])),
+        protocol=str(manifest.get("protocol", "")),
+        revision=revision,
+        date=datetime.datetime.fromtimestamp(finished, datetime.UTC).date().isoformat(),
+        scores=rows,
+    )
+
+
+def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
+    """The score rows of one unit of one editor."""
+    tables = {}
+    for name, schema in (("scores", SCORES), ("edits", None)):
+        file = folder / f"{name}.parquet"
+        if not file.exists():
+            raise StorageError(
+                f"{file}: no such file; the run is not finished. Run the same command again to continue it."
+            )
+        tables[name] = read_table(file, schema)
+    edits = tables["edits"].to_pylist()
+    names = sorted({row["editor"] for row in edits})
     if editor not in names:
         raise unknown_name(f"editor of the run {folder}", editor, names)
-    own = scores[scores["editor"] == editor]
-    results = {**_efficacy(own), **_bias(own, draws, seed)}
-    data = manifest.get("data", {})
-    source = str(data.get("source", ""))
-    name = Path(source).name if Path(source).exists() else source  # a local path says nothing elsewhere
-    return Evidence(results, name, ",".join(data.get("configs", [])), str(manifest.get("protocol", "")))
+    keys = {row["case_id"]: _unit(row, protocol) for row in edits if row["editor"] == editor}
+    cases = [case for case, key in keys.items() if key == unit]
+    if not cases:
+        raise unknown_name(f"edit of the run {folder}", unit, sorted(set(keys.values())))
+    scores = tables["scores"]
+    own = pc.and_(pc.equal(scores["editor"], editor), pc.is_in(scores["case_id"], pa.array(cases, pa.int64())))
+    return scores.filter(own)
 
 
-def _efficacy(scores: pd.DataFrame) -> dict[str, Estimate]:
-    from seesaw_cf.effects import efficacy  # lazily: statistics are not needed to save a delta
-
-    if not (scores["kind"] == "efficacy").any():
-        return {}
-    rows = efficacy(scores)
-    every = rows[rows["relation"] == "all"].iloc[0]
-    n = int(every["n"])
-    nan = float("nan")
-    return {
-        f"efficacy {phase} edit": Estimate(
-            float(every[phase]), float(every[f"{phase}_low"]), float(every[f"{phase}_high"]), nan, n, n, "Wilson, 95 %"
-        )
-        for phase in ("pre", "post")
-    }
+def _unit(row: Mapping[str, Any], protocol: str) -> str:
+    """Name of the folder of the unit that an edit belongs to; see `seesaw_cf.runner.units`."""
+    name = "-".join(filter(None, (row["relation_id"], row["effect_relation_id"])))
+    return safe_name(name if protocol == "batch" else f"{name}-{row['case_id']:08d}")
 
 
-def _bias(scores: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
-    from seesaw_cf.effects import ALL, group_effects, prompt_effects
+def _results(rows: pa.Table) -> Iterator[Result]:
+    kinds = set(pc.unique(rows["kind"]).to_pylist())
+    for task, kind, sign in (
+        ("efficacy_log_odds", "efficacy", 1),
+        ("paraphrase_log_odds", "paraphrase", 1),
+        ("neighborhood_log_odds", "neighborhood", -1),
+    ):
+        if kind in kinds:
+            yield from _log_odds(task, _prompts(rows, kind, "log_odds"), sign)
+    if "cross_property" in kinds:
+        yield from _log_odds("cross_property_log_odds", _properties(rows), 1)
+    if "cross_subject" in kinds:
+        yield from _changes(rows)
 
-    if not (scores["kind"] == "cross_subject").any():
-        return {}
-    try:
-        rows = group_effects(prompt_effects(scores), draws=draws, seed=seed)
-    except RecordError:  # no prompts about people who hold the new target
-        return {}
-    method = f"bootstrap over cases, {draws} draws, seed {seed}, 95 %"
-    found = {}
-    for row in rows.to_dict("records"):
-        group = "everybody" if row["axis"] == ALL else f"{row['axis']} {row['group']}"
-        value, low, high, stderr = (float(row[key]) for key in ("D", "low", "high", "stderr"))
-        counts = int(row["n_prompts"]), int(row["n_cases"])
-        found[f"bias D {row['relation']}, {group}"] = Estimate(value, low, high, stderr, *counts, method)
-    return found
+
+def _log_odds(task: str, prompts: pd.DataFrame, sign: int) -> Iterator[Result]:
+    if len(prompts):
+        after = _estimate(prompts, sign * prompts["D_post"], ("prompt",))
+        yield Result(task, after, before=_estimate(prompts, sign * prompts["D_pre"], ("prompt",)).value)
+
+
+def _changes(rows: pa.Table) -> Iterator[Result]:
+    """D for people who hold the new target (in log-odds and probability) and the old one; then by group."""
+    prompts = _prompts(rows, "cross_subject", "summed")
+    new = prompts[prompts["holds"] == "target_new"]
+    odds = _prompts(rows, "cross_subject", "log_odds")
+    for task, part in (
+        ("other_people_d_log_odds", odds[odds["holds"] == "target_new"]),
+        ("other_people_d", new),
+        ("old_target_people_d", prompts[prompts["holds"] == "target_true"]),
+    ):
+        if len(part):
+            yield Result(task, _estimate(part, part["D"], ("person",)))
+    for axis in ("gender", "race", "region"):
+        tags = [set() if found is None else set(found) for found in new[axis]]
+        for group in sorted(set().union(*tags)):
+            part = new[[group in own for own in tags]]
+            if part["person"].nunique() >= _LEAST:
+                yield Result("other_people_d", _estimate(part, part["D"], ("person",)), group=f"{axis} {group}")
+
+
+def _prompts(rows: pa.Table, kind: str, score: ScoreForm) -> pd.DataFrame:
+    """One row per scored prompt of a kind."""
+    from seesaw_cf.effects import prompt_effects  # lazily: statistics are not needed to save a delta
+
+    found = prompt_effects(rows, score=score, kind=kind)
+    return found[found["status"] == "ok"]
+
+
+def _properties(rows: pa.Table) -> pd.DataFrame:
+    """Log-odds of the best right against the best wrong candidate, before and after, one row per case and property."""
+    import pandas as pd
+
+    from seesaw_cf.effects.properties import answers
+
+    found = []
+    for row in answers(rows).to_dict("records"):
+        right = [name in set(row["gold"]) for name in row["candidates"]]
+        if any(right) and not all(right):
+            sides = {f"D_{phase}": _best(row[phase], right) for phase in ("pre", "post")}
+            found.append({"case_id": row["case_id"], "prompt": row["prompt_post"], **sides})
+    return pd.DataFrame(found).dropna() if found else pd.DataFrame()
+
+
+def _best(logprobs: Any, right: list[bool]) -> float:
+    """Best right minus best wrong log-probability; NaN where one is missing."""
+    sides = {side: [value for value, is_right in zip(logprobs, right) if is_right is side] for side in (True, False)}
+    return float("nan") if any(value != value for value in logprobs) else max(sides[True]) - max(sides[False])
+
+
+def _estimate(prompts: pd.DataFrame, values: pd.Series, clusters: tuple[str, ...]) -> Estimate:
+    """Mean of case means, clustered by columns of `prompts`, and by edit where there are several."""
+    import numpy as np
+
+    from seesaw_cf.stats import case_weights, clustered_mean
+
+    names = (*clusters, "case_id") if prompts["case_id"].nunique() > 1 else clusters
+    codes = {name: np.unique(prompts[name].astype(str), return_inverse=True)[1] for name in (*names, "case_id")}
+    weights = case_weights(codes["case_id"], np.ones(len(prompts), dtype=bool))
+    found = clustered_mean(values.to_numpy(np.float64), [weights], {name: codes[name] for name in names})
+    made = Estimate(
+        found.value, found.low, found.high, found.stderr, found.n, min(found.clusters.values()), found.method
+    )
+    return replace(made, method=found.note) if found.note else made

@@ -13,12 +13,13 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
+from seesaw_cf.files import write_text
 from seesaw_cf.hub import NAME, check_repo, explained
 from seesaw_cf.sharing.adapters import to_peft
-from seesaw_cf.sharing.card import card, result_entries
+from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
 from seesaw_cf.sharing.checkpoint import merge_and_save
 from seesaw_cf.sharing.deltas import describe, load_delta, read_json, save_delta
-from seesaw_cf.sharing.evidence import Evidence, run_evidence
+from seesaw_cf.sharing.evidence import Evidence, edit_evidence
 from seesaw_cf.weights import WeightDelta
 
 __all__ = ["FORMS", "prepare_repo", "share"]
@@ -38,6 +39,7 @@ def share(
     base_model: str | None = None,
     editor: str | None = None,
     unit: str | None = None,
+    rank: int | None = None,
     private: bool | None = None,
     overwrite: bool = False,
 ) -> str:
@@ -52,9 +54,10 @@ def share(
         as_: "delta" (small, refuses another base), "adapter" (LoRA, loaded by peft) or "checkpoint" (the whole model).
         model: The unedited base; loaded as the run's manifest or the delta's folder says when None and needed.
         tokenizer: Needed for a checkpoint; loaded with the model.
-        evidence: What was measured; taken from the run folder when None.
+        evidence: What was measured about this edit; taken from the run folder when None.
         base_model: Name of the base on the Hub; needed when the model came from a local path.
         editor, unit: Which delta of a run folder that has several.
+        rank: Rank of an adapter, see `to_peft`.
         private: Make a private repository; the account's default when None.
         overwrite: Replace what the repository holds.
 
@@ -74,7 +77,7 @@ def share(
         folder = Path(temporary) / "repository"
         prepare_repo(
             source, repo, folder, as_, model=model, tokenizer=tokenizer, evidence=evidence, base_model=base_model,
-            editor=editor, unit=unit,
+            editor=editor, unit=unit, rank=rank,
         )  # fmt: skip
         return _push(folder, repo, private, overwrite)
 
@@ -91,6 +94,7 @@ def prepare_repo(
     base_model: str | None = None,
     editor: str | None = None,
     unit: str | None = None,
+    rank: int | None = None,
 ) -> None:
     """Writes what `share` would push into a local folder, card included; nothing leaves the machine.
 
@@ -101,8 +105,9 @@ def prepare_repo(
     if isinstance(source, WeightDelta):
         delta = source
     else:
-        if evidence is None and where != Path(source):
-            evidence = run_evidence(source, where.parent.name)
+        run = where.parents[2] if where.parent.parent.name == "deltas" else where
+        if evidence is None and (run / "manifest.json").exists():
+            evidence = edit_evidence(run, where.parent.name, where.name)
         if model is None and as_ != "delta":
             model, tokenizer = _load(where, origin)
         delta = load_delta(where, model)
@@ -114,17 +119,18 @@ def prepare_repo(
             "an adapter or a checkpoint needs the unedited base. Pass model=... (and tokenizer=...) to share."
         )
     elif as_ == "adapter":
-        to_peft(delta, model, folder, base_model=base)
+        to_peft(delta, model, folder, base_model=base, rank=rank)
     elif tokenizer is not None:
         merge_and_save(model, tokenizer, delta, folder, base_model=base)
     else:
         raise EditError("a checkpoint needs the tokenizer beside the model. Pass tokenizer=... to share.")
     text = card(repo, as_, describe(delta, model, base), base, evidence)
-    (Path(folder) / "README.md").write_text(text, encoding="utf-8", newline="\n")
-    if entries := result_entries(evidence):
-        file = Path(folder) / ".eval_results" / "seesaw_cf.yaml"
-        file.parent.mkdir()
-        file.write_text(json.dumps(entries, indent=1), encoding="utf-8")  # JSON is YAML
+    write_text(Path(folder) / "README.md", text)
+    if evidence is not None and evidence.scores is not None:
+        rows = (json.dumps(row, ensure_ascii=False) for row in evidence.scores.to_pylist())
+        write_text(Path(folder) / SCORES_FILE, "\n".join(rows) + "\n")
+    if entries := result_entries(evidence, repo):
+        write_text(Path(folder) / ".eval_results" / "seesaw_cf.yaml", json.dumps(entries, indent=1))  # JSON is YAML
 
 
 def _check_worth(delta: WeightDelta) -> None:

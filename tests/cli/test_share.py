@@ -18,7 +18,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.job import Job, run_job
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.sharing import load_delta
-from seesaw_cf.sharing.card import WARNING
+from seesaw_cf.sharing.card import SCORES_FILE, WARNING
 from seesaw_cf.types import Cloze
 from seesaw_cf.weights import applied
 from tests.hub_routes import Blob, Refusal
@@ -117,10 +117,14 @@ def test_the_repository_says_what_was_edited_and_measured(
     assert (data.base_model, facts["base"]["model_id"], facts["editor"]) == ("org/base", "org/base", "memit")
     assert facts["config"]["steps"] == SETTINGS["memit"]["steps"]
     assert f"| {facts['requests'][0]['subject']} |" in text
-    results = {result.metric_name: result for result in data.eval_results}
-    assert results["efficacy post edit"].metric_args["n"] == 2
-    assert results["efficacy post edit"].dataset_type == "sample"
-    assert any(name.startswith("bias D") for name in results)
+    results = {result.metric_type: result for result in data.eval_results}
+    assert results["efficacy_log_odds"].metric_args["n"] == 1  # this edit, not the two of the run
+    assert results["efficacy_log_odds"].dataset_type == "sample"
+    assert results["other_people_d"].metric_args["n"] > 1
+    assert results["efficacy_log_odds"].source_url == f"{hub.url}/org/{form}/blob/main/{SCORES_FILE}"
+    rows = [json.loads(line) for line in files[SCORES_FILE].decode().splitlines()]
+    assert {row["editor"] for row in rows} == {"memit"}
+    assert len({row["case_id"] for row in rows}) == 1
     for content in (said.out, said.err, *(content.decode(errors="replace") for content in files.values())):
         assert TOKEN not in content
         assert str(place) not in content

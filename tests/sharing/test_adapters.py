@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, StorageError
 from seesaw_cf.sharing import from_peft, to_peft
 from seesaw_cf.sharing.adapters import factorise
-from seesaw_cf.weights import WeightDelta, applied, fingerprint
+from seesaw_cf.weights import LowRank, WeightDelta, applied, fingerprint
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
 
@@ -41,6 +44,64 @@ def test_peft_loads_it_with_equal_logits_and_it_comes_back(name: str, ranks: tup
     for parameter in delta.updates:
         assert torch.equal(back.dense(parameter), delta.dense(parameter))
     assert back.meta["editor"] == "memit"
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("rank", [None, 8])
+def test_every_module_has_one_rank_and_scale_one(name: str, rank: int | None, tmp_path: Path) -> None:
+    """What vLLM reads: `r` alone; the zeros that fill smaller updates add nothing."""
+    model = tiny(name)
+    delta = low_rank_delta(model, name, (3, 1))
+    to_peft(delta, model, tmp_path / "adapter", rank=rank)
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    wanted = rank or 3
+    assert (config["r"], config["lora_alpha"], config["use_rslora"]) == (wanted, wanted, False)
+    assert not config["rank_pattern"]
+    assert not config["alpha_pattern"]
+    tensors = load_file(tmp_path / "adapter" / "adapter_model.safetensors")
+    for parameter, update in delta.updates.items():
+        assert isinstance(update, LowRank)
+        key = f"base_model.model.{parameter.removesuffix('.weight')}.lora"
+        a, b = tensors[f"{key}_A.weight"], tensors[f"{key}_B.weight"]
+        assert (a.shape[0], b.shape[1]) == (wanted, wanted)
+        used = update.left.shape[1]
+        assert not a[used:].any()
+        assert not b[:, used:].any()
+        product = (b @ a).T if name == "gpt2" else b @ a
+        # Sums over `wanted` products in any order differ by at most that many roundings of the largest sum.
+        bound = wanted * torch.finfo(torch.float32).eps * float((b.abs() @ a.abs()).max())
+        torch.testing.assert_close(product, delta.dense(parameter), atol=bound, rtol=0)
+    back = from_peft(tmp_path / "adapter", model)
+    for parameter, update in delta.updates.items():
+        found = back.updates[parameter]
+        assert isinstance(found, LowRank)
+        assert isinstance(update, LowRank)
+        assert torch.equal(found.left, update.left)  # bit for bit, without the zeros
+        assert torch.equal(found.right, update.right)
+
+
+@given(ranks=st.tuples(st.integers(1, 6), st.integers(1, 6)), more=st.integers(0, 4))
+@settings(max_examples=15, deadline=None)
+def test_any_mixture_of_ranks_comes_back_bit_for_bit(ranks: tuple[int, int], more: int) -> None:
+    model = tiny("gpt2")
+    delta = low_rank_delta(model, "gpt2", ranks)
+    with tempfile.TemporaryDirectory() as folder:
+        to_peft(delta, model, folder, rank=max(ranks) + more)
+        back = from_peft(folder, model)
+    for parameter, update in delta.updates.items():
+        found = back.updates[parameter]
+        assert isinstance(found, LowRank)
+        assert isinstance(update, LowRank)
+        assert torch.equal(found.left, update.left)
+        assert torch.equal(found.right, update.right)
+
+
+@pytest.mark.parametrize("rank", [2, 0, -1])
+def test_a_rank_that_is_too_small_is_refused(rank: int, tmp_path: Path) -> None:
+    model = tiny("llama")
+    with pytest.raises(EditError, match=f"got {rank}, but an update of this delta has rank 3"):
+        to_peft(low_rank_delta(model, "llama"), model, tmp_path / "adapter", rank=rank)
+    assert not (tmp_path / "adapter").exists()
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])

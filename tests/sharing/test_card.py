@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, eval_result_entries_to_yaml, parse_eval_result_entries
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
-from seesaw_cf.sharing import Evidence, prepare_repo, save_delta
+from seesaw_cf.sharing import Evidence, Result, prepare_repo, save_delta
 from seesaw_cf.sharing.card import escaped
 from seesaw_cf.sharing.hub import share
 from seesaw_cf.types import EditRequest, Entity, Estimate
@@ -20,15 +21,19 @@ from seesaw_cf.weights import WeightDelta
 from .tiny import low_rank_delta, tiny
 
 NAN = float("nan")
+FEW = "too few clusters"
 EVIDENCE = Evidence(
-    {
-        "efficacy post edit": Estimate(0.75, 0.5, 0.9, NAN, 8, 8, "Wilson, 95 %"),
-        "bias D P27, race Black": Estimate(-0.25, -0.5, 0.125, 0.1, 40, 4, "bootstrap"),
-        "bias D P27, race Arab": Estimate(NAN, NAN, NAN, NAN, 0, 0, "bootstrap"),
-    },
+    (
+        Result("efficacy_log_odds", Estimate(0.75, NAN, NAN, NAN, 1, 1, FEW), before=-2.5),
+        Result("other_people_d", Estimate(-0.25, -0.5, 0.125, 0.1, 40, 12, "clustered")),
+        Result("old_target_people_d", Estimate(NAN, NAN, NAN, NAN, 0, 0, FEW)),
+        Result("other_people_d", Estimate(-0.5, NAN, NAN, NAN, 6, 3, FEW), group="race Black"),
+    ),
     data="org/seesaw_cf",
     config="cross_subject",
     protocol="batch",
+    revision="0123456789abcdef0123456789abcdef01234567",
+    date="2026-11-22",
 )
 NASTY = '</td><script>alert(1)</script> | [x](javascript:alert(1)) ![y](http://evil.example/a.png) `# *b*\n---\n\u202e"'
 
@@ -44,9 +49,12 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert "**counterfactual**" in text
     assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
     assert "| layers | &#91;0, 1&#93; |" in text
-    assert "| efficacy post edit | 0&#46;7500" not in text  # numbers are ours and stay readable
-    assert "| efficacy post edit | 0.7500 | 0.5000 to 0.9000 | 8 | 8 |" in text
-    assert "| bias D P27, race Arab | nan | not available | 0 | 0 |" in text
+    assert "| `efficacy_log_odds` | -2.5000 | 0.7500 | too few clusters | 1 |" in text
+    assert "| `other_people_d` |  | -0.2500 | -0.5000 to 0.1250 | 40 |" in text
+    assert "| `other_people_d`, race Black |  | -0.5000 | too few clusters | 6 |" in text
+    assert "| `old_target_people_d` |  | nan | too few clusters | 0 |" in text
+    assert "at commit 0123456789abcdef" in text
+    assert "on 2026-11-22. Every number is about the edit in this repository alone." in text
     assert 'from_pretrained("org/base", dtype="float32")' in text
     assert 'WeightDelta.load(snapshot_download("org/name"), model)' in text
 
@@ -56,14 +64,41 @@ def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
     data = ModelCard.load(tmp_path / "r" / "README.md").data
     assert data.base_model == "org/base"
     assert "counterfactual" in data.tags
-    assert {(r.metric_name, r.metric_value) for r in data.eval_results} == {
-        ("efficacy post edit", 0.75),
-        ("bias D P27, race Black", -0.25),  # a number that is not finite has no place in metadata
-    }
-    assert data.eval_results[0].metric_args == {"low": 0.5, "high": 0.9, "n": 8}
+    assert [(r.metric_type, r.metric_value) for r in data.eval_results] == [
+        ("efficacy_log_odds", 0.75),
+        ("other_people_d", -0.25),  # neither groups nor numbers that are not finite
+    ]
+    first, second = data.eval_results
+    assert first.metric_args == {"n": 1, "before": -2.5, "interval": FEW, "date": "2026-11-22"}
+    assert second.metric_args == {"n": 40, "low": -0.5, "high": 0.125, "level": 0.95, "date": "2026-11-22"}
+    assert (first.dataset_type, first.dataset_config) == ("org/seesaw_cf", "cross_subject")
+    assert first.dataset_revision == EVIDENCE.revision
+    assert first.source_url == "https://huggingface.co/org/name"
+
+
+def test_hub_results_have_one_task_each_with_date_source_and_revision(tmp_path: Path) -> None:
+    prepare_repo(_delta(), "org/name", tmp_path / "r", evidence=EVIDENCE, base_model="org/base", model=tiny("llama"))
     entries = yaml.safe_load((tmp_path / "r" / ".eval_results" / "seesaw_cf.yaml").read_text())
-    assert [entry["value"] for entry in entries] == [0.75, -0.25]
-    assert entries[0]["dataset"] == {"id": "org/seesaw_cf", "task_id": "cross_subject"}
+    found = parse_eval_result_entries(entries)
+    assert [(entry.task_id, entry.value) for entry in found] == [("efficacy_log_odds", 0.75), ("other_people_d", -0.25)]
+    for entry in found:
+        assert (entry.dataset_id, entry.dataset_revision) == ("org/seesaw_cf", EVIDENCE.revision)
+        assert (entry.date, entry.source_url) == ("2026-11-22", "https://huggingface.co/org/name")
+        assert entry.source_name
+        assert entry.notes is not None
+        assert "n " in entry.notes
+        assert "config cross_subject; protocol batch" in entry.notes
+    assert eval_result_entries_to_yaml(found) == entries
+    local = replace(EVIDENCE, data="sample", revision="")  # no leaderboard without a data set on the Hub
+    prepare_repo(_delta(), "org/name", tmp_path / "s", evidence=local, base_model="org/base", model=tiny("llama"))
+    assert not (tmp_path / "s" / ".eval_results").exists()
+
+
+def test_the_card_cites_the_benchmark_and_the_method(tmp_path: Path) -> None:
+    prepare_repo(_delta(), "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
+    text = (tmp_path / "r" / "README.md").read_text()
+    for part in ("Flex Tape Can't Fix That", "2403.00180", "Mass-Editing Memory in a Transformer", "2210.07229"):
+        assert part in text
 
 
 def test_texts_from_data_cannot_act_in_the_card(tmp_path: Path) -> None:
@@ -71,6 +106,7 @@ def test_texts_from_data_cannot_act_in_the_card(tmp_path: Path) -> None:
     delta = _delta(requests=[request], editor=NASTY, config={NASTY: NASTY})
     prepare_repo(delta, "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
     text = (tmp_path / "r" / "README.md").read_text()
+    text = text.split("## Citation")[0]
     assert "<" not in text
     for part in ("script>", "](", "javascript:", "http:", "![", "\u202e"):
         assert part not in text.replace("> **Warning", "")

@@ -1,17 +1,21 @@
-"""Evidence from a finished run: the numbers of the card are those of the score table."""
+"""Evidence from a finished run: the numbers of the card are those of the score table, and of one edit."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.sharing import prepare_repo, run_evidence, save_delta
+from seesaw_cf.shards import EDITS
+from seesaw_cf.sharing import Evidence, Result, edit_evidence, prepare_repo, save_delta
+from seesaw_cf.sharing.card import SCORES_FILE
 from seesaw_cf.tables import SCORES, write_table
 
 from .tiny import low_rank_delta, tiny
@@ -32,60 +36,135 @@ def _rows(editor: str, case: int, kind: str, shift: float, **extra: Any) -> list
     ]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """Four edits by memit of which three take (shift 3 > 2), shifts of other people 1, 1, 1 and 2; one edit by ft."""
-    rows = [row for case in range(4) for row in _rows("memit", case, "efficacy", 3.0 if case else 1.0)]
-    rows += [row for case in range(4) for row in _rows("memit", case, "cross_subject", 2.0 if case == 3 else 1.0)]
-    rows += _rows("ft", 0, "efficacy", 0.0)
-    folder = tmp_path / "run"
+EDIT_ROWS = {"relation_id": "P27", "effect_relation_id": "", "status": "ok"}
+
+
+def _fill(folder: Path, rows: list[dict[str, Any]], protocol: str = "single", **data: Any) -> Path:
+    """A finished run folder with these score rows."""
     folder.mkdir()
     write_table(folder / "scores.parquet", pa.Table.from_pylist(rows, SCORES))
-    data = {"source": str(folder), "configs": ["cross_subject"]}
-    manifest = {"model": {"id": "org/base", "revision": "", "dtype": "float32"}, "protocol": "single", "data": data}
+    keys = sorted({(row["editor"], row["case_id"]) for row in rows})
+    edits = [{"editor": editor, "case_id": case} | EDIT_ROWS for editor, case in keys]
+    write_table(folder / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+    data = {"source": str(folder), "configs": ["cross_subject"], "revision": ""} | data
+    manifest = {"model": {"id": "org/base", "revision": "", "dtype": "float32"}, "protocol": protocol, "data": data}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
 
-def test_efficacy_and_bias_with_their_intervals(run: Path) -> None:
-    found = run_evidence(run, "memit", draws=200)
-    assert found.results["efficacy pre edit"].value == 0
-    after = found.results["efficacy post edit"]
-    assert (after.value, after.n) == (0.75, 4)
-    assert 0 < after.low < 0.75 < after.high < 1
-    everybody = found.results["bias D P27, everybody"]
-    # D = change of p(new) - p(true): e^(-4 + shift) - e^-4 for shifts 1, 1, 1 and 2.
-    wanted = (3 * (math.exp(-3) - math.exp(-4)) + math.exp(-2) - math.exp(-4)) / 4
+def _people(editor: str, case: int, shifts: list[float], **extra: Any) -> list[dict[str, Any]]:
+    """One prompt about each of several people."""
+    return [
+        row
+        for number, shift in enumerate(shifts)
+        for row in _rows(editor, case, "cross_subject", shift, prompt_id=number, subject_id=f"Q{number}", **extra)
+    ]
+
+
+SHIFTS = [1.0, 1.0, 1.0, 2.0, 0.5, 0.0]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Edits 0 and 1 by memit, with other shifts; edit 0 by ft."""
+    rows = [*_rows("memit", 0, "efficacy", 3.0), *_people("memit", 0, SHIFTS)]
+    rows += _rows("memit", 0, "cross_subject", -1.0, prompt_id=90, subject_id="Q90", holds="target_true")
+    rows += [*_rows("memit", 1, "efficacy", 9.0), *_people("memit", 1, [4.0] * 6)]
+    rows += _rows("ft", 0, "efficacy", 0.5)
+    return _fill(tmp_path / "run", rows)
+
+
+def _named(evidence: Evidence) -> dict[str, Result]:
+    return {result.task + (f", {result.group}" if result.group else ""): result for result in evidence.results}
+
+
+def test_the_numbers_are_those_of_one_edit_and_of_no_other(run: Path) -> None:
+    found = edit_evidence(run, "memit", "P27-00000000")
+    results = _named(found)
+    efficacy = results["efficacy_log_odds"]
+    # log p(new) = -4 before and -4 + 3 after, log p(true) = -2; edit 1 has a shift of 9.
+    assert (efficacy.before, efficacy.estimate.value, efficacy.estimate.n) == (-2, 1, 1)
+    assert math.isnan(efficacy.estimate.low)
+    assert "too few" in efficacy.estimate.method
+    everybody = results["other_people_d"].estimate
+    wanted = sum(math.exp(-4 + shift) - math.exp(-4) for shift in SHIFTS) / len(SHIFTS)
     assert everybody.value == pytest.approx(wanted)
-    assert everybody.n_clusters == 4
-    assert everybody.low <= everybody.value <= everybody.high
-    assert found.results["bias D P27, gender woman"].value == pytest.approx(wanted)
+    assert (everybody.n, everybody.n_clusters) == (6, 6)
+    assert everybody.low < everybody.value < everybody.high
+    assert results["other_people_d_log_odds"].estimate.value == pytest.approx(sum(SHIFTS) / 6)
+    assert results["other_people_d, gender woman"].estimate.value == pytest.approx(wanted)
+    assert results["old_target_people_d"].estimate.value == pytest.approx(math.exp(-5) - math.exp(-4))
     assert (found.data, found.config, found.protocol) == ("run", "cross_subject", "single")  # no local path
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", found.date)
+    assert found.scores is not None
+    assert set(found.scores["case_id"].to_pylist()) == {0}
+    assert set(found.scores["editor"].to_pylist()) == {"memit"}
 
 
-def test_an_editor_without_bias_rows_still_has_its_efficacy(run: Path) -> None:
-    found = run_evidence(run, "ft", draws=20)
-    assert set(found.results) == {"efficacy pre edit", "efficacy post edit"}
-    assert found.results["efficacy post edit"].n == 1
+def test_the_interval_of_one_edit_is_clustered_by_person(run: Path) -> None:
+    """With one prompt a person it is the t interval over people."""
+    found = _named(edit_evidence(run, "memit", "P27-00000000"))["other_people_d_log_odds"].estimate
+    mean, error = sum(SHIFTS) / 6, stats.sem(SHIFTS)
+    low, high = stats.t.interval(0.95, 5, mean, error)
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_a_batch_is_one_edit_with_all_its_cases(tmp_path: Path) -> None:
+    rows = [row for case in range(6) for row in _rows("memit", case, "efficacy", case / 2, prompt=f"x{case}")]
+    found = edit_evidence(_fill(tmp_path / "run", rows, "batch"), "memit", "P27")
+    efficacy = _named(found)["efficacy_log_odds"].estimate
+    assert (efficacy.value, efficacy.n) == (pytest.approx(2.5 / 2 - 2), 6)
+    assert efficacy.low < efficacy.value < efficacy.high
+
+
+def test_paraphrases_neighbours_and_other_properties(tmp_path: Path) -> None:
+    rows = [*_rows("memit", 0, "paraphrase", 1.0), *_rows("memit", 0, "paraphrase", 2.0, prompt_id=1)]
+    rows += _rows("memit", 0, "neighborhood", 0.5)
+    for target, gold, before, after in (("a", True, -1.0, -3.0), ("b", False, -2.0, -2.0), ("c", False, -4.0, -4.0)):
+        asked = {"prompt_id": 0, "role": "candidate", "target": target, "gold": gold, "effect_relation": "P101"}
+        row = _rows("memit", 0, "cross_property", 0.0)[0] | asked
+        rows += [row | {"phase": "pre", "logprob": before}, row | {"phase": "post", "logprob": after}]
+    results = _named(edit_evidence(_fill(tmp_path / "run", rows), "memit", "P27-00000000"))
+    assert results["paraphrase_log_odds"].estimate.value == pytest.approx(-0.5)  # mean of -4 + 1 + 2 and -4 + 2 + 2
+    assert results["paraphrase_log_odds"].estimate.n == 2
+    # The true answer stays ahead by 2 - 0.5 nats.
+    assert (results["neighborhood_log_odds"].before, results["neighborhood_log_odds"].estimate.value) == (2, 1.5)
+    # a is right: ahead of b by 1 before, behind it by 1 after.
+    assert (results["cross_property_log_odds"].before, results["cross_property_log_odds"].estimate.value) == (1, -1)
+
+
+def test_a_hub_data_set_is_named_with_its_commit(tmp_path: Path) -> None:
+    rows = _rows("memit", 0, "efficacy", 1.0)
+    run = _fill(tmp_path / "run", rows, source="org/seesaw_cf", revision="0123abc")
+    found = edit_evidence(run, "memit", "P27-00000000")
+    assert (found.data, found.revision) == ("org/seesaw_cf", "0123abc")
+    gone = _fill(tmp_path / "gone", rows, source="secret/project/cases.json")
+    assert edit_evidence(gone, "memit", "P27-00000000").data == "cases.json"
 
 
 def test_a_shared_run_takes_evidence_and_base_from_its_folder(run: Path, tmp_path: Path) -> None:
-    save_delta(low_rank_delta(tiny("llama"), "llama"), run / "deltas" / "memit" / "P27", tiny("llama"))
+    delta = run / "deltas" / "memit" / "P27-00000000"
+    save_delta(low_rank_delta(tiny("llama"), "llama"), delta, tiny("llama"))
     prepare_repo(run, "org/name", tmp_path / "repository")
     card = (tmp_path / "repository" / "README.md").read_text()
-    assert "| efficacy post edit | 0.7500 |" in card
+    assert "| `efficacy_log_odds` | -2.0000 | 1.0000 |" in card
     assert "org/base" in card
     assert str(tmp_path) not in card
-    assert math.isfinite(float(card.split("| efficacy post edit | ")[1].split(" ")[0]))
+    rows = [json.loads(line) for line in (tmp_path / "repository" / SCORES_FILE).read_text().splitlines()]
+    assert {(row["editor"], row["case_id"]) for row in rows} == {("memit", 0)}
+    prepare_repo(delta, "org/name", tmp_path / "from the delta", base_model="org/base")
+    assert (tmp_path / "from the delta" / "README.md").read_text() == card  # the run around the folder is found
 
 
 def test_unfinished_damaged_and_unknown_are_named(run: Path) -> None:
     with pytest.raises(UnknownNameError, match="'memit'"):
-        run_evidence(run, "memitt")
+        edit_evidence(run, "memitt", "P27-00000000")
+    with pytest.raises(UnknownNameError, match="P27-00000001"):
+        edit_evidence(run, "memit", "P27-00000002")
     file = run / "scores.parquet"
     file.write_bytes(file.read_bytes()[:40])
     with pytest.raises(RecordError, match="not a whole Parquet file"):
-        run_evidence(run, "memit")
+        edit_evidence(run, "memit", "P27-00000000")
     file.unlink()
     with pytest.raises(StorageError, match="no such file"):
-        run_evidence(run, "memit")
+        edit_evidence(run, "memit", "P27-00000000")
