@@ -14,7 +14,18 @@ LINKS = ("editors", "metrics", "builder_scripts")
 # Folder -> what its files may import of this package (prefixes after "seesaw_cf.").
 ALLOWED: dict[str, tuple[str, ...]] = {
     "editors": ("editors", "types", "errors", "checks", "weights", "scoring", "files", "textfiles", "prescores"),
-    "metrics": ("metrics", "citations", "effects", "stats", "errors", "checks", "types", "groups", "relations", "tables"),
+    "metrics": (
+        "metrics",
+        "citations",
+        "effects",
+        "stats",
+        "errors",
+        "checks",
+        "types",
+        "groups",
+        "relations",
+        "tables",
+    ),
 }
 # Heavy packages that metrics, tables and statistics must work without.
 LIGHT = (
