@@ -10,9 +10,10 @@ from seesaw_cf import groups
 from seesaw_cf.builder_scripts.columns import columns_section
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.statistics import Statistics, attributes, examples, markdown, people_by_group
+from seesaw_cf.citations import bibtex
 from seesaw_cf.records.arrow import CASES
 
-__all__ = ["METADATA", "card_body", "size_category"]
+__all__ = ["METADATA", "card_body", "published_card", "size_category"]
 
 METADATA = {
     "license": "mit",
@@ -30,7 +31,7 @@ _BODY = """# SEESAW-CF: what an edit does to what a model believes about other p
 ```python
 from datasets import load_dataset
 
-cases = load_dataset("seesaw_cf", "cross_subject", split="test")   # from a checkout; installed: seesaw_cf.sample.load
+{load}
 print(cases[0]["requested_rewrite"], cases[0]["attribute_prompts"][0])
 ```
 
@@ -106,7 +107,29 @@ What an edit makes the model say is false on purpose: do not train on `target_ne
 ## Licence
 
 MIT; facts from Wikidata are CC0. The templates are those of SEESAW-CF (Appendix A) and ParaRel.
+
+## Citation
+
+The benchmark, the prompts about coupled entities, and the records that both extend:
+
+```bibtex
+{citation}
+```
 """
+
+_LOCAL = """# In a checkout of seesaw_cf; anywhere else, "seesaw_cf" is the path of this folder.
+cases = load_dataset("seesaw_cf", "cross_subject", split="test")"""
+
+
+def published_card(card: str, repo: str, version: str) -> str:
+    """The card as it is read on the Hub: its snippet names the repository and the version instead of a folder.
+
+    Args:
+        card: The whole text of a built folder's README.md.
+        repo: "org/name".
+        version: "major.minor.patch", tagged "v" + version.
+    """
+    return card.replace(_LOCAL, f'cases = load_dataset("{repo}", "cross_subject", split="test", revision="v{version}")')
 
 
 def size_category(rows: int) -> str:
@@ -136,6 +159,8 @@ def card_body(
     coupled = ", `coupled_counterfact` one per edit and the entity that is coupled with it (LEME, section 3.1)"
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
+        load=_LOCAL,
+        citation=bibtex("seesaw_cf", "leme", "rome"),
         **{name: text.replace("{people}", people) for name, text in words.items()},
         cloze=f"{statistics.total('cloze', pairs=False):,}",
         probes=f"{statistics.total('probes', pairs=False):,}",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.builder_scripts.columns import COLUMNS
+from seesaw_cf.citations import bibtex
 
 __all__ = ["croissant"]
 
@@ -103,6 +104,7 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": repo.split("/")[-1],
         "description": str(metadata.get("pretty_name", repo)),
+        "citeAs": bibtex("seesaw_cf"),
         "license": str(metadata.get("license", "")),
         "keywords": list(metadata.get("tags") or []),
         "url": base,

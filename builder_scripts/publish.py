@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.builder_scripts.card import published_card
 from seesaw_cf.builder_scripts.croissant import croissant
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import write_text
@@ -113,6 +114,8 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
     with tempfile.TemporaryDirectory() as work:
         staged = Path(work) / "dataset"
         shutil.copytree(ours.root, staged, ignore=shutil.ignore_patterns(".*", "*.tmp"))
+        card = (staged / "README.md").read_text(encoding="utf-8")
+        write_text(staged / "README.md", published_card(card, repo, ours.version))
         write_text(staged / "croissant.json", croissant(staged, repo, ours.version, ours.card))
         write_text(staged / "seesaw_cf.json", _record(ours))
         write_text(staged / CHANGELOG, _changelog(ours, before, note))

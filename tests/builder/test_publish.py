@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf import sample
+from seesaw_cf.builder_scripts.card import published_card
 from seesaw_cf.builder_scripts.croissant import croissant
 from seesaw_cf.records import write_card, write_config
 
@@ -121,6 +122,22 @@ for name in sys.argv[2:]:
     )
     assert code == 0, text
     assert all(f"{name} True" in text for name in sample.configs())
+    card = hub.files("org/seesaw_cf", "dataset")["README.md"].decode()
+    code, text = call(hub, card.split("```python\n")[1].split("```")[0])  # as a reader on the Hub copies it
+    assert code == 0, text
+    code, text = call(hub, "from seesaw_cf.reading import load_revised_cases as load\n"
+                           "print(load('org/seesaw_cf', 'cross_subject')[1])")  # fmt: skip
+    assert text.splitlines()[-1] == list(hub.repo("dataset", "org/seesaw_cf").commits)[-1]
+
+
+def test_the_card_names_the_repository_where_it_is_read() -> None:
+    here = (sample.path() / "README.md").read_text(encoding="utf-8")
+    assert 'load_dataset("seesaw_cf", "cross_subject", split="test")' in here
+    there = published_card(here, "org/people", "1.2.0")
+    assert 'load_dataset("org/people", "cross_subject", split="test", revision="v1.2.0")' in there
+    assert "checkout" not in there
+    for part in ("Flex Tape Can't Fix That", "2403.00180", "Long-form evaluation of model editing", "2402.09394"):
+        assert part in there
 
 
 @pytest.mark.slow(40)
