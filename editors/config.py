@@ -35,7 +35,8 @@ class LocateThenEditConfig:
         max_length: Tokens kept of each text; None = the model's context length.
         sampling_error: `fit` ends the pass over the texts once the relative standard error of every layer's second
             moment (Frobenius norm) is at most this, looking every 1,000 texts; None = use all texts.
-        dataset: A Hub data set that `fit` reads texts from when the editor was given none, "id" or "id:config".
+        dataset: Where `fit` reads texts from when the editor was given none: a Hub data set such as
+            "wikimedia/wikipedia:20231101.en", or another form of `seesaw_cf.corpus.Corpus`.
         seed: For sampled templates and sampled texts.
         batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
             agree to rounding).

@@ -9,9 +9,10 @@ from typing import Any
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.corpus import Corpus
 from seesaw_cf.editors.arch import ModelParts, model_parts
 from seesaw_cf.editors.config import LocateThenEditConfig
-from seesaw_cf.editors.moments import SecondMoment, load_texts, second_moments
+from seesaw_cf.editors.moments import SecondMoment, second_moments
 from seesaw_cf.editors.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.templates import sample_templates
 from seesaw_cf.errors import EditError
@@ -91,7 +92,7 @@ def fit(
         The fitted state.
 
     Raises:
-        EditError: Second moments are needed and there is neither corpus nor dataset.
+        EditError: Second moments are needed and there is neither corpus nor dataset, or the texts are too short.
         UnsupportedModelError: See `model_parts`.
     """
     parts = model_parts(model, config.architecture)
@@ -105,7 +106,7 @@ def fit(
             f"as {editor}(config, corpus=[...]) with texts the model knows, or set dataset='wikimedia/wikipedia:"
             "20231101.en' in the config to read them from the Hub."
         )
-    texts = corpus if corpus is not None else load_texts(config.dataset or "", config.sample_size, config.seed)
+    texts = corpus if corpus is not None else Corpus(config.dataset or "", config.sample_size, config.seed)
     moments = second_moments(
         parts,
         tokenizer,
@@ -117,6 +118,13 @@ def fit(
         batch_tokens=config.batch_tokens,
         sampling_error=config.sampling_error,
     )
+    for layer, moment in moments.items():
+        if moment.n_tokens < len(moment.matrix):
+            raise EditError(
+                f"{editor}: the texts are too short: {moment.n_texts:,} of them have {moment.n_tokens:,} tokens, and "
+                f"the second moment of layer {layer} has {len(moment.matrix):,} dimensions, so it cannot be inverted. "
+                "Give at least as many tokens, better a hundred times as many."
+            )
     size = sum(parameter.nbytes for parameter in model.parameters())
     return Fitted(templates, moments, max(_SMALL, int(config.factor_memory * size)))
 

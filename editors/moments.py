@@ -36,7 +36,7 @@ from seesaw_cf.files import cache_folder, write_text
 from seesaw_cf.scoring.hf import context_length
 from seesaw_cf.weights import fingerprint
 
-__all__ = ["SecondMoment", "load_texts", "second_moments"]
+__all__ = ["SecondMoment", "second_moments"]
 
 _LOG = logging.getLogger(__name__)
 _PROBES = 32
@@ -47,33 +47,6 @@ _CHUNK = 1000
 """Texts that are sorted by length together, and between two looks at the sampling error."""
 CHECKPOINT_SECONDS = 600.0
 """Time between checkpoints of an unfinished pass."""
-
-
-def load_texts(dataset: str, n: int, seed: int = 0) -> list[str]:
-    """Reads texts of a Hub data set (its `text` column, `train` split) by the ordinary client, as a stream.
-
-    Args:
-        dataset: "id" or "id:config", e.g. "wikimedia/wikipedia:20231101.en".
-        n: How many.
-        seed: Of the shuffle.
-
-    Returns:
-        At most n texts.
-
-    Raises:
-        EditError: The data set cannot be read, or has no `text` column.
-    """
-    from datasets import load_dataset
-
-    name, _, config = dataset.partition(":")
-    try:
-        rows = load_dataset(name, config or None, split="train", streaming=True).shuffle(seed=seed, buffer_size=10_000)
-        return [str(row["text"]) for row in rows.take(n)]
-    except Exception as error:
-        raise EditError(
-            f"could not read texts from data set {dataset!r}: {error}. Check the id ('id' or 'id:config', split train, "
-            "column text) and the network, or pass the editor corpus=[...] with texts of your own."
-        ) from error
 
 
 def second_moments(

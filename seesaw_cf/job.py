@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
 from seesaw_cf.errors import RecordError, StorageError, unknown_name
 from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
@@ -34,7 +35,7 @@ from seesaw_cf.workers import check_engine, local_device, rank_and_world, run_on
 __all__ = ["Job", "make_editor", "make_run", "run_job"]
 
 _NOISE_CLOZES = 128
-_COUNTS = ("limit", "max_tokens", "block", "threads")
+_COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,9 @@ class Job:
         configs: Which of its configs.
         protocol: "single" or "batch".
         editor_config: JSON file with fields to change, by editor name.
-        corpus: Text file for second moments; the embedded texts when None and the model is embedded.
+        corpus: Texts for second moments, as `seesaw_cf.corpus.Corpus` reads them; the embedded texts when None and the
+            model is embedded.
+        corpus_limit: Most texts of it that are used, drawn with `seed`.
         limit: Keep this many cases of each config, sampled with `seed`; cases about other subjects that are left over
             give in-context editing its demonstrations.
         revision, dtype, device, trust_remote_code: How the model is loaded.
@@ -70,7 +73,8 @@ class Job:
     configs: tuple[str, ...] = ("cross_subject",)
     protocol: str = "single"
     editor_config: Path | None = None
-    corpus: Path | None = None
+    corpus: str | Path | None = None
+    corpus_limit: int = LIMIT
     limit: int | None = None
     revision: str | None = None
     dtype: str = "float32"
@@ -143,6 +147,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     overrides = _overrides(job)
+    corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     loaded = {config: load_revised_cases(job.data, config) for config in job.configs}
     everything = {config: found for config, (found, _) in loaded.items()}
     cases = [case for found in everything.values() for case in _sampled(found, job)]
@@ -156,7 +161,6 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         trust_remote_code=job.trust_remote_code,
     )
     _check_memory(job.memory, model)
-    corpus = _corpus(job)
     asked = {case.request.subject for case in cases}
     spare = [case for found in everything.values() for case in found if case.request.subject not in asked]
     editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare, cases) for name in job.editors}
@@ -164,6 +168,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     scoring |= {"block": job.block, "threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
+    manifest.data.update(corpus_facts(corpus))
     if model.dtype in (torch.bfloat16, torch.float16):
         noise = measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed)
         manifest.machine["noise"] = noise.record()
@@ -234,17 +239,6 @@ def _overrides(job: Job) -> dict[str, dict[str, Any]]:
         if name not in job.editors:
             raise unknown_name("editor of this run", name, job.editors)
     return found
-
-
-def _corpus(job: Job) -> Sequence[str] | None:
-    if job.corpus is not None:
-        try:
-            return [line for line in job.corpus.read_text(encoding="utf-8").splitlines() if line.strip()]
-        except OSError as error:
-            raise StorageError(f"{job.corpus}: cannot be read ({error.strerror}). Check the path.") from error
-    from seesaw_cf.pretrained import EMBEDDED, sample_corpus
-
-    return sample_corpus() if job.model in EMBEDDED else None
 
 
 def _manifest(

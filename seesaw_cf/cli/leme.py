@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from seesaw_cf.cli.options import at_least_zero, count, path, positive, seed, share
+from seesaw_cf.cli.options import at_least_zero, corpus_options, count, path, positive, seed, share
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import markdown_for_terminal
 
@@ -32,6 +32,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     add("--model", help="'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
     add("--editor", dest="editors", action="append", help="editing method; give it again for more")
+    corpus_options(parser)
     add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
     add("--data", help="'sample', a dataset folder, a Parquet file, or a Hub id")
     add("--configs", nargs="+", help="coupled_counterfact, coupled_zsre, open_ended")

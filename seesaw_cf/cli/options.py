@@ -24,6 +24,7 @@ __all__ = [
     "above_zero",
     "at_least_one",
     "at_least_zero",
+    "corpus_options",
     "count",
     "finite",
     "inside",
@@ -110,11 +111,22 @@ def job_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--editor", action="append", required=True, help="editing method; give it again for more")
     add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
-    add("--corpus", type=path, help="text file, one text a line, for the editors' second moments")
+    corpus_options(parser)
     add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
     add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
     add("--seed", type=seed, default=0)
     add("--threads", type=threads, help="CPU threads; results depend on them in the last digits (default: torch's)")
+
+
+def corpus_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the texts that editors learn from."""
+    text = (
+        "texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub data set"
+    )
+    add = parser.add_argument
+    add("--corpus", default=argparse.SUPPRESS, help=f"{text} ORG/NAME:CONFIG:SPLIT:COLUMN")
+    limit = "most texts of --corpus, drawn with --seed (default: 100,000)"
+    add("--corpus-limit", type=positive, default=argparse.SUPPRESS, help=limit)
 
 
 def job_of(args: argparse.Namespace) -> Job:

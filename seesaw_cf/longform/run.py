@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
 from seesaw_cf.errors import RecordError, StorageError, unknown_name
 from seesaw_cf.files import safe_name
 from seesaw_cf.generation.api import OpenAIGenerator, public_url
@@ -34,7 +35,7 @@ from seesaw_cf.longform.tables import RATINGS
 from seesaw_cf.longform.writing import ApiWriter, LocalWriter, PassageRun, Writer, is_final
 from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
-from seesaw_cf.pretrained import EMBEDDED, load_model, sample_corpus
+from seesaw_cf.pretrained import load_model
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.weights import fingerprint
 
@@ -66,6 +67,7 @@ class LemeJob:
         judge_tries: Times one question is asked at the most.
         base_url, key_env: Server that writes, and the variable with its key.
         editor_config: Editor name -> fields of its config to change.
+        corpus, corpus_limit: Texts that the editors learn from, and how many of them; see `seesaw_cf.corpus.Corpus`.
         revision, dtype, device: How a local model is loaded.
         rows: Texts that are written at once.
         block: Cases that are edited and written together; also what is redone after a kill.
@@ -95,6 +97,8 @@ class LemeJob:
     base_url: str = ""
     key_env: str = "OPENAI_API_KEY"
     editor_config: Mapping[str, Mapping[str, Any]] | None = None
+    corpus: str = ""
+    corpus_limit: int = LIMIT
     revision: str | None = None
     dtype: str = "float32"
     device: str = "auto"
@@ -219,9 +223,9 @@ def _writer(job: LemeJob, out: Path) -> tuple[Writer, dict[str, Any]]:
     if job.base_url:
         api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
         return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
+    corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, revision=job.revision)
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
-    corpus = sample_corpus() if job.model in EMBEDDED else None
     overrides = job.editor_config or {}
     for name in overrides:
         if name not in job.editors:
@@ -236,6 +240,7 @@ def _writer(job: LemeJob, out: Path) -> tuple[Writer, dict[str, Any]]:
         "chat": chat,
         "editors": {name: asdict(editor.config) for name, editor in editors.items()},
     }
+    facts |= corpus_facts(corpus)
     return LocalWriter(HFGenerator(model, tokenizer, chat, job.rows), editors), facts
 
 
@@ -245,13 +250,14 @@ def _manifest(job: LemeJob, records: Sequence[Mapping[str, Any]], model: dict[st
     shown = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
-        model={key: value for key, value in model.items() if key != "editors"},
+        model={key: value for key, value in model.items() if key not in ("editors", "corpus")},
         editors=model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2")),
         data={
             "source": job.data,
             "configs": list(job.configs),
             "records": len(records),
             "sha256": sha256(rows.encode()).hexdigest(),
+            **({"corpus": model["corpus"]} if "corpus" in model else {}),
         },
         protocol="leme",
         seed=job.seed,

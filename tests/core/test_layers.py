@@ -13,7 +13,18 @@ LINKS = ("editors", "metrics", "builder_scripts")
 
 # Folder -> what its files may import of this package (prefixes after "seesaw_cf.").
 ALLOWED: dict[str, tuple[str, ...]] = {
-    "editors": ("editors", "types", "errors", "checks", "weights", "scoring", "files", "textfiles", "prescores"),
+    "editors": (
+        "editors",
+        "types",
+        "errors",
+        "checks",
+        "weights",
+        "scoring",
+        "files",
+        "textfiles",
+        "prescores",
+        "corpus",
+    ),
     "metrics": (
         "metrics",
         "citations",

@@ -1,0 +1,224 @@
+"""Texts of `--corpus`: each form gives the same texts, at most as many as asked, and says what is wrong with it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf.cli import main
+from seesaw_cf.corpus import Corpus, _sampled, check_corpus, corpus_facts, corpus_of
+from seesaw_cf.errors import SeesawError
+from seesaw_cf.job import make_editor
+from seesaw_cf.pretrained import load_model
+
+from ..hub_server import Hub
+
+TEXTS = ["Lima lies in Peru.", "Zoë wrote “Über” in Zürich.", "第三"]
+ROWS = [{"text": text, "n": number, "title": f"t{number}"} for number, text in enumerate(TEXTS)]
+
+
+def _jsonl(rows: object = ROWS) -> bytes:
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()  # type: ignore[attr-defined]
+
+
+def _parquet() -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pylist(ROWS), sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+PLAIN = "\ufeff" + "\r\n".join(TEXTS) + "\n\n  \n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "expected"),
+    [
+        ("texts", PLAIN.encode(), "", TEXTS),
+        ("a:b.txt", PLAIN.encode(), "", TEXTS),
+        ("texts.txt.gz", gzip.compress(PLAIN.encode()), "", TEXTS),
+        ("texts.jsonl", _jsonl(), "", TEXTS),
+        ("texts.jsonl", _jsonl(), ":title", ["t0", "t1", "t2"]),
+        ("texts.jsonl.gz", gzip.compress(_jsonl()), ":text", TEXTS),
+        ("texts.jsonl", _jsonl([{"body": text} for text in [*TEXTS, None, " "]]), "", TEXTS),
+        ("texts.parquet", _parquet(), "", TEXTS),
+        ("texts.parquet", _parquet(), ":title", ["t0", "t1", "t2"]),
+    ],
+)
+def test_every_kind_of_file_gives_its_texts(
+    tmp_path: Path, name: str, content: bytes, column: str, expected: list[str]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    spec = f"{tmp_path / name}{column}"
+    corpus = Corpus(spec)
+    assert list(corpus) == expected
+    assert (corpus[0], corpus[1:]) == (expected[0], expected[1:])
+    digest = hashlib.sha256(b"".join(b"%d:" % len(text.encode()) + text.encode() for text in expected)).hexdigest()
+    facts = {"source": spec, "texts": len(expected), "seed": 0, "sha256": digest}
+    assert corpus_facts(corpus) == {"corpus": facts}
+    check_corpus(spec)
+
+
+@given(st.integers(0, 60), st.integers(1, 70), st.integers(0, 5))
+def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(n: int, limit: int, seed: int) -> None:
+    texts = [f"{number:03d}" for number in range(n)]
+    drawn = _sampled(texts, limit, seed)
+    assert drawn == sorted(set(drawn)) == _sampled(iter(texts), limit, seed)
+    assert len(drawn) == min(n, limit)
+
+
+def test_every_text_is_drawn_equally_often() -> None:
+    """20 texts, 5 kept, 4,000 seeds: each is kept 1,000 times, standard deviation sqrt(4000 * 3/16) = 27.4."""
+    texts = [str(number) for number in range(20)]
+    counts = dict.fromkeys(texts, 0)
+    for seed in range(4000):
+        for text in _sampled(texts, 5, seed):
+            counts[text] += 1
+    assert max(abs(count - 1000) for count in counts.values()) < 5 * 27.4
+
+
+def test_embedded_models_bring_texts_and_others_none(tmp_path: Path) -> None:
+    assert len(corpus_of(None, "seesaw-tiny") or ()) > 100
+    assert corpus_of("", "a/model") is None
+    assert corpus_facts(corpus_of(None, "seesaw-tiny")) == {}
+    (tmp_path / "t.txt").write_text("a\nb\nc\n")
+    assert len(corpus_of(tmp_path / "t.txt", "seesaw-tiny", limit=2) or ()) == 2
+
+
+def test_texts_are_read_when_they_are_used_and_once(tmp_path: Path) -> None:
+    corpus = Corpus(str(tmp_path / "later.txt"))
+    (tmp_path / "later.txt").write_text("one\n")
+    assert list(corpus) == ["one"]
+    (tmp_path / "later.txt").unlink()
+    assert len(corpus) == 1
+
+
+DAMAGED = _parquet()[:-30] + random.Random(0).randbytes(30)
+BAD: list[tuple[str, bytes | None, str, str]] = [
+    ("no.txt", None, "", r"no\.txt: cannot be read \(no such file\)\. Expected a text file"),
+    ("no.parquet", None, ":text", r"no\.parquet: cannot be read \(no such file\)"),
+    ("t.txt", b"good\n\xff\xfe\n", "", r"t\.txt, line 2: not UTF-8 \(byte 0xff at 1"),
+    ("t.txt", gzip.compress(b"text"), "", r"line 1: not UTF-8 .*gzip: name it \.gz"),
+    ("t.txt", b"", "", r"t\.txt: no text in it has visible characters"),
+    ("t.txt", b"\n  \n\t\n", "", "no text in it has visible characters"),
+    ("t.txt", b"a\n", ":text", r"a text file has no columns\. Write .*t\.txt alone: one text a line"),
+    ("t.csv", b"a,b\n", "", "this kind of file is not read. Expected a text file"),
+    ("t.txt.gz", b"plain", "", r"cannot be read \(damaged: Not a gzipped file"),
+    ("t.txt.gz", gzip.compress(b"text" * 999)[:-9], "", r"t\.txt\.gz: cannot be read \(damaged: "),
+    ("t.jsonl", b'{"text": "a"}\n{"text": ', "", r"t\.jsonl, line 2: not JSON"),
+    ("t.jsonl", b"[" * 100_000, "", "line 1: not JSON"),
+    ("t.jsonl", b'["a"]', "", r"line 1: expected a JSON object, got \['a'\]"),
+    ("t.jsonl", _jsonl(), ":tite", r"unknown column of .*line 1: 'tite'\. Did you mean 'title'.*Known: n, text, title"),
+    ("t.jsonl", _jsonl(), ":n", r"line 1: column 'n' holds 0, expected text"),
+    ("t.jsonl", b'{"a": "x", "b": "y"}', "", r"which column\? .*Columns of text: a, b; all: a, b"),
+    ("t.jsonl", b'{"text": "x\\ud800"}', "", r"line 1: half of a character \('\\ud800'\)"),
+    ("t.parquet", _parquet(), ":txt", r"unknown column of .*'txt'\. Did you mean 'text'"),
+    ("t.parquet", _parquet(), ":n", "column 'n' is int64, expected text. Columns of text: text, title"),
+    ("t.parquet", DAMAGED, "", r"t\.parquet: no whole Parquet file"),
+    ("t.parquet", b"", "", "no whole Parquet file"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "column", "message"), BAD)
+def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: bytes | None, column: str, message: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    uses: list[Callable[[str], object]] = [check_corpus, lambda spec: len(Corpus(spec))]
+    for use in uses:
+        with pytest.raises(SeesawError, match=message):
+            use(f"{tmp_path / name}{column}")
+
+
+@pytest.mark.parametrize("spec", ["", ":", "a\0b", "x" * 5000, "/", "a/b/c", "a/b:c:d:e:f", "~", "x:y"])
+def test_what_names_nothing_is_refused(spec: str) -> None:
+    with pytest.raises(SeesawError, match="corpus "):
+        check_corpus(spec)
+
+
+def test_a_data_set_nobody_knows_is_said_so_offline() -> None:
+    with pytest.raises(SeesawError, match=r"corpus no/such:train: neither a file here nor a data set.*network"):
+        check_corpus("no/such:train")
+
+
+def test_too_short_whatever_the_tokenizer(tmp_path: Path) -> None:
+    (tmp_path / "t.txt").write_text("abcd\nef\n")  # 4 + 1 and 2 + 1
+    check_corpus(tmp_path / "t.txt", least_tokens=8)
+    with pytest.raises(SeesawError, match="too short: its 2 texts have at most 8 tokens, 9 are needed"):
+        check_corpus(tmp_path / "t.txt", least_tokens=9)
+
+
+@pytest.mark.parametrize("words", [["run", "--limit", "1"], ["dose", "--dose", "1"], ["leme", "run"]])
+def test_commands_look_at_the_texts_before_they_load_a_model(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model's folder is empty: loading it would be an error of its own."""
+    (tmp_path / "model").mkdir()
+    model = ["--model", str(tmp_path / "model"), "--editor", "rome", "--out", str(tmp_path / "out")]
+    assert main([*words, *model, "--corpus", str(tmp_path / "no.txt")]) == 1
+    assert "no.txt: cannot be read (no such file)" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["rome", "memit"])
+def test_fewer_tokens_than_dimensions_are_refused(name: str, tmp_path: Path) -> None:
+    """`seesaw-tiny` has 576 dimensions inside its MLPs."""
+    model, tokenizer = load_model("seesaw-tiny", device="cpu")
+    (tmp_path / "t.txt").write_text("Ada Lovelace was born in London.\n" * 3)
+    editor = make_editor(name, model, {}, Corpus(str(tmp_path / "t.txt")))
+    with pytest.raises(SeesawError, match=r"texts are too short: 3 of them have \d+ tokens.* has [\d,]+ dimensions"):
+        editor.fit(model, tokenizer)
+
+
+READ = """
+import sys
+from datasets import Dataset, DatasetDict
+from seesaw_cf.corpus import Corpus, check_corpus
+from seesaw_cf.errors import SeesawError
+numbers = range(300)
+rows = Dataset.from_dict({"text": [f"text {i}" for i in numbers], "body": [f"b{i}" for i in numbers], "n": numbers})
+rows.push_to_hub("org/one")
+for config in ("en", "de"):
+    DatasetDict({"train": rows.select([1]), "test": rows.select([2])}).push_to_hub("org/two", config)
+print(sorted(Corpus("org/one"), key=lambda text: int(text[5:])) == list(rows["text"]))
+few = list(Corpus("org/one:default:train:body", limit=20, seed=3))
+print(few == list(Corpus("org/one:::body", limit=20, seed=3)) != list(Corpus("org/one:::body", limit=20, seed=4)))
+print(len(set(few)), set(few) <= set(rows["body"]))
+print(list(Corpus("org/two:en")), list(Corpus("org/two:de:test:body")))
+for spec in ("org/two", "org/two:fr", "org/two:en:tset", "org/one:::txet", "org/one:::n", "org/none"):
+    try:
+        check_corpus(spec)
+    except SeesawError as error:
+        print(f"{type(error).__name__}: {error}")
+check_corpus("org/one", least_tokens=50)
+"""
+
+
+@pytest.mark.slow(15)
+def test_a_data_set_of_the_hub_is_streamed(tmp_path: Path) -> None:
+    with Hub(tmp_path) as hub:
+        done = subprocess.run(
+            [sys.executable, "-c", READ], env=hub.environment("hf_write"), capture_output=True, text=True, check=False
+        )
+    assert done.returncode == 0, done.stderr[-3000:]
+    *read, which, config, split, column, kind, unknown = done.stdout.splitlines()
+    assert read == ["True", "True", "20 True", "['text 1'] ['b2']"]
+    assert which == (
+        "UnknownNameError: corpus: which config of data set org/two? There are de, en. Write "
+        "ORG/NAME:CONFIG:SPLIT:COLUMN."
+    )
+    assert config == "UnknownNameError: unknown config of data set org/two 'fr'. Known: de, en."
+    assert "unknown split of data set org/two:en 'tset'. Did you mean 'test'?" in split
+    assert "'txet'. Did you mean 'text'? Known: body, n, text." in column
+    assert kind == "RecordError: corpus data set org/one:::n: column 'n' holds 0, expected text."
+    assert unknown.startswith("StorageError: corpus org/none: neither a file here nor a data set that can be read")
