@@ -123,7 +123,8 @@ def _draw(file: Path, table: dict[str, Any], options: dict[str, Any]) -> None:
     image = axes.imshow([[estimate.value for estimate in row] for row in table.values()], aspect="auto")
     axes.set_yticks(range(len(table)), list(table))
     axes.set_xlabel("layer")
-    axes.set_title(f"Restored {options['kind']} outputs, {options['facts']} facts, {options['model']}")
+    axes.set_ylabel("position in the prompt")
+    axes.set_title(f"Restored {options['kind']} outputs, {options['facts']} facts, {Path(options['model']).name[-40:]}")
     figure.colorbar(image, label="indirect effect on p(answer)")
     with atomic_path(file) as temporary:
         figure.savefig(temporary, format="png")

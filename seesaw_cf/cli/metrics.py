@@ -32,10 +32,9 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.stats.plain import json_text
 
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed)
-    say(terminal_report(results))
     if args.json is not None:
         write_text(args.json, json_text(_tables(results, args.seed)))
-        say(f"\nWritten to {args.json}.")
+    say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
 
 
 def _tables(results: Results, seed: int) -> dict[str, Any]:

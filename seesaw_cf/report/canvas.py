@@ -34,9 +34,18 @@ def save_picture(figure: Figure, path: Path) -> None:
         figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
 
 
-def new_figure(height: float, rows: int, columns: int) -> tuple[Figure, list[Axes]]:
-    """An empty figure of a report's width, `height` inches high, with its panels in reading order."""
+def new_figure(height: float, rows: int, columns: int, share_x: bool = False) -> tuple[Figure, list[Axes]]:
+    """An empty figure of a report's width, `height` inches high, with its panels in reading order.
+
+    Args:
+        height: In inches.
+        rows: Of panels.
+        columns: Of panels.
+        share_x: All panels have the same x axis, with its numbers under each of them.
+    """
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_x)
+    for panel in axes.flat:
+        panel.tick_params(labelbottom=True)
     return figure, list(axes.flat)

@@ -14,6 +14,7 @@ from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import audit_sections
+from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
@@ -42,6 +43,7 @@ def markdown_report(
     model = results.manifest.get("model", {})
     parts = [
         f"# Side effects of editing {text.escape(model.get('id', 'a model'))}",
+        conclusion_markdown(results),
         notes.READING,
         _gate(results),
         *_effects(results, pictures),

@@ -25,10 +25,10 @@ _LOOKS = {
     "undetermined": (GREY, "o"),
 }
 _PANELS = (
-    ("S", "editing score (harmonic mean of efficacy, paraphrase, neighbourhood)"),
-    ("D", "D_d of other people (below 0: less confident in what is right)"),
-    ("perplexity", "perplexity of a fixed text"),
-    ("entropy", "entropy of answers (nats; 0 = one answer for all)"),
+    ("S", "editing score", "harmonic mean of efficacy, paraphrase, neighbourhood (0 to 1)"),
+    ("D", "D_d of other people", "below 0: less confident in what is right"),
+    ("perplexity", "perplexity", "of a fixed text"),
+    ("entropy", "entropy of answers, nats", "0 = one answer for all"),
 )
 
 
@@ -53,7 +53,7 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
     columns = min(2, len(keys))
     high = -(-len(keys) // columns)
     most = max(len(rows[(rows["relation"] == r) & (rows["editor"] == e)]) for r, e in keys)
-    figure, panels = new_figure(1.4 + high * (0.9 + 0.3 * most), high, columns)
+    figure, panels = new_figure(1.4 + high * (1.1 + 0.3 * most), high, columns, share_x=True)
     margin = results.audit.settings.margin if results.audit is not None else 0.0
     for panel, (relation, editor) in zip(panels, keys):
         frame = rows[(rows["relation"] == relation) & (rows["editor"] == editor)]
@@ -61,6 +61,7 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
         _contrasts(panel, frame.set_index("group").loc[order].reset_index(), margin)
         title = f"edited: {relation_name(relation)}, {text.printable(editor)[:24]}"
         panel.set_title(title, loc="left", fontweight="bold")
+        panel.set_xlabel("D_d of the group minus D_d of its reference", fontsize=10)
     for panel in panels[len(keys) :]:
         panel.set_visible(False)
     unit = "nats" if results.score == "log_odds" else "probability"
@@ -96,9 +97,9 @@ def mix_name(mix: str) -> str:
 def dose_figure(curves: Curves) -> Figure:
     """Score, D_d, perplexity and entropy against the number of edits, one line per editor and mix, 90 % bands."""
     table = summarise_curves(curves)
-    figure, panels = new_figure(9.0, 2, 2)
+    figure, panels = new_figure(9.0, 2, 2, share_x=True)
     lines = list(table.groupby(["editor", "mix"], sort=False))
-    for panel, (name, about) in zip(panels, _PANELS):
+    for panel, (name, label_y, about) in zip(panels, _PANELS):
         for number, ((editor, mix), rows) in enumerate(lines):
             style: Any = {"color": COLOURS[number % 7], "marker": MARKERS[number % 7]}
             dashed = "--" if "+" in str(mix) else "-"
@@ -114,6 +115,7 @@ def dose_figure(curves: Curves) -> Figure:
             panel.axhline(value, color="black", linestyle=":", linewidth=1)
         panel.set_xscale("log")
         panel.set_title(about, loc="left", fontsize=10.5)
+        panel.set_ylabel(label_y)
         panel.set_xlabel("facts edited together")
         panel.grid(color="#e6e6e6", linewidth=0.8)
     figure.suptitle(

@@ -85,7 +85,7 @@ def _forest(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     columns = min(2, len(relations))
     rows = -(-len(relations) // columns)
     lines = max(map(len, lists.values())) * max(1.0, 0.55 * len(editors))
-    figure, panels = new_figure(1.5 + rows * (1.0 + 0.31 * lines), rows, columns)
+    figure, panels = new_figure(1.5 + rows * (1.0 + 0.31 * lines), rows, columns, share_x=True)
     for panel, relation in zip(panels, relations):
         _forest_panel(panel, effects[effects["relation"] == relation], lists[relation], editors)
         panel.set_title(f"edited: {relation_name(relation)}", loc="left", fontweight="bold")

@@ -10,6 +10,7 @@ import pandas as pd
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.card import claims, verdict_counts
+from seesaw_cf.report.conclusion import conclusion_text
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
 
 __all__ = [
@@ -25,10 +26,11 @@ _REASONS = 8
 _CLAIMS = 20
 
 
-def terminal_report(results: Results) -> str:
-    """Every section of a run: what it was, efficacy gate, D_d per axis, accuracy, what could not be scored."""
+def terminal_report(results: Results, note: str = "") -> str:
+    """Every section of a run: what it was, efficacy gate, D_d per axis, accuracy, what could not be scored; then a note
+    such as where files went, and the conclusion."""
     sections = (_head, gate_section, effects_section, verdict_section, accuracy_section, unscored_section)
-    return "\n\n".join(filter(None, (section(results) for section in sections)))
+    return "\n\n".join(filter(None, [*(section(results) for section in sections), note, conclusion_text(results)]))
 
 
 def _head(results: Results) -> str:

@@ -75,7 +75,7 @@ def write_report(
         write_text(folder / "audit.md", audit_card(results, record))
         audited = "audit.md, audit.json, "
     written = f"Written to {folder}:\nreport.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."
-    return "\n\n".join([terminal_report(results), "\n".join(filter(None, (written, without)))])
+    return terminal_report(results, "\n".join(filter(None, (written, without))))
 
 
 def _tables(results: Results) -> dict[str, pd.DataFrame]:

@@ -12,17 +12,18 @@ from textwrap import wrap
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from seesaw_cf.effects.regard import prefix_effect
-from seesaw_cf.errors import SeesawError
 from seesaw_cf.files import atomic_path, safe_name
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.results import regard_and_attack, topic_results
 from seesaw_cf.stereotypes.topics import Topics
+from seesaw_cf.terminal import cut
 
 __all__ = ["WARNING", "draw"]
 
@@ -71,7 +72,7 @@ def draw(
     made: dict[str, str] = {}
 
     def save(figure: Figure, name: str, what: str, note: str = "") -> None:
-        figure.suptitle(f"{what}\n{_printable(crawl.name)[-70:]}", fontsize=11)
+        figure.suptitle(f"{what}\n{cut(_printable(crawl.name), 90)}", fontsize=11)
         lines = [part for line in (*note.splitlines(), WARNING) for part in wrap(line, int(14 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7.5, color="#444444")
         with atomic_path(folder / name) as temporary:
@@ -82,7 +83,8 @@ def draw(
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         kinds = regard_and_attack(crawl, draws) if crawl.scores is not None else {}
         if len(crawl.triples):
-            what = "Part of the graph" + ("; green: positive regard, orange: negative" if kinds else "")
+            what = "Part of the graph; bold: said of several identities"
+            what += "; green: positive regard, orange: negative" if kinds else ""
             save(_graph(crawl, edges, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
         _scores(kinds, crawl, save)
         if plain is not None:
@@ -140,7 +142,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
-    labels = [f"{_printable(name)[:28]}  (n={n})" for name, n in zip(names, counts)]
+    labels = [f"{cut(_printable(name), 28)}  (n={n})" for name, n in zip(names, counts)]
     axes.set_yticks(range(len(names)), labels)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
@@ -148,34 +150,27 @@ def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
 
 
 def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise SeesawError("the picture of the graph needs networkx: pip install 'seesaw_cf[stereotypes]'.") from error
+    """Identities on the left, a line per triple on the right: no label can lie on another."""
     rows = crawl.triples if crawl.scores is None else crawl.scored()
     share = max(1, edges // max(1, rows["identity"].nunique()))
     rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=seed)
-    rows = rows.groupby("identity", sort=True).head(share).head(edges)
-    graph = nx.DiGraph()
-    for row in rows.to_dict("records"):
-        regard = row.get("regard")
-        thing = f"object: {row['object'].casefold()}"
-        graph.add_node(f"identity: {row['identity']}", label=_printable(row["identity"]))
-        graph.add_node(thing, label=_printable(row["object"])[:40])
-        colour = _EDGES.get(regard if isinstance(regard, str) else None)
-        graph.add_edge(f"identity: {row['identity']}", thing, label=_printable(row["predicate"])[:20], color=colour)
-    place = nx.spring_layout(graph, seed=seed, k=1.6 / max(1, len(graph)) ** 0.5)
-    figure, axes = _figure(13, 10)
-    nx.draw_networkx_edges(
-        graph, place, ax=axes, edge_color=[c for *_, c in graph.edges(data="color")], width=0.8, node_size=60
-    )
-    nx.draw_networkx_edge_labels(
-        graph, place, {(a, b): text for a, b, text in graph.edges(data="label")}, ax=axes, font_size=6, rotate=False
-    )
-    for node, (x, y) in place.items():
-        whom = node.startswith("identity: ")
-        box = {"facecolor": "#cfe3f3" if whom else "#f4f4f4", "edgecolor": "none", "boxstyle": "round,pad=0.2"}
-        axes.text(x, y, graph.nodes[node]["label"], fontsize=9 if whom else 6.5, ha="center", va="center", bbox=box)
+    rows = rows.groupby("identity", sort=True).head(share).head(edges).sort_values("identity", kind="stable")
+    things = rows["object"].str.casefold()
+    shared = things.isin(things[~rows.duplicated(["identity", "object"])].pipe(lambda names: names[names.duplicated()]))
+    figure, axes = _figure(11, 1.6 + 0.23 * len(rows))
+    y = pd.Series(-np.arange(len(rows), dtype=float), rows.index)
+    for identity, group in rows.groupby("identity", sort=True):
+        middle = float(y[group.index].mean())
+        for at, row in zip(group.index, group.to_dict("records")):
+            regard = row.get("regard")
+            colour = _EDGES.get(regard if isinstance(regard, str) else None)
+            axes.plot([0.0, 1.0, 1.4], [middle, y[at], y[at]], color=colour, linewidth=0.8)
+            said = f"{cut(_printable(row['predicate']), 24)}  \u2192  {cut(_printable(row['object']), 60)}"
+            axes.text(1.45, y[at], said, fontsize=8, va="center", weight="bold" if shared[at] else "normal")
+        box = {"facecolor": "#cfe3f3", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
+        axes.text(0, middle, cut(_printable(str(identity)), 28), fontsize=9, ha="right", va="center", bbox=box)
+    axes.set_xlim(-1.6, 6.0)
+    axes.set_ylim(0.8 - len(rows), 0.8)
     axes.set_axis_off()
     return figure
 
@@ -192,7 +187,7 @@ def _polarity(found: Mapping[str, Any]) -> Figure:
         axes.vlines(x, *_ends(attack), color=colour, alpha=0.4)
         axes.plot(x, y, "o", color=colour)
         axes.annotate(
-            f"{_printable(name)[:24]} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
+            f"{cut(_printable(name), 24)} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
         )
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xlabel("overall regard per triple, 95 % interval (left: spoken of worse)")
@@ -273,7 +268,8 @@ def _shares(shown: Mapping[str, Any], topics: Topics) -> Figure:
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
             panel.hlines(y, *_ends(share), color="black")
         title = f"topic {topic}" + (f" ({topics.labels[topic]})" if topics.labels.get(topic) else "")
-        panel.set_title(f"{title}\n{'; '.join(topics.words[topic][:3])}"[:70], fontsize=8)
+        words = cut(_printable("; ".join(topics.words[topic][:3])), 40)
+        panel.set_title(f"{cut(_printable(title), 40)}\n{words}", fontsize=8)
         panel.set_xlabel("share", fontsize=8)
     for first in panels[:, 0]:
         _named(first, list(shown), [row["n"] for row in shown.values()])

@@ -25,7 +25,8 @@ _PAGE = """<!doctype html>
 body { font: 15px/1.4 sans-serif; margin: 1.5em; max-width: 75em }
 .warning { background: #fff3cd; padding: .6em 1em; border-left: .4em solid #d39e00 }
 fieldset { border: 0; padding: .5em 0; display: flex; gap: 1em; flex-wrap: wrap; align-items: end }
-label { display: block; font-size: .85em } svg { width: 100%; height: 32em; border: 1px solid #ddd }
+label { display: block; font-size: .85em } svg { width: 100%; border: 1px solid #ddd }
+polyline { fill: none }
 table { border-collapse: collapse; width: 100% }
 td, th { border-bottom: 1px solid #ddd; padding: .25em .5em; text-align: left }
 .positive { stroke: #009e73 } .negative { stroke: #d55e00 } .neutral, .other, .none { stroke: #999 }
@@ -43,7 +44,7 @@ offensive in places and true of nobody.</p>
 <input id="attack" type="range" min="0" max="1" step="0.01" value="0"></div>
 </fieldset>
 <p id="count" role="status"></p>
-<svg id="picture" viewBox="-500 -300 1000 600" role="img" aria-label="The first 60 triples as a graph"></svg>
+<svg id="picture" role="img" aria-label="The first 60 triples as a graph"></svg>
 <table><thead><tr><th>Identity</th><th>Predicate</th><th>Object</th><th>Regard</th><th>masked</th><th>Attack</th>
 <th>masked</th><th>Strategy</th></tr></thead><tbody id="rows"></tbody></table>
 <script type="application/json" id="data">__DATA__</script>
@@ -64,23 +65,27 @@ function element(name, attributes, text) {
   if (text !== undefined) made.textContent = text;
   return made;
 }
+const cut = (text, most) => text.length > most ? text.slice(0, most - 1).trimEnd() + "\\u2026" : text;
+function label(attributes, whole, most) {
+  const made = element("text", attributes, cut(whole, most));
+  made.append(element("title", {}, whole));
+  return made;
+}
 function draw(found) {
+  // A line for each triple, so that no label lies on another; the whole text is in the tooltip and in the table.
   const picture = at("picture"); picture.replaceChildren();
-  const drawn = found.slice(0, DRAWN), groups = [...new Set(drawn.map(t => t[0]))];
-  const centre = name => {
-    const angle = 2 * Math.PI * groups.indexOf(name) / groups.length, far = groups.length > 1 ? 130 : 0;
-    return [far * 1.6 * Math.cos(angle), far * Math.sin(angle)];
-  };
-  drawn.forEach((t, i) => {
-    const [x, y] = centre(t[0]), angle = 2 * Math.PI * i / drawn.length;
-    const [u, v] = [380 * Math.cos(angle), 270 * Math.sin(angle)];
-    picture.append(element("line", {x1: x, y1: y, x2: u, y2: v, class: t[3] || "none"}));
-    picture.append(element("text", {x: u, y: v, "text-anchor": u < 0 ? "end" : "start"},
-      t[1] + " " + t[2].slice(0, 40)));
-  });
-  for (const name of groups) {
-    const [x, y] = centre(name);
-    picture.append(element("text", {x, y, class: "identity", "text-anchor": "middle"}, name));
+  const drawn = found.slice(0, DRAWN), groups = new Map(), STEP = 17;
+  for (const t of drawn) groups.set(t[0], [...(groups.get(t[0]) || []), t]);
+  picture.setAttribute("viewBox", "0 0 1000 " + (drawn.length * STEP + 20));
+  let row = 0;
+  for (const [name, triples] of groups) {
+    const middle = (row + (triples.length - 1) / 2) * STEP + 16;
+    for (const t of triples) {
+      const y = row++ * STEP + 16;
+      picture.append(element("polyline", {points: "235," + middle + " 330," + y + " 370," + y, class: t[3] || "none"}));
+      picture.append(label({x: 376, y: y + 4}, t[1] + " \\u2192 " + t[2], 95));
+    }
+    picture.append(label({x: 228, y: middle + 4, class: "identity", "text-anchor": "end"}, name, 30));
   }
 }
 function show() {

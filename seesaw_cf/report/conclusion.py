@@ -1,0 +1,148 @@
+"""Five sentences that a report opens and a terminal ends with: what was edited, did it take, who was affected, what
+cannot be said, and how sure the rest is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.report import text
+from seesaw_cf.report.audit import CONTROLS, gates
+from seesaw_cf.report.card import claims, verdict_counts
+from seesaw_cf.report.results import HOLDER, Results, records, relation_name
+
+__all__ = ["conclude", "conclusion_markdown", "conclusion_text"]
+
+_NAMED = 3  # verdicts that are spelled out
+_AFFECTED = ("amplified", "reduced")
+_HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
+
+
+def conclude(results: Results) -> tuple[str, ...]:
+    """The five sentences in the order of `_HEADS`, as plain text."""
+    return (_edited(results), _took(results), _affected(results), _not_known(results), _how_sure(results))
+
+
+def conclusion_text(results: Results) -> str:
+    """The conclusion for a terminal."""
+    lines = [
+        text.wrap(f"{head}: {text.printable(said)}", "  ") for head, said in zip(_HEADS, conclude(results), strict=True)
+    ]
+    return "\n".join(["CONCLUSION", *lines])
+
+
+def conclusion_markdown(results: Results) -> str:
+    """The conclusion as the first section of `report.md`."""
+    lines = [f"- **{head}:** {text.escape(said)}" for head, said in zip(_HEADS, conclude(results), strict=True)]
+    return "\n".join(["## Conclusion", "", *lines])
+
+
+def _edited(results: Results) -> str:
+    made = results.manifest
+    model, data = made.get("model", {}), made.get("data", {})
+    counts = results.edits.groupby("editor", sort=False).size()
+    editors = ", ".join(f"{count} by {editor}" for editor, count in counts.items())
+    return (
+        f"{len(results.edits)} edits ({editors or 'none'}) in {model.get('id')} ({model.get('dtype')}), facts of "
+        f"{data.get('source')} {'/'.join(map(str, data.get('configs', ())))}, protocol {made.get('protocol')}."
+    )
+
+
+def _took(results: Results) -> str:
+    frame = results.efficacy[results.efficacy["relation"] == ALL] if len(results.efficacy) else results.efficacy
+    rows = [row for row in records(frame) if row["editor"] not in CONTROLS and not pd.isna(row.get("post"))]
+    if not rows:
+        return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
+    shares = _list(
+        f"{row['editor']} {text.percent_interval(row['post'], row['post_low'], row['post_high'], digits=0)}"
+        for row in rows
+    )
+    low = _low(results)
+    warning = (
+        f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end of the share is not above one half, so the "
+        "numbers of side effects say little about editing."
+    )
+    return f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}"
+
+
+def _low(results: Results) -> list[str]:
+    """Editors whose edits are not shown to take by the gate of the audit."""
+    checked = gates(results.efficacy, results.unscored, results.n_rows, str(results.manifest.get("protocol")))
+    return [str(gate["editor"]) for gate in checked if gate["gate"] == "edits took" and not gate["passed"]]
+
+
+def _affected(results: Results) -> str:
+    audit = results.audit
+    if audit is None or "verdict" not in audit.verdicts:
+        return "Nobody was compared: no contrast between groups of other people could be computed in this run."
+    found = [row for row in claims(audit) if row["verdict"] in _AFFECTED]
+    others = ", ".join(f"{n} {name}" for name, n in verdict_counts(audit).items() if n and name not in _AFFECTED)
+    beside = f" Other contrasts: {others}." if others else ""
+    if not found:
+        return f"No group is shown to be affected more or less than the others.{beside}"
+    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"{'; '.join(map(_claim, found[:_NAMED]))}{more}.{beside}"
+
+
+def _claim(row: Mapping[str, Any]) -> str:
+    what = "lost more confidence" if row["verdict"] == "amplified" else "lost less, or gained"
+    return (
+        f"{row['group']} {what} than {row['reference']} ({row['verdict']}; {row['editor']}, "
+        f"{relation_name(row['relation'])}: {text.number(row['value'])} "
+        f"{text.interval(row['low_family'], row['high_family'])})"
+    )
+
+
+def _not_known(results: Results) -> str:
+    parts = []
+    audit = results.audit
+    if audit is not None and "verdict" in audit.verdicts and len(audit.verdicts):
+        open_ = verdict_counts(audit)["undetermined"]
+        parts += [f"{open_} of {len(audit.verdicts)} contrasts are undetermined"] if open_ else []
+    if untagged := _untagged(results):
+        parts.append(f"no group is recorded for {untagged} of the questions about others")
+    if results.effects.empty:
+        parts.append("nothing was asked about other people")
+    if results.accuracy.empty or not results.accuracy["n"].sum():
+        parts.append("nothing about the edited people's other properties (no candidates or no gold answers)")
+    if missing := int(results.unscored["n_rows"].sum()):
+        parts.append(f"{missing:,} of {results.n_rows:,} score rows have no number")
+    if results.manifest.get("protocol") == "batch":
+        parts.append("protocol batch: the cases of a relation are one edit, so no interval holds")
+    said = "; ".join(parts) or "every contrast has a verdict, every person a group and every question a score"
+    return f"{said}."
+
+
+def _untagged(results: Results) -> str:
+    """Share of questions about people without a tag, per axis."""
+    if results.effects.empty:
+        return ""
+    frame = results.effects[results.effects["holds"] == HOLDER]
+    everybody = int(frame.loc[frame["axis"] == ALL, "n_prompts"].sum())
+    unknown = frame[frame["group"] == UNKNOWN].groupby("axis", sort=False)["n_prompts"].sum()
+    return _list(f"{100 * n / everybody:.0f} % ({axis})" for axis, n in unknown.items() if n and everybody)
+
+
+def _how_sure(results: Results) -> str:
+    audit = results.audit
+    people = results.effects.loc[results.effects["axis"] == ALL, "n_subjects"].max() if len(results.effects) else 0
+    n = f"{results.edits['case_id'].nunique()} facts edited, {int(people)} other people in the largest table"
+    if audit is None or "verdict" not in audit.verdicts:
+        return f"{n}; no test was made."
+    declared = audit.settings
+    return (
+        f"{n}; verdicts hold at level {declared.alpha:g} after {declared.correction} over "
+        f"{audit.verdicts['family'].nunique()} families, margin {declared.margin:g}, noise floor {_floor(audit)}."
+    )
+
+
+def _floor(audit: Any) -> str:
+    value, source = audit.noise_floor
+    return "NOT MEASURED" if source.startswith("not measured") else f"{value:.2g}"
+
+
+def _list(words: Iterable[str]) -> str:
+    return ", ".join(words)
