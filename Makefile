@@ -1,5 +1,5 @@
-# `make demo` shows the main job, `make test` proves it, `make slow` tests what takes minutes: whole subprocesses, killed
-# workers, real servers. Each makes .venv on first use.
+# `make demo` shows the main job, `make test` proves it, `make cpus` tests numbers on imitated processors, `make slow` tests
+# what takes minutes: whole subprocesses, killed workers, real servers. Each makes .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests slow clean
+.PHONY: demo test lint types tests cpus slow clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --config cross_subject --config cross_property --out runs/demo --report report
@@ -27,6 +27,20 @@ types: $(VENV)/dev
 
 tests: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
+
+# Tests whose numbers could depend on the processor, a minute of them, on imitated ones: without vector instructions, with
+# another order of sums, with two threads.
+CPU_TESTS := tests/golden/test_closed_forms.py tests/golden/test_golden.py::test_run_in_float32 \
+	tests/editors/test_zero.py tests/editors/test_mend_golden.py \
+	tests/core/test_scoring.py tests/scoring/test_trie.py tests/scoring/test_edited.py tests/scoring/test_rotary.py \
+	tests/stats/test_clustered.py tests/stats/test_multiple_and_verdicts.py tests/effects/test_estimands.py \
+	tests/runner/test_runner.py
+CPU_PYTEST = $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal $(CPU_TESTS)
+
+cpus: $(VENV)/dev
+	ATEN_CPU_CAPABILITY=default $(CPU_PYTEST)
+	ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE $(CPU_PYTEST)
+	OMP_NUM_THREADS=2 $(CPU_PYTEST)
 
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
