@@ -25,6 +25,7 @@ from seesaw_cf.editors.mend_files import load_network, save_network
 from seesaw_cf.editors.mend_network import MENDNetwork
 from seesaw_cf.errors import EditError
 from seesaw_cf.files import atomic_path, cache_folder
+from seesaw_cf.waiting import no_bars
 from seesaw_cf.weights import fingerprint
 
 __all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]
@@ -161,7 +162,7 @@ class _Trainer:
         """Trains to the end and leaves the best network in place; returns its validation loss."""
         self._resume()
         total = self.settings.steps
-        with tqdm(total=total, initial=self.step, desc="training MEND", unit="step", disable=None) as bar:
+        with tqdm(total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
             while self.step < total and self.step - self.best_step < self.settings.patience:
                 loss = self._train_step()
                 self.step += 1

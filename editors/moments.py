@@ -34,6 +34,7 @@ from seesaw_cf.editors.solve import all_finite
 from seesaw_cf.errors import EditError
 from seesaw_cf.files import cache_folder, write_text
 from seesaw_cf.scoring.hf import context_length
+from seesaw_cf.waiting import no_bars
 from seesaw_cf.weights import fingerprint
 
 __all__ = ["SecondMoment", "second_moments"]
@@ -225,7 +226,7 @@ def _accumulate(
 ) -> bool:
     """Runs the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
-    bar = tqdm(total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=None)
+    bar = tqdm(total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
     with untouched(parts.model), torch.no_grad(), bar:
         for start in range(sums.n_chunks * _CHUNK, len(sample), _CHUNK):
             if sampling_error is not None and not sums.n_rows and sums.worst() <= sampling_error:

@@ -1,17 +1,25 @@
-"""Says that something is waited for, when it takes longer than a person expects."""
+"""What is said while something takes long: a warning when nothing comes, and progress bars or none of them."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 
-__all__ = ["SILENCE", "say_when_waiting"]
+__all__ = ["SILENCE", "no_bars", "quiet", "say_when_waiting"]
 
 log = logging.getLogger(__name__)
 
 SILENCE = 2.0  # seconds
+
+# Read by the libraries while they are imported, and by worker processes.
+_QUIET = {
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TRANSFORMERS_VERBOSITY": "error",
+}
 
 
 @contextlib.contextmanager
@@ -29,3 +37,24 @@ def say_when_waiting(message: Callable[[], str], after: float = SILENCE) -> Iter
         yield
     finally:
         timer.cancel()
+
+
+@contextlib.contextmanager
+def quiet(wanted: bool) -> Iterator[None]:
+    """No progress bar and no note of any library in the block; what is wrong is still said."""
+    before = {name: os.environ.get(name) for name in _QUIET}
+    if wanted:
+        os.environ.update(_QUIET)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def no_bars() -> bool | None:
+    """For `tqdm(disable=...)`: none when `quiet` or the user's environment says so, else a bar in terminals only."""
+    return os.environ.get("HF_HUB_DISABLE_PROGRESS_BARS") == "1" or None

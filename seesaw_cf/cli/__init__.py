@@ -12,6 +12,7 @@ from seesaw_cf import __version__
 from seesaw_cf.checks import shown
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.output import finish
+from seesaw_cf.waiting import quiet
 
 __all__ = ["COMMANDS", "main"]
 
@@ -93,7 +94,8 @@ def _run(words: list[str]) -> None:
         finish()
         raise
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    importlib.import_module(COMMANDS[args.command][0]).run(args)
+    with quiet(getattr(args, "quiet", False)):
+        importlib.import_module(COMMANDS[args.command][0]).run(args)
 
 
 def _check_words(asked: argparse.ArgumentParser, words: list[str]) -> None:

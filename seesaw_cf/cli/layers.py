@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--samples", type=positive, default=10, help="noise samples (default: 10)")
     add("--seed", type=seed, default=0)
+    add("--quiet", action="store_true", help="no progress bar")
     add("--out", type=path, help="also write layers.json and layers.png into this folder")
 
 
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
     window = args.window or (max(1, layers // 5) if args.kind == "mlp" else 1)
     options = {"kind": args.kind, "window": window, "samples": args.samples, "seed": args.seed}
     steps = tracing.trace_facts(model, tokenizer, known, **options)
-    traces = list(tqdm(steps, total=len(known), desc="trace facts", unit="fact"))
+    traces = list(tqdm(steps, total=len(known), desc="trace facts", unit="fact", disable=args.quiet))
     table = {name: tracing.estimates(traces, name) for name in tracing.POSITIONS}
     proposal = tracing.propose_layers(traces)
     say(_text(table["last subject token"], traces, proposal, window))

@@ -15,6 +15,7 @@ LINKS = ("editors", "metrics", "builder_scripts")
 ALLOWED: dict[str, tuple[str, ...]] = {
     "editors": (
         "editors",
+        "waiting",
         "types",
         "errors",
         "checks",
