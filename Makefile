@@ -48,18 +48,18 @@ slow: $(VENV)/dev
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# torch first: a looser request downloads gigabytes of GPU packages.
+# torch first: a looser request downloads gigabytes of GPU packages. Modules are compiled when they are first imported.
 $(VENV)/torch: $(BIN)/python constraints.txt
-	$(BIN)/pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt torch==2.13.0
 	touch $@
 
 $(VENV)/core: $(VENV)/torch setup.cfg
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[plots]'
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots]'
 	touch $@
 
 # The tests' packages include those of `make demo`.
 $(VENV)/dev: $(VENV)/torch setup.cfg
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[test]'
 	touch $(VENV)/core $@
 
 clean:
