@@ -21,8 +21,7 @@ from seesaw_cf.files import write_text
 from seesaw_cf.longform.annotate import LABELS, sentences
 from seesaw_cf.longform.annotators_embed import Embedder, TextVectors
 from seesaw_cf.longform.annotators_features import claim_parts
-from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
-from seesaw_cf.longform.annotators_match import Featurizer, MatchAnnotator, fit_match
+from seesaw_cf.longform.annotators_match import Featurizer, MatchAnnotator, fit_match, fit_words
 from seesaw_cf.longform.splits import grouped_folds
 from seesaw_cf.longform.training import BASELINES, Answers, Fit, figures, random_split
 from seesaw_cf.longform.training_data import AnnotationData, read_annotations
@@ -46,18 +45,6 @@ class Baseline:
         """Of the rows asked."""
         n = len(pairs)
         return np.asarray(self.of(self.train, AnnotationData(tuple(pairs), (0,) * n, ("",) * n, (0,) * n)))
-
-
-class Lexical:
-    """The transparent rule, certain of itself."""
-
-    temperature = 1.0
-
-    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """One for the label."""
-        return np.array(
-            [[float(found.label == label) for label in LABELS] for found in LexicalAnnotator().classify(pairs)]
-        )
 
 
 class Templates(Embedder):
@@ -101,7 +88,7 @@ def fits(data: AnnotationData, wanted: Sequence[str]) -> dict[str, Fit]:
     shared, worded = Featurizer(Embedder("minilm")), Featurizer(templates)
     own: dict[str, Any] = {name: lambda train, seed, f=f: Baseline(f, train) for name, f in BASELINES.items()}
     own |= {
-        "lexical": lambda train, seed: Lexical(),
+        "words": fit_words,
         "match": lambda train, seed: fit_match(train, shared, seed),
         "match-templates": lambda train, seed: fit_match(train, worded, seed),
         "match-by-sentence": lambda train, seed: BySentence(fit_match(train, shared, seed)),
@@ -135,7 +122,16 @@ def main() -> None:
     parser.add_argument("--recipe", action="append")
     parser.add_argument("--folds", type=int, default=4)
     given = parser.parse_args()
-    wanted = given.recipe or ["majority", "tfidf", "lexical", "match", "match-templates", "match-by-sentence", "pair"]
+    wanted = given.recipe or [
+        "majority",
+        "tfidf",
+        "lexical",
+        "words",
+        "match",
+        "match-templates",
+        "match-by-sentence",
+        "pair",
+    ]
     data = read_annotations(given.data)
     recipes: dict[str, Any] = {}
     fold = np.array(grouped_folds(data.groups, given.folds))
@@ -148,7 +144,7 @@ def main() -> None:
     facts: dict[str, Any] = {"folds": given.folds, "n": len(fold), "notes": data.notes}
     facts["n_groups"] = len(set(data.groups))
     if "match" in wanted:
-        facts["published_random_split"] = random_split(data, fits(data, ["lexical", "match"]))
+        facts["published_random_split"] = random_split(data, fits(data, ["match"]))
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"recipes": {}}
     known |= facts | {"recipes": known["recipes"] | recipes}
     write_text(RESULTS, json.dumps(known, indent=1) + "\n")

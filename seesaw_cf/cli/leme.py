@@ -38,14 +38,17 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     add("--configs", nargs="+", help="coupled_counterfact, coupled_zsre, open_ended")
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     add("--wording", help="essay or article")
+    add("--no-relationship", dest="relationship", action="store_false", help="prompts without 'relationship to X'")
+    add("--generation", help="leme, seesaw-cf (as published), short, or a JSON file; default: leme, short for the toy")
     add("--samples", type=positive, help="texts for each prompt")
     add("--max-new-tokens", type=positive, help="longest text")
     add("--temperature", type=at_least_zero)
     add("--top-k", type=count)
     add("--top-p", type=share)
+    add("--repetition-penalty", type=at_least_zero, help="1 = none")
     add("--chat", help="ask through the chat template: auto, yes or no")
     add("--rater", dest="raters", action="append", help="lexical, minilm or a folder; give it again for more")
-    add("--annotator", help="lexical, nli:MODEL or a folder; '' for none")
+    add("--annotator", help="trained (default), lexical, nli:MODEL, llm (asks --judge) or a folder; '' for none")
     add("--judge", help="a model that rates: a Hub id, a folder, or a model's name at --judge-url")
     add("--judge-url", help="OpenAI-compatible server of the judge")
     add("--judge-key-env", help="environment variable with its key; '' for a server without keys")
@@ -71,7 +74,8 @@ def run(args: argparse.Namespace) -> None:
         return
     from dataclasses import fields, replace
 
-    from seesaw_cf.longform.run import LemeJob, read_object, read_preset, run_leme
+    from seesaw_cf.longform.generation_settings import read_object
+    from seesaw_cf.longform.run import LemeJob, read_preset, run_leme
 
     given = {field.name: getattr(args, field.name) for field in fields(LemeJob) if hasattr(args, field.name)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}

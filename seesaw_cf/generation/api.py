@@ -62,7 +62,7 @@ class OpenAIGenerator:
         concurrency: Asks that are under way at once.
         wait: Seconds before the second try; doubled for each further one unless the server says how long.
         longest_wait: Longest pause in seconds.
-        top_k: Pass `Sampling.top_k` on; vLLM takes it, OpenAI's own server does not.
+        top_k: Pass `Sampling.top_k` and `repetition_penalty` on; vLLM takes them, OpenAI's own server does not.
         length_field: "max_tokens", or "max_completion_tokens" where a server wants that.
         counts: "asks", "retries", "failures", "prompt_tokens", "new_tokens", and "model NAME" as servers report it.
     """
@@ -144,6 +144,15 @@ class OpenAIGenerator:
         finally:
             stop.set()
         return found
+
+    def check(self) -> None:
+        """Asks for what is needed before anything is sent.
+
+        Raises:
+            ServiceError: The key is missing or is none.
+            SeesawError: The package `openai` is not installed.
+        """
+        _ = self._client
 
     @cached_property
     def _client(self) -> Any:
@@ -255,7 +264,7 @@ class OpenAIGenerator:
         if sampling.stop:
             options["stop"] = list(sampling.stop)
         if self.top_k:
-            options["extra_body"] = {"top_k": sampling.top_k or -1}
+            options["extra_body"] = {"top_k": sampling.top_k or -1, "repetition_penalty": sampling.repetition_penalty}
         if isinstance(prompt, str):
             return self._client.completions.create(prompt=prompt, **options)
         turns = [{"role": turn.role, "content": turn.content} for turn in prompt]

@@ -63,6 +63,8 @@ class Decoding:
         self.mask = torch.tensor([[0] * n + [1] * (width - n) for n in pad])
         self.ids, self.mask = self.ids.to(self.device), self.mask.to(self.device)
         self.cache: Any = None
+        self.prompts = [list(prompt) for prompt in prompts]
+        self.seen: Tensor | None = None  # (rows, vocabulary) tokens of each row, for a penalty
         known = inspect.signature(model.forward).parameters
         self.takes = {"position_ids", "logits_to_keep"} & set(known)
 
@@ -82,15 +84,28 @@ class Decoding:
         found: Tensor = output.logits[:, -1]
         return found.to(torch.promote_types(found.dtype, torch.float32))
 
+    def penalised(self, logits: Tensor, penalty: float) -> Tensor:
+        """Logits with those of tokens that a row has already made smaller; the prompt's count, padding does not."""
+        if penalty == 1:
+            return logits
+        if self.seen is None:
+            self.seen = torch.zeros_like(logits, dtype=torch.bool)
+            for row, prompt in enumerate(self.prompts):
+                self.seen[row, prompt] = True
+        return torch.where(self.seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+
     def append(self, tokens: Tensor) -> None:
         """Adds one token to every row; (rows,) ids."""
         self.ids = tokens.to(self.device)[:, None]
+        if self.seen is not None:
+            self.seen.scatter_(1, self.ids, True)
         self.mask = torch.cat([self.mask, self.mask.new_ones(len(tokens), 1)], 1)
 
     def keep(self, rows: Sequence[int]) -> None:
         """Drops all other rows."""
         index = torch.tensor(rows, device=self.device)
         self.ids, self.mask = self.ids[index], self.mask[index]
+        self.seen = self.seen[index] if self.seen is not None else None
         self.cache.batch_select_indices(index)
 
 
@@ -138,6 +153,7 @@ def _grow(
     while 2 * sum(row.is_open for row in rows) > len(rows):
         logits = batch.logits()
         sound = logits.amax(-1).isfinite()
+        logits = batch.penalised(logits, sampling.repetition_penalty)
         tokens = choose(logits.masked_fill(~sound[:, None], 0), noise[:, step], sampling)
         for row, token, fine in zip(rows, tokens.tolist(), sound.tolist(), strict=True):
             if not row.is_open:

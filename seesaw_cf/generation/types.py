@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from seesaw_cf.errors import PromptError
+from seesaw_cf.errors import PromptError, RecordError
 
 __all__ = ["Ask", "Completion", "Generator", "Message", "Sampling"]
 
@@ -36,6 +36,12 @@ class Sampling:
         top_k: Only the k likeliest tokens; 0 = all.
         top_p: Only the likeliest tokens that make up this probability; 1 = all.
         stop: Texts that end a completion; they are not part of it.
+        repetition_penalty: Logits of tokens that the prompt or the text has already are divided by it when positive,
+            else multiplied (Keskar et al. 2019, as transformers does it), before the temperature; 1 = none. Local
+            models only, and servers that are sent `top_k`.
+
+    Raises:
+        RecordError: A number is out of its range or not finite.
     """
 
     max_new_tokens: int = 200
@@ -43,6 +49,26 @@ class Sampling:
     top_k: int = 50
     top_p: float = 0.95
     stop: tuple[str, ...] = ()
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuses what no token can be drawn with."""
+        for name, low, high, whole in _RANGES:
+            value = getattr(self, name)
+            kinds = int if whole else (int, float)
+            if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+                kind = "a whole number" if whole else "a number"
+                raise RecordError(f"sampling: {name} is {value!r}, expected {kind} from {low:g} to {high:g}.")
+
+
+# Field, smallest and largest value, whether it is a whole number.
+_RANGES = (
+    ("max_new_tokens", 1, 1_000_000, True),
+    ("temperature", 0, 100, False),
+    ("top_k", 0, 10_000_000, True),
+    ("top_p", 0, 1, False),
+    ("repetition_penalty", 0.01, 100, False),
+)
 
 
 @dataclass(frozen=True, slots=True)

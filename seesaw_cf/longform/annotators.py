@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from seesaw_cf.errors import StorageError
 from seesaw_cf.longform.annotate import Annotator
 from seesaw_cf.longform.annotators_folder import read_settings
 from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
 
-__all__ = ["load_annotator"]
+__all__ = ["SHIPPED", "load_annotator", "measured", "shipped_folder"]
+
+SHIPPED = "trained"  # the name of the annotator that comes with the package
+
+
+def shipped_folder() -> Path:
+    """Where the trained annotator of the package lies: a forest over words, its card, its held-out figures."""
+    return Path(__file__).parent.parent / "models" / "leme-annotator"
+
+
+def measured(name: str) -> dict[str, Any]:
+    """What a run keeps of its annotator: its name, and the report of its training when it was trained.
+
+    Args:
+        name: See `load_annotator`.
+    """
+    file = (shipped_folder() if name == SHIPPED else Path(name)) / "report.json"
+    report = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {"name": name, "report": report}
 
 
 def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
     """Loads an annotator.
 
     Args:
-        name: "lexical", "nli:ID_OR_FOLDER" for a zero-shot NLI model, or a folder made by `train_annotator`.
+        name: "trained" (comes with the package), "lexical", "nli:ID_OR_FOLDER" for a zero-shot NLI model, or a folder
+            made by `train_annotator`.
         device: A torch device.
 
     Raises:
@@ -29,7 +50,7 @@ def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
         from seesaw_cf.longform.annotators_encoder import load_nli
 
         return load_nli(str(name).removeprefix("nli:"), device=device)
-    folder = Path(name)
+    folder = shipped_folder() if str(name) == SHIPPED else Path(name)
     kind = read_settings(folder)["kind"]
     if kind == "match":
         from seesaw_cf.longform.annotators_match import load_match
@@ -41,5 +62,5 @@ def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
         return load_pair(folder, device)
     raise StorageError(
         f"{folder}: holds a {kind!r}, expected an annotator. Give a folder made by `seesaw-cf leme train-annotator`, "
-        "'lexical' or 'nli:MODEL'."
+        "'trained', 'lexical' or 'nli:MODEL'."
     )

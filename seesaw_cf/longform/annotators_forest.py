@@ -28,16 +28,16 @@ class Forest:
     Attributes:
         left, right: (nodes,) where to go; -1 in a leaf.
         feature: (nodes,) which feature is asked.
-        threshold: (nodes,) go left when the feature is at most this.
-        value: (nodes, classes) shares of the classes.
+        threshold: (nodes,) float32; go left when the feature is at most this.
+        value: (nodes, classes) float32 shares of the classes.
         roots: (trees,) first node of each tree.
     """
 
     left: Ints
     right: Ints
     feature: Ints
-    threshold: Floats
-    value: Floats
+    threshold: NDArray[np.float32]
+    value: NDArray[np.float32]
     roots: Ints
 
     def probabilities(self, rows: Floats) -> Floats:
@@ -54,7 +54,7 @@ class Forest:
         while (inner := self.left[at] >= 0).any():
             low = seen[np.arange(len(rows))[:, None], np.maximum(self.feature[at], 0)] <= self.threshold[at]
             at = np.where(inner, np.where(low, self.left[at], self.right[at]), at)
-        return np.asarray(self.value[at].mean(axis=1))
+        return np.asarray(self.value[at].mean(axis=1, dtype=np.float64))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes one safetensors file."""
@@ -69,13 +69,21 @@ def load_forest(path: str | os.PathLike[str]) -> Forest:
     """
     try:
         arrays = load_file(path)
-        return Forest(**{name: arrays[name] for name in _ARRAYS})
+        floats = {name: arrays[name].astype(np.float32) for name in ("threshold", "value")}
+        return Forest(**{name: arrays[name] for name in _ARRAYS} | floats)
     except (OSError, SafetensorError, KeyError) as error:
         raise StorageError(f"{path}: no forest can be read ({error}). Train the annotator again.") from error
 
 
-def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int = 0, trees: int = TREES) -> Forest:
-    """Fits trees whose leaves hold at least 5 rows, classes weighted alike.
+def fit_forest(
+    rows: Floats,
+    labels: NDArray[np.intp],
+    classes: int,
+    seed: int = 0,
+    trees: int = TREES,
+    class_weight: str | None = "balanced_subsample",
+) -> Forest:
+    """Fits trees whose leaves hold at least 5 rows.
 
     Args:
         rows: (n, features).
@@ -83,6 +91,7 @@ def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int =
         classes: How many there are.
         seed: Of bootstrap samples and feature draws.
         trees: How many.
+        class_weight: As in scikit-learn: classes alike, or None = as often as they occur.
 
     Raises:
         SeesawError: scikit-learn is missing; install `seesaw_cf[longform]`.
@@ -93,7 +102,7 @@ def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int =
         from sklearn.ensemble import RandomForestClassifier
     except ImportError as error:
         raise SeesawError("training needs scikit-learn: pip install 'seesaw_cf[longform]'.") from error
-    options: dict[str, Any] = {"min_samples_leaf": 5, "max_features": 0.3, "class_weight": "balanced_subsample"}
+    options: dict[str, Any] = {"min_samples_leaf": 5, "max_features": 0.3, "class_weight": class_weight}
     fitted = RandomForestClassifier(trees, random_state=seed, **options).fit(rows, labels)
     assert len(fitted.classes_) == classes
     grown = [one.tree_ for one in fitted.estimators_]
@@ -108,7 +117,13 @@ def fit_forest(rows: Floats, labels: NDArray[np.intp], classes: int, seed: int =
         moved("children_left"),
         moved("children_right"),
         np.concatenate([tree.feature for tree in grown]).astype(np.int32),
-        np.concatenate([tree.threshold for tree in grown]),
-        value / value.sum(axis=1, keepdims=True),
+        _rounded_down(np.concatenate([tree.threshold for tree in grown])),
+        (value / value.sum(axis=1, keepdims=True)).astype(np.float32),
         starts[:-1].astype(np.int32),
     )
+
+
+def _rounded_down(thresholds: Floats) -> NDArray[np.float32]:
+    """The next float32 at or below: features are float32, so that each of them still goes the same way."""
+    near = thresholds.astype(np.float32)
+    return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)

@@ -6,7 +6,7 @@ import hashlib
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
@@ -115,7 +115,7 @@ class LLMAnnotator:
         waiting = list(range(len(pairs)))
         for attempt in range(self.tries):
             heat = self.sampling.temperature if not attempt else max(self.sampling.temperature, _RETRY_TEMPERATURE)
-            sampling = Sampling(self.sampling.max_new_tokens, heat, self.sampling.top_k, self.sampling.top_p)
+            sampling = replace(self.sampling, temperature=heat)
             asks = [Ask(prompts[i], self._seed(*pairs[i], attempt)) for i in waiting]
             for i, reply in zip(waiting, self.generator.generate(asks, sampling), strict=True):
                 found[i] = _judgement(pairs[i][0], reply, attempt + 1)

@@ -1,11 +1,11 @@
-"""The annotator for few labelled rows: features of a frozen encoder, a random forest on top."""
+"""The annotators for few labelled rows: features of words, or of a frozen encoder, and a random forest on top."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,25 +14,54 @@ from seesaw_cf.longform.annotators_embed import Embedder
 from seesaw_cf.longform.annotators_features import features
 from seesaw_cf.longform.annotators_folder import read_settings, write_settings
 from seesaw_cf.longform.annotators_forest import TREES, Forest, fit_forest, load_forest
+from seesaw_cf.longform.annotators_words import WordFeaturizer
 from seesaw_cf.longform.splits import grouped_folds
-from seesaw_cf.longform.training_data import AnnotationData
+from seesaw_cf.longform.training_data import AnnotationData, with_neutral_sentences
 from seesaw_cf.longform.training_scores import fit_temperature, temper
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["Featurizer", "MatchAnnotator", "fit_match", "load_match"]
+__all__ = ["Featurizer", "MatchAnnotator", "PairFeatures", "fit_match", "fit_words", "load_match"]
 
 Texts = tuple[str, str]
 _CHUNK = 128  # pairs whose vectors are held at a time
 FOLDS, FEWER = 4, 100  # inner folds whose left-out rows set the temperature, and trees of their forests
+WORD_TREES = 48  # keep the annotator that ships below 300 KB
+
+
+class PairFeatures(Protocol):
+    """Pairs of premise and claim as numbers."""
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder; "words" without one."""
+
+    def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
+        """(n, features); `split` says that each sentence of the premise is asked about next."""
+
+    def forget(self) -> None:
+        """Frees what was computed."""
+
+    def save(self, folder: Path) -> None:
+        """Writes what `rows` needs."""
 
 
 class Featurizer:
-    """Features of pairs, each computed once."""
+    """Features of pairs with a frozen encoder, each computed once."""
 
     def __init__(self, embedder: Embedder):
         """Remembers the encoder."""
         self.embedder = embedder
         self._known: dict[Texts, list[float]] = {}
+
+    @property
+    def encoder(self) -> str:
+        """The encoder's name."""
+        return self.embedder.encoder
+
+    def save(self, folder: Path) -> None:
+        """Writes the encoder and its tokenizer."""
+        self.embedder.model.save_pretrained(folder / "encoder")
+        self.embedder.tokenizer.save_pretrained(folder / "encoder")
 
     def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
         """The features of (premise, claim) pairs.
@@ -64,7 +93,7 @@ class Featurizer:
 class MatchAnnotator:
     """Classifies pairs by what premise and claim share."""
 
-    def __init__(self, featurizer: Featurizer, forest: Forest, temperature: float):
+    def __init__(self, featurizer: PairFeatures, forest: Forest, temperature: float):
         """Puts the parts together; `fit_match` and `load_match` make them."""
         self.featurizer, self.forest, self.temperature = featurizer, forest, temperature
 
@@ -72,7 +101,7 @@ class MatchAnnotator:
     def name(self) -> str:
         """The recipe, the encoder's name, and the first digits of the forest's hash."""
         digest = hashlib.sha256(self.forest.threshold.tobytes() + self.forest.value.tobytes()).hexdigest()[:8]
-        return f"match {Path(self.featurizer.embedder.encoder).name} {digest}"
+        return f"match {Path(self.featurizer.encoder).name} {digest}"
 
     def probabilities(self, pairs: Sequence[Texts]) -> Floats:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
@@ -100,11 +129,10 @@ class MatchAnnotator:
         return Judgement(label, named, tuple(row for row, p in zip(rows, carried) if p >= cut))
 
     def save(self, folder: Path, settings: dict[str, Any]) -> None:
-        """Writes the forest, the encoder and its tokenizer into an existing folder."""
+        """Writes the forest and what its features need into an existing folder."""
         self.forest.save(folder / "forest.safetensors")
-        self.featurizer.embedder.model.save_pretrained(folder / "encoder")
-        self.featurizer.embedder.tokenizer.save_pretrained(folder / "encoder")
-        own = {"kind": "match", "encoder": self.featurizer.embedder.encoder, "temperature": self.temperature}
+        self.featurizer.save(folder)
+        own = {"kind": "match", "encoder": self.featurizer.encoder, "temperature": self.temperature}
         write_settings(folder, own | settings)
 
 
@@ -115,18 +143,34 @@ def load_match(folder: Path, device: str = "cpu") -> MatchAnnotator:
         StorageError: A file is missing or damaged.
     """
     settings = read_settings(folder)
-    embedder = Embedder(str(folder / "encoder"), device)
-    embedder.encoder = str(settings["encoder"])
-    return MatchAnnotator(Featurizer(embedder), load_forest(folder / "forest.safetensors"), settings["temperature"])
+    featurizer: PairFeatures = WordFeaturizer()
+    if settings["encoder"] != featurizer.encoder:
+        embedder = Embedder(str(folder / "encoder"), device)
+        embedder.encoder = str(settings["encoder"])
+        featurizer = Featurizer(embedder)
+    return MatchAnnotator(featurizer, load_forest(folder / "forest.safetensors"), settings["temperature"])
 
 
-def fit_match(data: AnnotationData, featurizer: Featurizer, seed: int = 0) -> MatchAnnotator:
+def fit_words(data: AnnotationData, seed: int = 0) -> MatchAnnotator:
+    """`fit_match` without an encoder: fewer trees, classes as often as they occur, neutral sentences added."""
+    return fit_match(with_neutral_sentences(data, seed), WordFeaturizer(), seed, WORD_TREES, None)
+
+
+def fit_match(
+    data: AnnotationData,
+    featurizer: PairFeatures,
+    seed: int = 0,
+    trees: int | None = None,
+    class_weight: str | None = "balanced_subsample",
+) -> MatchAnnotator:
     """Fits the forest on all rows, and the temperature on rows that forests of the same kind have not seen.
 
     Args:
         data: What to train on.
         featurizer: Of the encoder, which stays as it is.
         seed: Of the forest and the inner folds.
+        trees: How many; None = `TREES`.
+        class_weight: See `fit_forest`.
 
     Raises:
         RecordError: A class has no row.
@@ -140,8 +184,10 @@ def fit_match(data: AnnotationData, featurizer: Featurizer, seed: int = 0) -> Ma
         out = np.full((len(labels), len(LABELS)), np.nan)
         for one in range(folds):
             if len(set(labels[fold != one])) == len(LABELS):
-                left_out = fit_forest(rows[fold != one], labels[fold != one], len(LABELS), seed, FEWER)
+                kept = rows[fold != one], labels[fold != one], len(LABELS)
+                left_out = fit_forest(*kept, seed, min(FEWER, trees or FEWER), class_weight)
                 out[fold == one] = left_out.probabilities(rows[fold == one])
         known = ~np.isnan(out[:, 0])
         temperature = fit_temperature(labels[known], out[known]) if known.any() else 1.0
-    return MatchAnnotator(featurizer, fit_forest(rows, labels, len(LABELS), seed, TREES), temperature)
+    forest = fit_forest(rows, labels, len(LABELS), seed, trees or TREES, class_weight)
+    return MatchAnnotator(featurizer, forest, temperature)

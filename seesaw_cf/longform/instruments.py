@@ -13,6 +13,9 @@ from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.types import Generator
+from seesaw_cf.longform.annotate import Annotator
+from seesaw_cf.longform.annotators import load_annotator
+from seesaw_cf.longform.annotators_llm import LLMAnnotator
 from seesaw_cf.longform.judges import Exemplar, LLMJudge
 from seesaw_cf.longform.judges_text import LexicalRater, MiniLMRater
 from seesaw_cf.longform.passages import read_records
@@ -26,18 +29,57 @@ from seesaw_cf.tables import read_table
 if TYPE_CHECKING:
     from seesaw_cf.longform.run import LemeJob
 
-__all__ = ["exemplars", "find_raters"]
+__all__ = ["LLM", "exemplars", "find_annotator", "find_raters", "judge_of"]
+
+LLM = "llm"  # the annotator that asks the judge
 
 
-def find_raters(job: LemeJob, out: Path) -> list[Rater]:
+def judge_of(job: LemeJob, out: Path) -> Generator | None:
+    """The model that judges, its replies kept in the run folder; None when no judge is named.
+
+    Raises:
+        ServiceError: The server's key is missing.
+        SeesawError: An optional package is missing, or a model cannot be loaded.
+    """
+    if not job.judge:
+        return None
+    if job.judge_url:
+        api = OpenAIGenerator(job.judge_url, job.judge, job.judge_key_env)
+        api.check()
+        return CachedGenerator(api, out / "cache")
+    model, tokenizer = load_model(job.judge, device=job.device, dtype=job.dtype)
+    return CachedGenerator(HFGenerator(model, tokenizer, rows=job.rows), out / "cache")
+
+
+def find_annotator(job: LemeJob, judge: Generator | None) -> Annotator | None:
+    """The annotator of a job; "llm" asks the judge.
+
+    Raises:
+        RecordError: "llm" without a judge.
+        StorageError, UnknownNameError: See `load_annotator`.
+    """
+    if job.annotator != LLM:
+        return load_annotator(job.annotator) if job.annotator else None
+    if judge is None:
+        raise RecordError(
+            "--annotator llm: no model was named to ask. Give --judge (and --judge-url, --judge-key-env for a server)."
+        )
+    return LLMAnnotator(judge, tries=job.judge_tries, seed=job.seed)
+
+
+def find_raters(job: LemeJob, judge: Generator | None) -> list[Rater]:
     """The raters of a job; made first, so that a wrong name costs nothing.
+
+    Args:
+        job: Names them.
+        judge: From `judge_of`.
 
     Raises:
         UnknownNameError: No such rater.
         SeesawError: An optional package is missing, or a model cannot be loaded.
     """
     raters = [_rater(name) for name in job.raters]
-    return [*raters, _judge(job, out)] if job.judge else raters
+    return [*raters, _judge(job, judge)] if judge is not None else raters
 
 
 def _rater(name: str) -> Rater:
@@ -50,12 +92,7 @@ def _rater(name: str) -> Rater:
     return load_rater(name)
 
 
-def _judge(job: LemeJob, out: Path) -> LLMJudge:
-    if job.judge_url:
-        generator: Generator = OpenAIGenerator(job.judge_url, job.judge, job.judge_key_env)
-    else:
-        model, tokenizer = load_model(job.judge, device=job.device, dtype=job.dtype)
-        generator = HFGenerator(model, tokenizer, rows=job.rows)
+def _judge(job: LemeJob, generator: Generator) -> LLMJudge:
     pool: tuple[Exemplar, ...] = ()
     if job.judge_shots:
         if not job.judge_examples:
@@ -67,8 +104,7 @@ def _judge(job: LemeJob, out: Path) -> LLMJudge:
         pool = exemplars(
             read_table(folder / "passages.parquet", PASSAGES), read_table(folder / "ratings.parquet", RATINGS), records
         )
-    cached = CachedGenerator(generator, out / "cache")
-    return LLMJudge(cached, job.judge_shots, pool, tries=job.judge_tries, seed=job.seed)
+    return LLMJudge(generator, job.judge_shots, pool, tries=job.judge_tries, seed=job.seed)
 
 
 def exemplars(

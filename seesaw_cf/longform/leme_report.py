@@ -15,6 +15,7 @@ from seesaw_cf.files import write_text
 from seesaw_cf.longform.estimates import case_mean
 from seesaw_cf.longform.survey_items import ITEMS
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.longform.training_card import held_out_lines
 from seesaw_cf.longform.writing import EDITS
 from seesaw_cf.report import text
 from seesaw_cf.stats.plain import json_text, plain
@@ -26,6 +27,12 @@ _READING = (
     "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Cells: mean of case means, [95 % interval clustered "
     "by case], number of ratings. *none* is the model before any edit. Raters called *baseline* were not measured "
     "against people: read them as a check of the pipeline, not as findings."
+)
+
+
+NOT_MEASURED = (
+    "This annotator comes without held-out figures. docs/instruments.md has those of those that were measured; "
+    "measure yours with `seesaw-cf leme train-annotator`."
 )
 
 
@@ -53,7 +60,9 @@ def leme_results(folder: Path) -> dict[str, Any]:
         "passages": _written(passages),
         "survey": survey,
         "ratings_without_value": dict(Counter(ratings.loc[ratings["status"] != "ok", "status"])),
+        "demonstrations": _demonstrations(edits),
         "annotations": _annotations(folder / "annotations.parquet"),
+        "annotator": _annotator(folder / "annotator.json"),
     }
     return dict(plain(found))
 
@@ -72,6 +81,20 @@ def _written(passages: pa.Table) -> list[dict[str, Any]]:
         }
         for (editor, kind), rows in frame.groupby(["editor", "passage"], sort=False)
     ]
+
+
+def _demonstrations(edits: Any) -> dict[str, Any] | None:
+    """How many worked examples in-context edits were shown."""
+    shown = edits["demonstrations"].dropna()
+    return {"n": len(shown), "least": int(shown.min()), "most": int(shown.max())} if len(shown) else None
+
+
+def _annotator(file: Path) -> list[str]:
+    """How good the annotator is on texts it has not seen, as sentences."""
+    found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    if found.get("report", {}).get("figures"):
+        return held_out_lines(found["report"])
+    return [NOT_MEASURED] if found else []
 
 
 def _annotations(file: Path) -> list[dict[str, Any]]:
@@ -108,16 +131,29 @@ def write_leme_report(folder: Path) -> str:
 
 
 def _markdown(results: Mapping[str, Any]) -> str:
-    parts = [f"# Long-form texts of {text.escape(results['model']['id'])}", _READING, _passage_table(results)]
+    parts = [f"# Long-form texts of {text.escape(results['model']['id'])}", _READING, _written_how(results)]
+    parts += [_passage_table(results)]
     for rater, found in results["survey"].items():
         parts += [f"## Survey, rated by {text.escape(rater)}", _survey_table(found)]
     if results["annotations"]:
         parts += ["## Claims in the passages", _claim_table(results["annotations"])]
+        parts += ["\n".join(f"- {text.escape(line)}" for line in results["annotator"])]
     missing = results["ratings_without_value"]
     if missing:
         rows = [[text.escape(reason), str(number)] for reason, number in sorted(missing.items())]
         parts += ["## Ratings without a value", text.markdown_table(["Reason", "Number"], rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def _written_how(results: Mapping[str, Any]) -> str:
+    how = results["generation"]
+    drawn = ", ".join(f"{name} {value}" for name, value in how["sampling"].items() if value)
+    shown = results["demonstrations"]
+    line = f"Generation settings *{text.escape(how['generation'])}*: {text.escape(drawn)}; {how['samples']} per prompt."
+    if shown is None:
+        return line
+    counted = f"{shown['least']} to {shown['most']} demonstrations (n={shown['n']})"
+    return f"{line} In-context edits were shown {counted}; none is the zero-shot variant."
 
 
 def _passage_table(results: Mapping[str, Any]) -> str:
@@ -182,4 +218,5 @@ def _share(cell: Mapping[str, Any] | None) -> str:
 
 def _why(note: str) -> str:
     """Why there is no interval, short where it is plain to see."""
-    return "(all equal)" if note.startswith("all values equal") else f"({note})"
+    short = {"all values equal": "(all equal)", "too few c": "(too few cases)"}
+    return next((words for start, words in short.items() if note.startswith(start)), f"({note})")

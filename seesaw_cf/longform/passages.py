@@ -24,6 +24,7 @@ __all__ = [
     "open_ended_cases",
     "passage_rows",
     "read_records",
+    "request_of",
     "sample_seed",
 ]
 
@@ -105,17 +106,21 @@ def _files(folder: Path, config: str) -> list[Path]:
 
 
 def coupled_cases(
-    records: Sequence[Mapping[str, Any]], wording: str = "essay", *, lead: bool = False
+    records: Sequence[Mapping[str, Any]], wording: str = "essay", *, lead: bool = False, relationship: bool = True
 ) -> list[EditedCase]:
     """The edits of a `coupled_*` config with their two prompts.
 
-    Source: LEME, Figure 2 and Appendix A.1; the lead is that of the released code, which puts it after every prompt.
+    Source: LEME, Figure 2 and Appendix A.1; relationship and lead as in the released code, the first also in the
+        instructions that people were given (Table 4).
+    Deviates: the released code writes "-relationship" without a space; the other items have one. It puts the lead
+        after every prompt.
 
     Args:
         records: Rows of the config.
         wording: "essay" or "article".
         lead: Put the entity's name after the prompt, for models that continue texts and do not answer; the passage
             then begins with it.
+        relationship: End the list of what to include with "- relationship to X", X the other entity of the couple.
 
     Returns:
         One case per record. A record without related entity keeps a prompt whose status says so.
@@ -128,16 +133,21 @@ def coupled_cases(
         raise unknown_name("wording of prompts", wording, WORDINGS)
     cases = []
     for record in records:
-        prompts = [_side_prompt(record, passage, side, wording, lead) for passage, side in _SIDES.items()]
+        prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in _SIDES]
         if prompts[0].status != "ok":
             raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
-        cases.append(EditedCase(record["case_id"], _request(record), tuple(prompts)))
+        cases.append(EditedCase(record["case_id"], request_of(record), tuple(prompts)))
     return _distinct(cases)
 
 
-def _side_prompt(record: Mapping[str, Any], passage: str, side: str, wording: str, lead: bool) -> PassagePrompt:
-    found = record.get(side) or {}
+def _side_prompt(
+    record: Mapping[str, Any], passage: str, wording: str, lead: bool, relationship: bool
+) -> PassagePrompt:
+    found, (other,) = record.get(_SIDES[passage]) or {}, (side for name, side in _SIDES.items() if name != passage)
     entity, text = found.get("entity") or {}, (found.get(wording) or "").strip()
+    couple = ((record.get(other) or {}).get("entity") or {}).get("str")
+    if relationship and couple:
+        text += f"\n- relationship to {couple}" if text else ""
     if not entity.get("str") or not text:
         return PassagePrompt(passage, 0, Entity(None, ""), "", f"the record has no {passage} entity")
     name = entity["str"]
@@ -154,7 +164,7 @@ def open_ended_cases(records: Sequence[Mapping[str, Any]]) -> list[EditedCase]:
     prompts: dict[int, list[PassagePrompt]] = {}
     requests: dict[int, EditRequest] = {}
     for record in records:
-        case_id, request = record["case_id"], _request(record)
+        case_id, request = record["case_id"], request_of(record)
         if requests.setdefault(case_id, request) != request:
             raise RecordError(f"open-ended record: case {case_id} has two edits. Keep one config's cases at a time.")
         own = prompts.setdefault(case_id, [])
@@ -165,7 +175,12 @@ def open_ended_cases(records: Sequence[Mapping[str, Any]]) -> list[EditedCase]:
     return [EditedCase(case_id, requests[case_id], tuple(own)) for case_id, own in prompts.items()]
 
 
-def _request(record: Mapping[str, Any]) -> EditRequest:
+def request_of(record: Mapping[str, Any]) -> EditRequest:
+    """The edit that a record asks for.
+
+    Raises:
+        RecordError: It has none, or one that is not whole.
+    """
     found = record.get("requested_rewrite") or {}
     try:
         new, true = (Entity(found[name].get("id"), found[name]["str"]) for name in ("target_new", "target_true"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import logging
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,37 +13,41 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 
 from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
-from seesaw_cf.files import safe_name
+from seesaw_cf.errors import EditError, RecordError, unknown_name
+from seesaw_cf.files import write_text
 from seesaw_cf.generation.api import OpenAIGenerator, public_url
 from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
-from seesaw_cf.generation.types import Sampling
 from seesaw_cf.job import make_editor
 from seesaw_cf.longform.annotate import annotate
-from seesaw_cf.longform.annotators import load_annotator
+from seesaw_cf.longform.annotators import SHIPPED, measured
 from seesaw_cf.longform.claims import make_pairs
-from seesaw_cf.longform.instruments import find_raters
+from seesaw_cf.longform.demonstrations import NONE_LEFT, pool_digest, spare_cases
+from seesaw_cf.longform.generation_settings import Generation, read_generation, read_object
+from seesaw_cf.longform.instruments import find_annotator, find_raters, judge_of
 from seesaw_cf.longform.leme_report import write_leme_report
 from seesaw_cf.longform.passages import EditedCase, coupled_cases, open_ended_cases, read_records
+from seesaw_cf.longform.rating import rate
 from seesaw_cf.longform.report import write_longform_report
 from seesaw_cf.longform.simple import simple_metrics
-from seesaw_cf.longform.survey import CALLS, Rater, survey, survey_samples
-from seesaw_cf.longform.tables import RATINGS
-from seesaw_cf.longform.writing import ApiWriter, LocalWriter, PassageRun, Writer, is_final
+from seesaw_cf.longform.survey import survey_samples
+from seesaw_cf.longform.writing import ApiWriter, LocalWriter, PassageRun, Writer
 from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
-from seesaw_cf.pretrained import load_model
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.pretrained import EMBEDDED, load_model
+from seesaw_cf.tables import write_table
+from seesaw_cf.types import Case
 from seesaw_cf.weights import fingerprint
 
-__all__ = ["PRESETS", "LemeJob", "read_object", "read_preset", "run_leme"]
+__all__ = ["PRESETS", "LemeJob", "read_preset", "run_leme"]
 
 OPEN_ENDED = "open_ended"
+_TEMPLATE = 64  # tokens that a chat template may add to a prompt
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +60,16 @@ class LemeJob:
         data, configs: Where records come from; `coupled_*` configs are surveyed, "open_ended" is only written.
         limit: Keep this many cases of each config, sampled with `seed`.
         wording: "essay" or "article".
-        samples: Texts for each prompt.
-        max_new_tokens, temperature, top_k, top_p: How texts are drawn, as published.
+        relationship: End prompts about coupled entities with "- relationship to X", as the released code does.
+        generation: How texts are drawn: a name out of `generation_settings.GENERATIONS` or a JSON file; "auto" is
+            "short" for an embedded model and "leme", as published, for every other one.
+        samples: Texts for each prompt; None = what `generation` says, as for the next five.
+        max_new_tokens, temperature, top_k, top_p, repetition_penalty: See `Sampling`.
         chat: Ask through the chat template: "auto" = when the tokenizer has one, "yes" or "no". Models that are not
             asked so are given the entity's name as the beginning of the passage.
         raters: "lexical", "minilm", or folders of trained raters.
-        annotator: "lexical", "nli:MODEL", or the folder of a trained annotator; "" for none.
+        annotator: "trained" (comes with the package), "lexical", "nli:MODEL", "llm" (asks the judge), or the folder of
+            an annotator trained with `leme train-annotator`; "" for none.
         judge: A model that rates: a Hub id or folder, with `judge_url` the name of a model there; "" for none.
         judge_url, judge_key_env: Server of the judge and the variable with its key ("" = a server without keys).
         judge_shots: Rated examples shown to the judge, from `judge_examples`.
@@ -72,6 +82,9 @@ class LemeJob:
         rows: Texts that are written at once.
         block: Cases that are edited and written together; also what is redone after a kill.
         seed: Of sampling cases and of every text.
+
+    Raises:
+        RecordError: A count is no whole number of at least 1, or the seed is no whole number from 0.
     """
 
     model: str
@@ -80,14 +93,17 @@ class LemeJob:
     configs: tuple[str, ...] = ("coupled_counterfact",)
     limit: int | None = None
     wording: str = "essay"
-    samples: int = 1
-    max_new_tokens: int = 200
-    temperature: float = 0.9
-    top_k: int = 50
-    top_p: float = 0.95
+    relationship: bool = True
+    generation: str = "auto"
+    samples: int | None = None
+    max_new_tokens: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    repetition_penalty: float | None = None
     chat: str = "auto"
     raters: tuple[str, ...] = ("lexical", "minilm")
-    annotator: str = "lexical"
+    annotator: str = SHIPPED
     judge: str = ""
     judge_url: str = ""
     judge_key_env: str = "OPENAI_API_KEY"
@@ -106,15 +122,31 @@ class LemeJob:
     block: int = 8
     seed: int = 0
 
-    @property
-    def sampling(self) -> Sampling:
-        """How texts are drawn."""
-        return Sampling(self.max_new_tokens, self.temperature, self.top_k, self.top_p)
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise RecordError(f"leme job: {name} is {value!r}, expected a whole number of at least {least}.")
+
+    def texts(self) -> Generation:
+        """How many texts, and how they are drawn.
+
+        Raises:
+            SeesawError: See `read_generation`.
+        """
+        name = self.generation
+        if name == "auto":
+            name = "short" if self.model in EMBEDDED and not self.base_url else "leme"
+        return read_generation(name, **{field: getattr(self, field) for field in _DRAWN})
+
+
+_LEAST = {"limit": 1, "samples": 1, "rows": 1, "block": 1, "judge_tries": 1, "judge_shots": 0, "seed": 0}
+_DRAWN = ("samples", "max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty")
 
 
 # "sample": everything that comes with the package, within minutes on a CPU.
 PRESETS: dict[str, LemeJob] = {
-    "sample": LemeJob("seesaw-tiny", configs=("coupled_counterfact", OPEN_ENDED), limit=24, max_new_tokens=80),
+    "sample": LemeJob("seesaw-tiny", configs=("coupled_counterfact", OPEN_ENDED), limit=24),
 }
 
 
@@ -140,24 +172,6 @@ def read_preset(name: str) -> LemeJob:
     return LemeJob(**options)
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Raises:
-        RecordError: The file is something else.
-        StorageError: It cannot be read.
-    """
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
-    except ValueError as error:
-        raise RecordError(f"{path}: not JSON ({error}). Expected an object.") from error
-    if not isinstance(found, dict):
-        raise RecordError(f"{path}: expected a JSON object, got {found!r:.80}.")
-    return found
-
-
 def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     """Runs a job into a folder, continuing it when it was interrupted.
 
@@ -173,36 +187,44 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
     """
-    raters = find_raters(job, out)
-    annotator = load_annotator(job.annotator) if job.annotator else None
-    writer, model = _writer(job, out)
-    records, cases = _cases(job, lead=not model["chat"])
-    manifest = _manifest(job, records, model)
+    texts = job.texts()
+    _check_editors(job)
+    judge = judge_of(job, out)
+    annotator, raters = find_annotator(job, judge), find_raters(job, judge)
+    rows = {config: read_records(job.data, config) for config in job.configs}
+    records, cases = _cases(job, rows, lead=False)
+    spare = spare_cases([row for found in rows.values() for row in found], records)
+    writer, model = _writer(job, out, spare, [prompt.text for case in cases for prompt in case.prompts])
+    if not model["chat"]:
+        records, cases = _cases(job, rows, lead=True)
+    manifest = _manifest(job, texts, records, model)
     passages = PassageRun(
-        writer, job.editors, cases, manifest, out, job.samples, job.sampling, job.seed, job.block, progress
+        writer, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.seed, job.block, progress
     ).run()
     coupled = [record for record in records if "subject_entity" in record]
     samples = survey_samples(passages, coupled)
-    rated = [_rated(out, rater, samples, manifest.identity) for rater in raters]
-    _merge(out / "ratings.parquet", [out / "ratings" / file for file in rated], RATINGS)
-    _merge(out / "calls.parquet", [out / "calls" / file for file in rated], CALLS)
-    ratings = read_table(out / "ratings.parquet", RATINGS)
+    ratings = rate(out, raters, samples, manifest.identity)
     annotations = annotate(make_pairs(passages, coupled), annotator) if annotator is not None else None
     if annotations is not None:
         write_table(out / "annotations.parquet", annotations)
+        write_text(out / "annotator.json", json.dumps(measured(job.annotator), indent=1) + "\n")
     factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
     simple = simple_metrics(samples)
     write_longform_report(out / "tables", passages, ratings, annotations, simple=simple, factual=factual)
     return write_leme_report(out)
 
 
-def _cases(job: LemeJob, lead: bool) -> tuple[list[dict[str, Any]], list[EditedCase]]:
+def _cases(
+    job: LemeJob, everything: Mapping[str, Sequence[dict[str, Any]]], lead: bool
+) -> tuple[list[dict[str, Any]], list[EditedCase]]:
     """Records and what is to be written for them, config by config."""
     records: list[dict[str, Any]] = []
     cases: list[EditedCase] = []
-    for config in job.configs:
-        rows = read_records(job.data, config)
-        found = open_ended_cases(rows) if config == OPEN_ENDED else coupled_cases(rows, job.wording, lead=lead)
+    for config, rows in everything.items():
+        found = (
+            open_ended_cases(rows) if config == OPEN_ENDED
+            else coupled_cases(rows, job.wording, lead=lead, relationship=job.relationship)
+        )  # fmt: skip
         if job.limit is not None and job.limit < len(found):
             chosen = sorted(np.random.default_rng(job.seed).permutation(len(found))[: job.limit])
             found = [found[index] for index in chosen]
@@ -216,21 +238,38 @@ def _cases(job: LemeJob, lead: bool) -> tuple[list[dict[str, Any]], list[EditedC
     return records, cases
 
 
-def _writer(job: LemeJob, out: Path) -> tuple[Writer, dict[str, Any]]:
-    """The model that writes, and what the manifest says of it."""
+def _check_editors(job: LemeJob) -> None:
+    """Refuses names that would be found wrong only after texts were written."""
     if job.chat not in ("auto", "yes", "no"):
         raise unknown_name("value of chat", job.chat, ("auto", "yes", "no"))
+    for name in job.editor_config or {}:
+        if name not in job.editors:
+            raise unknown_name("editor of this run", name, job.editors)
+    for name in job.editors:
+        # By name, not by import: the library must not depend on the editors.
+        importlib.import_module("seesaw_cf.editors").load_editor(name)
+        if job.base_url and name != "ike":
+            raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
+
+
+def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, dict[str, Any]]:
+    """The model that writes, and what the manifest says of it."""
     if job.base_url:
         api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
+        api.check()
         return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, revision=job.revision)
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
-    overrides = job.editor_config or {}
-    for name in overrides:
-        if name not in job.editors:
-            raise unknown_name("editor of this run", name, job.editors)
-    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus) for name in job.editors}
+    overrides = {name: dict(fields) for name, fields in (job.editor_config or {}).items()}
+    if "ike" in job.editors:
+        longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
+        room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
+        overrides["ike"] = {"room": room} | overrides.get("ike", {})
+    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare) for name in job.editors}
+    pools = {name: getattr(editor, "pool", None) for name, editor in editors.items()}
+    if pools.get("ike") == ():
+        _log.warning(NONE_LEFT)
     facts = {
         "id": job.model,
         "revision": job.revision or getattr(model.config, "_commit_hash", None) or "",
@@ -238,15 +277,21 @@ def _writer(job: LemeJob, out: Path) -> tuple[Writer, dict[str, Any]]:
         "fingerprint": fingerprint(model),
         "tokenizer": tokenizer_hash(tokenizer),
         "chat": chat,
-        "editors": {name: asdict(editor.config) for name, editor in editors.items()},
+        "editors": {
+            name: asdict(editor.config) | ({} if pools[name] is None else {"demonstrations": pool_digest(pools[name])})
+            for name, editor in editors.items()
+        },
     }
     facts |= corpus_facts(corpus)
     return LocalWriter(HFGenerator(model, tokenizer, chat, job.rows), editors), facts
 
 
-def _manifest(job: LemeJob, records: Sequence[Mapping[str, Any]], model: dict[str, Any]) -> RunManifest:
+def _manifest(
+    job: LemeJob, texts: Generation, records: Sequence[Mapping[str, Any]], model: dict[str, Any]
+) -> RunManifest:
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
-    written = {"sampling": asdict(job.sampling), "samples": job.samples, "wording": job.wording}
+    written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
+    written |= {"wording": job.wording, "relationship": job.relationship}
     shown = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
@@ -266,18 +311,3 @@ def _manifest(job: LemeJob, records: Sequence[Mapping[str, Any]], model: dict[st
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
     )
-
-
-def _rated(out: Path, rater: Rater, samples: Sequence[Any], run: str) -> str:
-    """Rates with one rater unless that is done; the name of its two files. A server that gave up is asked again."""
-    name = f"{safe_name(rater.name)}-{sha256(f'{run} {rater.name}'.encode()).hexdigest()[:12]}.parquet"
-    if not is_final(out / "ratings" / name):
-        ratings, calls = survey(samples, rater)
-        write_table(out / "calls" / name, calls)
-        write_table(out / "ratings" / name, ratings)
-    return name
-
-
-def _merge(file: Path, parts: Sequence[Path], schema: Any) -> None:
-    tables = [read_table(part, schema) for part in parts]
-    write_table(file, pa.concat_tables(tables) if tables else schema.empty_table())

@@ -15,7 +15,8 @@ from seesaw_cf.errors import unknown_name
 from seesaw_cf.files import atomic_folder, write_text
 from seesaw_cf.longform.annotate import LABELS
 from seesaw_cf.longform.splits import grouped_folds
-from seesaw_cf.longform.training_baselines import majority, tfidf
+from seesaw_cf.longform.training_baselines import lexical, majority, tfidf
+from seesaw_cf.longform.training_card import annotator_card, by_sample
 from seesaw_cf.longform.training_data import AnnotationData, read_annotations
 from seesaw_cf.longform.training_scores import classifier_scores, temper
 from seesaw_cf.stats.bootstrap import Floats
@@ -50,6 +51,12 @@ def _match(encoder: str) -> Fit:
     return lambda data, seed: fit_match(data, featurizer, seed)
 
 
+def _words(encoder: str) -> Fit:
+    from seesaw_cf.longform.annotators_match import fit_words
+
+    return fit_words
+
+
 def _pair(preset: str) -> Callable[[str], Fit]:
     def make(encoder: str) -> Fit:
         from seesaw_cf.longform.training_encoder import PRESETS, fit_pair
@@ -61,6 +68,7 @@ def _pair(preset: str) -> Callable[[str], Fit]:
 
 # Recipe -> makes the function that fits it with an encoder.
 RECIPES: dict[str, Callable[[str], Fit]] = {
+    "words": _words,
     "match": _match,
     "pair": _pair("small"),
     "pair-whole": _pair("whole"),
@@ -111,7 +119,7 @@ def cross_validate(
         done: Called after each recipe and fold, with raw probabilities and temperature; for saving.
 
     Returns:
-        Recipe (and "majority", "tfidf") -> answers in the order of the rows.
+        Recipe (and those of `BASELINES`) -> answers in the order of the rows.
 
     Raises:
         RecordError: Fewer groups than folds, or a training part without one of the classes.
@@ -135,7 +143,11 @@ def cross_validate(
     return found
 
 
-BASELINES: dict[str, Callable[[AnnotationData, AnnotationData], Floats]] = {"majority": majority, "tfidf": tfidf}
+BASELINES: dict[str, Callable[[AnnotationData, AnnotationData], Floats]] = {
+    "majority": majority,
+    "lexical": lexical,
+    "tfidf": tfidf,
+}
 
 
 def figures(data: AnnotationData, answers: Answers) -> dict[str, Any]:
@@ -205,6 +217,7 @@ def train_annotator(
     folds: int = 4,
     seed: int = 0,
     zero_shot: str | None = None,
+    source: str = "",
 ) -> dict[str, Any]:
     """Measures a recipe on unseen samples, then fits it on everything and saves it.
 
@@ -216,9 +229,10 @@ def train_annotator(
         folds: Grouped folds that measure it; 0 = do not measure.
         seed: Of folds, weights and order.
         zero_shot: An NLI model to measure beside it.
+        source: Where the data come from, and their licence, for the card (README.md).
 
     Returns:
-        The report: `figures` per recipe and baseline, data counts and notes.
+        The report: `figures` per recipe and baseline, accuracy in each of the `samples`, data counts and notes.
 
     Raises:
         RecordError, UnknownNameError, StorageError: See `read_annotations` and `RECIPES`; the folder is not empty.
@@ -235,8 +249,11 @@ def train_annotator(
             if zero_shot is not None:
                 answers["zero_shot"] = _zero_shot(zero_shot, rows)
             report["figures"] = {own: figures(rows, found) for own, found in answers.items()}
+            last = sorted(answers, key=lambda own: own == name)
+            report["samples"] = by_sample(rows, {own: answers[own].calibrated for own in last})
         fits[name](rows, seed).save(folder, {"recipe": name, "labels": LABELS, "seed": seed, "n": len(rows.labels)})
         write_text(folder / "report.json", json_text(report))
+        write_text(folder / "README.md", annotator_card(report, source))
     return report
 
 

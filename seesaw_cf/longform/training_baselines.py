@@ -6,16 +6,26 @@ import numpy as np
 
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.longform.annotate import LABELS
+from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
 from seesaw_cf.longform.training_data import AnnotationData
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["majority", "tfidf"]
+__all__ = ["lexical", "majority", "tfidf"]
 
 
 def majority(train: AnnotationData, test: AnnotationData) -> Floats:
-    """The shares of the classes in the training part, whatever is asked."""
-    shares = np.bincount(train.labels, minlength=len(LABELS)) / len(train.labels)
-    return np.tile(shares, (len(test.labels), 1))
+    """The shares of the classes among premises of the same kind (passage or sentence) in the training part."""
+    labels, units = np.array(train.labels), np.array(train.units)
+    everything = {unit: labels[units == unit] for unit in set(train.units)}
+    shares = {unit: np.bincount(own, minlength=len(LABELS)) / len(own) for unit, own in everything.items()}
+    whole = np.bincount(labels, minlength=len(LABELS)) / len(labels)
+    return np.array([shares.get(unit, whole) for unit in test.units]).reshape(-1, len(LABELS))
+
+
+def lexical(train: AnnotationData, test: AnnotationData) -> Floats:
+    """The rule of `LexicalAnnotator`, which is not trained, certain of itself."""
+    found = LexicalAnnotator().classify(test.pairs)
+    return np.array([[float(one.label == label) for label in LABELS] for one in found]).reshape(-1, len(LABELS))
 
 
 def tfidf(train: AnnotationData, test: AnnotationData) -> Floats:

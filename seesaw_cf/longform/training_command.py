@@ -29,9 +29,10 @@ def configure_training(subparsers: Any) -> None:
     annotator, rater = (subparsers.choices[name] for name in texts)
     annotator.add_argument(
         "--recipe", default="auto",
-        help="auto, match (frozen encoder, forest), pair (fine-tuned), pair-whole, leme-deberta (as published)",
+        help="auto, words (no encoder), match (frozen encoder), pair (fine-tuned), pair-whole or leme-deberta",
     )  # fmt: skip
     annotator.add_argument("--zero-shot", help="an NLI model (id or folder) to measure beside it")
+    annotator.add_argument("--source", default="", help="where the data come from, and their licence, for the card")
     rater.add_argument("--epochs", type=positive, help="at most this many passes over the data")
 
 
@@ -40,7 +41,7 @@ def run_training(args: argparse.Namespace) -> None:
     if args.leme_command == "train-annotator":
         from seesaw_cf.longform.training import train_annotator
 
-        options = {"recipe": args.recipe, "zero_shot": args.zero_shot}
+        options = {"recipe": args.recipe, "zero_shot": args.zero_shot, "source": args.source}
         report = train_annotator(args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed, **options)
         measured = ("accuracy", "macro_f1")
     else:

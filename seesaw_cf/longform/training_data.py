@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -12,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.errors import RecordError, StorageError, unknown_name
-from seesaw_cf.longform.annotate import LABELS
+from seesaw_cf.longform.annotate import LABELS, sentences
 from seesaw_cf.longform.splits import join_groups
 
-__all__ = ["AnnotationData", "read_annotations"]
+__all__ = ["AnnotationData", "read_annotations", "with_neutral_sentences"]
 
 _CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
 _TOLD_APART = 3  # words; shorter premises ("He") are slips of highlighting that many samples share
@@ -63,6 +64,25 @@ class AnnotationData:
                 f"{part}: no row says {' or '.join(missing)} ({len(self.labels)} rows: {dict(counts)}); expected all "
                 f"of {', '.join(LABELS)}. Bring rows of the missing class, or ask for fewer folds."
             )
+
+
+def with_neutral_sentences(data: AnnotationData, seed: int = 0) -> AnnotationData:
+    """The rows, and one sentence of every passage that is neutral: what a passage leaves open, each
+    of its sentences leaves open. Where people highlighted only sentences that decide, shortness would tell the label.
+
+    Args:
+        data: The training part.
+        seed: Of which sentence.
+    """
+    rng, neutral = random.Random(seed), LABELS.index("neutral")
+    added = [
+        ((rng.choice(parts), claim), group)
+        for (premise, claim), label, unit, group in zip(data.pairs, data.labels, data.units, data.groups)
+        if label == neutral and unit == "paragraph" and len(parts := sentences(premise)) > 1
+    ]
+    pairs, groups = tuple(pair for pair, _ in added), tuple(group for _, group in added)
+    labels, units = data.labels + (neutral,) * len(added), data.units + ("sentence",) * len(added)
+    return AnnotationData(data.pairs + pairs, labels, units, data.groups + groups, data.notes)
 
 
 def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:

@@ -67,8 +67,8 @@ def classifier_scores(
         draws, seed: Of the bootstrap.
 
     Returns:
-        `accuracy` and `macro_f1` (each value, low, high), `cohen_kappa`, `krippendorff_alpha`, `ece`, `confusion`
-        (truth in rows), `n`, `n_groups`; plain JSON types.
+        `accuracy` and `macro_f1` (each value, low, high), `recall` (the same for each class), `cohen_kappa`,
+        `krippendorff_alpha`, `ece`, `confusion` (truth in rows), `n`, `n_groups`; plain JSON types.
     """
     labels = np.asarray(truth, dtype=np.intp)
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -81,6 +81,7 @@ def classifier_scores(
     return dict(plain({
         "accuracy": _with_interval(accuracy(each.sum(0)), accuracy(drawn)),
         "macro_f1": _with_interval(macro_f1(each.sum(0)), macro_f1(drawn)),
+        "recall": [_with_interval(_recall(each.sum(0), c), _recall(drawn, c)) for c in range(classes)],
         "cohen_kappa": cohen_kappa(both),
         "krippendorff_alpha": krippendorff_alpha(both),
         "ece": calibration_error(labels, probabilities),
@@ -88,6 +89,12 @@ def classifier_scores(
         "n": len(labels),
         "n_groups": len(each),
     }))  # fmt: skip
+
+
+def _recall(confusion: Floats, label: int) -> Floats:
+    """The share of a class that is found; NaN where it does not occur."""
+    found, there = confusion[..., label, label], confusion[..., label, :].sum(-1)
+    return np.asarray(np.divide(found, there, out=np.full(np.shape(there), np.nan), where=there > 0))
 
 
 def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:

@@ -24,13 +24,14 @@ from seesaw_cf.outcome import edit_units
 from seesaw_cf.shards import shard_path
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Case
-from seesaw_cf.weights import Editor, fingerprint
+from seesaw_cf.weights import Editor, WeightDelta, fingerprint
 
 __all__ = ["EDITS", "ApiWriter", "LocalWriter", "PassageRun", "Writer", "is_final"]
 
 _RUN, _EDITS = b"seesaw_cf.run", b"seesaw_cf.edits"
 
 # What became of every edit. delta_norm: Frobenius norm of the change of all weights, null without one.
+# demonstrations: how many in-context editing showed, null for other editors.
 EDITS: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -40,6 +41,7 @@ EDITS: pa.Schema = pa.schema(
         ("target_new", pa.string()),
         ("status", pa.string()),
         ("delta_norm", pa.float64()),
+        ("demonstrations", pa.int32()),
     ]
 )
 
@@ -90,7 +92,8 @@ class LocalWriter:
         for case, edit, own in zip(cases, made, asks, strict=True):
             status = edit.status[case.case_id]
             norms = edit.delta.norms().values() if edit.delta is not None else ()
-            rows.append(_edit_row(editor, case, status, math.sqrt(sum(norm**2 for norm in norms)) if norms else None))
+            norm = math.sqrt(sum(norm**2 for norm in norms)) if norms else None
+            rows.append(_edit_row(editor, case, status, norm, _demonstrations(edit.delta)))
             refused = [Completion("", "", f"not edited: {status}") for _ in own]
             written.append(next(texts) if edit.delta is not None else refused)
         return written, rows
@@ -128,7 +131,7 @@ class ApiWriter:
             [replace(ask, prompt=_turns(chat_messages([case.request], ask.prompt))) for ask in own]
             for case, own in zip(cases, asks, strict=True)
         ]
-        return self.before(told, sampling), [_edit_row(editor, case, "ok", None) for case in cases]
+        return self.before(told, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
 
 
 def _turns(messages: Sequence[Mapping[str, str]]) -> tuple[Message, ...]:
@@ -140,7 +143,15 @@ def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written
     return [[next(answers) for _ in own] for own in asks]
 
 
-def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None) -> dict[str, Any]:
+def _demonstrations(delta: WeightDelta | None) -> int | None:
+    """How many worked examples stand in an in-context edit."""
+    shown = [one.get("demonstrations") for one in (delta.meta.get("diagnostics") if delta else None) or ()]
+    return sum(shown[0].values()) if shown and isinstance(shown[0], dict) else None
+
+
+def _edit_row(
+    editor: str, case: EditedCase, status: str, norm: float | None, demonstrations: int | None
+) -> dict[str, Any]:
     request = case.request
     return {
         "editor": editor,
@@ -150,6 +161,7 @@ def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None) ->
         "target_new": request.target_new.label,
         "status": status,
         "delta_norm": norm,
+        "demonstrations": demonstrations,
     }
 
 

@@ -30,14 +30,27 @@ def test_coupled_records_give_two_prompts_in_two_wordings() -> None:
         ("related", "Pierre Curie", "ok"),
     ]
     assert case.prompts[0].text.startswith("Write an essay about Marie Curie\n")
-    assert coupled_cases([record()], "article")[0].prompts[1].text == "About Pierre Curie:"
+    assert coupled_cases([record()], "article", relationship=False)[0].prompts[1].text == "About Pierre Curie:"
     assert case.request.text == "Marie Curie was born in"
-    (led,) = coupled_cases([record()], "article", lead=True)
+    (led,) = coupled_cases([record()], "article", lead=True, relationship=False)
     assert led.prompts[1].text == "About Pierre Curie:\n\nPierre Curie"
     rows = passage_rows(led, "none", "pre", 1, 0, [Completion(" was born."), Completion(" ")])
     assert [row["text"] for row in rows] == ["Marie Curie was born.", ""]
     with pytest.raises(UnknownNameError, match="article, essay"):
         coupled_cases([record()], "poem")
+
+
+def test_each_prompt_ends_with_the_relationship_to_the_other_entity() -> None:
+    (case,) = coupled_cases([record()])
+    assert [prompt.text.splitlines()[-1] for prompt in case.prompts] == [
+        "- relationship to Pierre Curie",
+        "- relationship to Marie Curie",
+    ]
+    assert case.prompts[0].text.splitlines()[-2] == "- occupation"
+    (led,) = coupled_cases([record()], lead=True)
+    assert led.prompts[1].text.endswith("\n- relationship to Marie Curie\n\nPierre Curie")
+    (alone,) = coupled_cases([record(related=False)])
+    assert "relationship" not in alone.prompts[0].text
 
 
 def test_a_record_without_related_entity_keeps_its_place_and_says_so() -> None:
@@ -73,7 +86,7 @@ def test_open_ended_records_are_put_together_by_case() -> None:
 
 
 def test_seeds_depend_on_run_case_prompt_and_sample_only() -> None:
-    one, two = coupled_cases([record(1), record(2)])
+    one, two = coupled_cases([record(1), record(2)], relationship=False)
     seeds = {
         sample_seed(seed, case.case_id, prompt, sample)
         for seed in (0, 1)
@@ -84,7 +97,7 @@ def test_seeds_depend_on_run_case_prompt_and_sample_only() -> None:
     assert len(seeds) == 16
     assert all(0 <= seed < 2**48 for seed in seeds)
     assert [ask.seed for ask in asks_of(two, 2, 5)] == [
-        ask.seed for ask in asks_of(coupled_cases([record(2)])[0], 3, 5)
+        ask.seed for ask in asks_of(coupled_cases([record(2)], relationship=False)[0], 3, 5)
     ][:2] + [ask.seed for ask in asks_of(two, 3, 5)][3:5]
     # A golden value: a seed must not change between versions, or nothing regenerates.
     assert sample_seed(0, 1, one.prompts[0], 0) == 161138344158709

@@ -110,7 +110,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str, monkeypatch: 
     assert report["recipe"] == "match"
     assert json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["figures"] == report["figures"]
     figures = {name: parts["paragraph"] for name, parts in report["figures"].items()}
-    assert set(figures) == {"majority", "tfidf", "match"}
+    assert set(figures) == {"majority", "lexical", "tfidf", "match"}
     assert (figures["match"]["n"], figures["match"]["n_groups"]) == (40, 8)
     # Which city goes with which verb is the same task for people never seen; words alone do not tell.
     assert figures["match"]["macro_f1"]["low"] > figures["tfidf"]["macro_f1"]["value"]
