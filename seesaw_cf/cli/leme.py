@@ -8,6 +8,7 @@ from typing import Any
 from seesaw_cf.cli.options import at_least_zero, corpus_options, count, path, positive, seed, share
 from seesaw_cf.cli.output import say
 from seesaw_cf.terminal import markdown_for_terminal
+from seesaw_cf.textfiles import read_json
 
 __all__ = ["configure", "run"]
 
@@ -74,11 +75,10 @@ def run(args: argparse.Namespace) -> None:
         return
     from dataclasses import fields, replace
 
-    from seesaw_cf.longform.generation_settings import read_object
     from seesaw_cf.longform.run import LemeJob, read_preset, run_leme
 
     given = {field.name: getattr(args, field.name) for field in fields(LemeJob) if hasattr(args, field.name)}
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     if "editor_config" in given:
-        given["editor_config"] = read_object(given["editor_config"])
+        given["editor_config"] = read_json(given["editor_config"])
     say(markdown_for_terminal(run_leme(replace(read_preset(args.config), **given), args.out, progress=not args.quiet)))

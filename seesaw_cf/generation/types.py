@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from seesaw_cf.errors import PromptError, RecordError
+from seesaw_cf.checks import number, whole
+from seesaw_cf.errors import PromptError
 
 __all__ = ["Ask", "Completion", "Generator", "Message", "Sampling"]
 
@@ -53,21 +54,17 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Refuses what no token can be drawn with."""
-        for name, low, high, whole in _RANGES:
-            value = getattr(self, name)
-            kinds = int if whole else (int, float)
-            if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
-                kind = "a whole number" if whole else "a number"
-                raise RecordError(f"sampling: {name} is {value!r}, expected {kind} from {low:g} to {high:g}.")
+        for name, check, low, high in _RANGES:
+            check(f"sampling: {name}", getattr(self, name), low, high)
 
 
-# Field, smallest and largest value, whether it is a whole number.
-_RANGES = (
-    ("max_new_tokens", 1, 1_000_000, True),
-    ("temperature", 0, 100, False),
-    ("top_k", 0, 10_000_000, True),
-    ("top_p", 0, 1, False),
-    ("repetition_penalty", 0.01, 100, False),
+# Field, what checks it, smallest and largest value.
+_RANGES: tuple[tuple[str, Callable[..., Any], Any, Any], ...] = (
+    ("max_new_tokens", whole, 1, 1_000_000),
+    ("temperature", number, 0, 100),
+    ("top_k", whole, 0, 10_000_000),
+    ("top_p", number, 0, 1),
+    ("repetition_penalty", number, 0.01, 100),
 )
 
 

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.checks import whole
+from seesaw_cf.errors import unknown_name
 from seesaw_cf.generation.types import Sampling
+from seesaw_cf.textfiles import read_json
 
-__all__ = ["GENERATIONS", "Generation", "read_generation", "read_object"]
+__all__ = ["GENERATIONS", "Generation", "read_generation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +62,18 @@ def read_generation(name: str, **changes: Any) -> Generation:
     values = {} if name in GENERATIONS else _read(Path(name))
     values |= {key: value for key, value in changes.items() if value is not None}
     samples = values.pop("samples", base.samples)
-    if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
-        raise RecordError(f"generation settings: samples is {samples!r}, expected a whole number of at least 1.")
+    whole("generation settings: samples", samples, 1)
     if isinstance(values.get("stop"), list):
         values["stop"] = tuple(values["stop"])
     return Generation(base.name, samples, replace(base.sampling, **values))
 
 
 def _read(file: Path) -> dict[str, Any]:
-    found = read_object(file, _example())
+    found: dict[str, Any] = read_json(file, expected=_example())
     known = ["samples", *(field.name for field in fields(Sampling))]
     for key in found:
         if key not in known:
             raise unknown_name(f"setting in {file}", key, known)
-    return found
-
-
-def read_object(path: Path, example: str = "") -> dict[str, Any]:
-    """A JSON object from a file.
-
-    Args:
-        path: The file.
-        example: Of what is expected, for the message.
-
-    Raises:
-        RecordError: The file is something else.
-        StorageError: It cannot be read.
-    """
-    expected = f"expected a JSON object{f' such as {example}' if example else ''}"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
-    except ValueError as error:
-        raise RecordError(f"{path}: not JSON ({error}), {expected}.") from error
-    if not isinstance(found, dict):
-        raise RecordError(f"{path}: {expected}, got {found!r:.80}.")
     return found
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from seesaw_cf.checks import whole
 from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
 from seesaw_cf.errors import EditError, RecordError, unknown_name
 from seesaw_cf.files import write_text
@@ -26,7 +27,7 @@ from seesaw_cf.longform.annotate import annotate
 from seesaw_cf.longform.annotators import SHIPPED, measured
 from seesaw_cf.longform.claims import make_pairs
 from seesaw_cf.longform.demonstrations import NONE_LEFT, pool_digest, spare_cases
-from seesaw_cf.longform.generation_settings import Generation, read_generation, read_object
+from seesaw_cf.longform.generation_settings import Generation, read_generation
 from seesaw_cf.longform.instruments import find_annotator, find_raters, judge_of
 from seesaw_cf.longform.leme_report import write_leme_report
 from seesaw_cf.longform.passages import EditedCase, coupled_cases, open_ended_cases, read_records
@@ -39,6 +40,7 @@ from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import EMBEDDED, load_model
 from seesaw_cf.tables import write_table
+from seesaw_cf.textfiles import read_json
 from seesaw_cf.types import Case
 from seesaw_cf.weights import fingerprint
 
@@ -125,8 +127,8 @@ class LemeJob:
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise RecordError(f"leme job: {name} is {value!r}, expected a whole number of at least {least}.")
+            if value is not None:
+                whole(f"leme run: {name}", value, least)
 
     def texts(self) -> Generation:
         """How many texts, and how they are drawn.
@@ -162,7 +164,7 @@ def read_preset(name: str) -> LemeJob:
         return PRESETS[name]
     if not name.endswith(".json"):
         raise unknown_name("preset (or JSON file)", name, PRESETS)
-    found, known = read_object(Path(name)), asdict(PRESETS["sample"])
+    found, known = read_json(name), asdict(PRESETS["sample"])
     if "model" not in found:
         raise RecordError(f'{name}: expected options with at least "model", got {sorted(found)}.')
     for key in found:

@@ -54,6 +54,20 @@ def test_greedy_text_is_that_of_transformers(kind: str) -> None:
         assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
 
 
+@pytest.mark.parametrize("penalty", [1.3, 0.8])
+def test_the_repetition_penalty_is_that_of_transformers(penalty: float) -> None:
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    sampling = Sampling(max_new_tokens=12, temperature=0, repetition_penalty=penalty)
+    found = HFGenerator(model, tokenizer, rows=3).generate([Ask(prompt) for prompt in PROMPTS], sampling)
+    plain = HFGenerator(model, tokenizer, rows=3).generate([Ask(prompt) for prompt in PROMPTS], GREEDY)
+    for prompt, completion in zip(PROMPTS, found, strict=True):
+        ids = torch.tensor([tokenizer(prompt)["input_ids"]])
+        options = {"max_new_tokens": 12, "do_sample": False, "pad_token_id": 0, "repetition_penalty": penalty}
+        want = model.generate(ids, **options)[0, ids.shape[1] :]  # type: ignore[operator]
+        assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
+    assert [one.text for one in found] != [one.text for one in plain]
+
+
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from(ASKS), min_size=1, max_size=12), st.integers(1, 6))
 def test_an_ask_gives_the_same_text_whatever_stands_beside_it(asks: list[Ask], rows: int) -> None:

@@ -165,7 +165,7 @@ def test_presets_and_their_files(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="'editors'"):
         read_preset(str(file))
     file.write_text("[1]", encoding="utf-8")
-    with pytest.raises(RecordError, match="expected a JSON object"):
+    with pytest.raises(RecordError, match="Expected an object"):
         read_preset(str(file))
     with pytest.raises(UnknownNameError, match="'sample'"):
         read_preset("sampel")
@@ -177,6 +177,29 @@ def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys:
         assert main(["leme", "run", option, word, *out]) == 1
         assert word in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--editor", "mmit"], "'memit'"),
+        (["--editor", "rome", "--base-url", "http://localhost:1/v1", "--key-env", ""], "changes weights"),
+        (["--editor", "ike", "--base-url", "http://localhost:1/v1"], "OPENAI_API_KEY is not set"),
+        (["--judge", "x", "--judge-url", "http://localhost:1/v1"], "OPENAI_API_KEY is not set"),
+        (["--annotator", "llm"], "Give --judge"),
+        (["--generation", "leem"], "'leme'"),
+        (["--chat", "maybe"], "chat"),
+    ],
+)
+def test_what_is_missing_is_asked_before_a_text_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr("seesaw_cf.longform.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
+    own = ["--rater", "lexical", "--model", "some/model", "--out", str(tmp_path / "run"), "--quiet"]
+    assert main(["leme", "run", *words, *own]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "run" / "shards").exists()
 
 
 SMALL = ["--limit", "3", "--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
@@ -201,6 +224,8 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert read_table(out / "annotations.parquet", ANNOTATIONS).num_rows > 0
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     assert len(report["survey"]) == 3
+    assert report["generation"]["generation"] == "short"
+    assert "Held-out accuracy on whole passages" in report["annotator"][0]
     everything = b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
     assert KEY.encode() not in everything
     text = (out / "report.md").read_text(encoding="utf-8")
