@@ -244,9 +244,11 @@ def _check_editors(job: LemeJob) -> None:
     """Refuses names that would be found wrong only after texts were written."""
     if job.chat not in ("auto", "yes", "no"):
         raise unknown_name("value of chat", job.chat, ("auto", "yes", "no"))
-    for name in job.editor_config or {}:
+    for name, fields in (job.editor_config or {}).items():
         if name not in job.editors:
             raise unknown_name("editor of this run", name, job.editors)
+        if not isinstance(fields, Mapping):
+            raise RecordError(f'editor config: {name} is {fields!r:.80}, expected an object such as {{"layers": [3]}}.')
     for name in job.editors:
         # By name, not by import: the library must not depend on the editors.
         importlib.import_module("seesaw_cf.editors").load_editor(name)
