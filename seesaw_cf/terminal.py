@@ -58,10 +58,15 @@ def column_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], left: in
     width = terminal_width()
     cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
     widths = [max(map(wcwidth.width, column)) for column in zip(*cells, strict=True)]
+    if _total(widths) > width >= _total(widths, 1):
+        return _table(cells, widths, [range(len(widths))], left, 1)
     short = _shortened(widths, left, width)
     widths = short if _total(short) <= width else _shortened(widths[:left], left, width) + widths[left:]
-    lines = list(_lines(widths, width))
-    header, *body = ("\n".join(_row(row, widths, lines, left, width)) for row in cells)
+    return _table(cells, widths, list(_lines(widths, width)), left, _GAP)
+
+
+def _table(cells: Sequence[Sequence[str]], widths: Sequence[int], lines: Sequence[range], left: int, gap: int) -> str:
+    header, *body = ("\n".join(_row(row, widths, lines, left, gap)) for row in cells)
     drawn = "\n".join([header, *body]).split("\n")
     return "\n".join([header, "-" * max(map(wcwidth.width, drawn)), *body])
 
@@ -88,8 +93,8 @@ def _shortened(widths: Sequence[int], left: int, width: int) -> list[int]:
     return found
 
 
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + _GAP * (len(widths) - 1)
+def _total(widths: Sequence[int], gap: int = _GAP) -> int:
+    return sum(widths) + gap * (len(widths) - 1)
 
 
 def _lines(widths: Sequence[int], width: int) -> Iterator[range]:
@@ -102,11 +107,11 @@ def _lines(widths: Sequence[int], width: int) -> Iterator[range]:
     yield from (range(*pair) for pair in pairwise([*starts, len(widths)]))
 
 
-def _row(cells: Sequence[str], widths: Sequence[int], lines: Sequence[range], left: int, width: int) -> Iterator[str]:
+def _row(cells: Sequence[str], widths: Sequence[int], lines: Sequence[range], left: int, gap: int) -> Iterator[str]:
     for number, columns in enumerate(lines):
         indent = _INDENT if number else 0
-        shown = [_cell(cells[c], min(widths[c], width - indent), c < left) for c in columns]
-        line = (" " * indent + (" " * _GAP).join(shown)).rstrip()
+        shown = [_cell(cells[c], min(widths[c], terminal_width() - indent), c < left) for c in columns]
+        line = (" " * indent + (" " * gap).join(shown)).rstrip()
         if line or not number:
             yield line
 

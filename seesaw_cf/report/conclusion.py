@@ -140,6 +140,8 @@ def _how_sure(results: Results) -> str:
 
 
 def _floor(audit: Any) -> str:
+    if hasattr(audit, "floor"):
+        return str(audit.floor)
     value, source = audit.noise_floor
     return "NOT MEASURED" if source.startswith("not measured") else f"{value:.2g}"
 
