@@ -35,7 +35,9 @@ def spare_cases(rows: Sequence[Mapping[str, Any]], kept: Sequence[Mapping[str, A
     for row in rows:
         request = request_of(row)
         if evaluated.isdisjoint(_people(row)):
-            prompts = {name: tuple(row.get(name) or ()) for name in ("paraphrase_prompts", "neighborhood_prompts")}
+            prompts: dict[str, Any] = {
+                name: tuple(row.get(name) or ()) for name in ("paraphrase_prompts", "neighborhood_prompts")
+            }
             found.setdefault((row["case_id"], request.text), Case(row["case_id"], request, **prompts))
     return list(found.values())
 
