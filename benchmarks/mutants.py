@@ -277,7 +277,7 @@ _SCORING = [
         "chosen = chosen - peaks[at] - sums.log()[at]",
         "chosen = chosen - sums.log()[at]",
         "the log-softmax without its largest logit",
-        ("tests/scoring/test_trie.py",),
+        ("tests/scoring/test_tree.py",),
     ),
     Mutant(
         "edits-of-others",
