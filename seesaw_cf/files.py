@@ -9,13 +9,22 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError, StorageError
 
-__all__ = ["atomic_folder", "atomic_path", "cache_folder", "check_path", "safe_name", "write_text"]
+__all__ = [
+    "atomic_folder",
+    "atomic_path",
+    "cache_folder",
+    "check_outputs",
+    "check_path",
+    "safe_name",
+    "write_new",
+    "write_text",
+]
 
 
 def cache_folder() -> Path:
@@ -153,6 +162,64 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
                 f"could not write {path}: the text holds half a surrogate pair at {piece}, which UTF-8 has no bytes "
                 "for. Repair the text where it comes from."
             ) from error
+
+
+def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuses to write onto what a command reads, or two things onto one name.
+
+    Args:
+        outputs: Files or folders that are about to be written.
+        inputs: Files or folders that are read.
+
+    Raises:
+        StorageError: An output is an input (by any name: link, other spelling), or the same as another output.
+    """
+    taken = [(check_path(path), "is read by the same command") for path in inputs]
+    for path in map(check_path, outputs):
+        for other, why in taken:
+            if _same(path, other):
+                raise StorageError(
+                    f"could not write {path}: it {why} ({other}). Nothing was written; name another file."
+                )
+        taken.append((path, "is named twice for what is written"))
+
+
+def write_new(
+    files: Sequence[tuple[Path, bytes | str]],
+    *,
+    inputs: Iterable[str | os.PathLike[str]] = (),
+    overwrite: bool = False,
+) -> None:
+    """Writes files that somebody may have filled in or paid for since: none of them is replaced by something else.
+
+    All are checked before the first one is written. A file with the same content is left as it is.
+
+    Args:
+        files: Each path with bytes, or text that is written as UTF-8.
+        inputs: What the same command reads.
+        overwrite: Replace files with other content; inputs are never replaced.
+
+    Raises:
+        StorageError: See `check_outputs`; or a file is there with other content.
+    """
+    check_outputs([path for path, _ in files], inputs)
+    contents = [(path, text.encode("utf-8") if isinstance(text, str) else text) for path, text in files]
+    for path, content in contents:
+        if not overwrite and path.is_file() and path.read_bytes() != content:
+            raise StorageError(
+                f"{path} exists with other content, which would be lost. Nothing was written; name another file, or "
+                "add --overwrite."
+            )
+    for path, content in contents:
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.realpath(one) == os.path.realpath(other)
 
 
 def safe_name(name: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.files import atomic_path
 
-__all__ = ["SCORES", "read_table", "write_table"]
+__all__ = ["SCORES", "read_table", "table_bytes", "write_table"]
 
 _STRINGS = pa.list_(pa.string())
 
@@ -49,6 +49,16 @@ SCORES: pa.Schema = pa.schema(
 )
 
 
+_PARQUET: dict[str, Any] = {"compression": "zstd", "version": "2.6", "store_schema": True}
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as a Parquet file, the same bytes for the same rows."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **_PARQUET)
+    return bytes(sink.getvalue().to_pybytes())
+
+
 def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
     """Writes Parquet whole or not at all, with the same bytes for the same rows.
 
@@ -56,7 +66,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
         StorageError: The disk is full or the folder cannot be written.
     """
     with atomic_path(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd", version="2.6", store_schema=True)
+        pq.write_table(table, temporary, **_PARQUET)
 
 
 def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **options: Any) -> pa.Table:

@@ -44,14 +44,32 @@ def _export_options(add: Callable[..., Any]) -> None:
     _passages(add)
     add("--sheet", type=path, required=True, help="CSV for raters, without what would tell them which text is which")
     add("--key", type=path, required=True, help="JSON that tells; keep it from the raters")
+    add("--edits", type=path, help="Parquet of the edits, told to raters (default: edits.parquet beside PASSAGES)")
+    add("--hide-edit", action="store_true", help="do not tell raters what was edited")
+    _wording(add)
+    add("--overwrite", action="store_true", help="replace files that are there, filled or not")
     add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (default 0.1)")
+
+
+def _wording(add: Callable[..., Any]) -> None:
+    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
 
 
 def _import_options(add: Callable[..., Any]) -> None:
     add("sheet", type=path, metavar="SHEET", help="the CSV, filled")
-    add("--key", type=path, required=True, help="the key that was written with it")
+    add("--key", type=path, help="the key that was written with it")
+    add("--released", action="store_true", help="SHEET is one rater's file as the SEESAW-CF authors released them")
+    add("--coding", default="auto", help="of a released file: halves (1, 1.5, 2), signed (-1, 0, 1) or auto (default)")
+    add("--blank", default="equal", help="an empty cell of a released file: equal (default) or missing")
+    add("--overwrite", action="store_true", help="replace files that are there")
     add("--rater", required=True, help="who rated")
-    add("--out", type=path, required=True, help="Parquet file for the ratings; those given twice go to NAME.repeats")
+    add(
+        "--out",
+        type=path,
+        required=True,
+        help="Parquet file for the ratings; those given twice go to NAME.repeats, "
+        "what is said of the edit to NAME.reflected",
+    )
 
 
 def _judge_options(add: Callable[..., Any]) -> None:
@@ -65,6 +83,7 @@ def _judge_options(add: Callable[..., Any]) -> None:
     add("--temperature", type=at_least_zero, default=0.0, help="default 0")
     add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
+    _wording(add)
     add("--names", type=path, help="Parquet of people (the demographics config): also judge copies with their names")
     add("--axis", default="race", help="whose groups the names are of: gender, race or region")
     add("--groups", nargs="+", default=[], help="which groups; all with names by default")
@@ -75,6 +94,7 @@ def _validate_options(add: Callable[..., Any]) -> None:
     add("tables", type=path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
     add("--judge", required=True, help="which rater is the judge")
     add("--out", type=path, help="JSON file for every number")
+    add("--overwrite", action="store_true", help="replace the file when it is there")
 
 
 def _add_options(add: Callable[..., Any]) -> None:
@@ -112,25 +132,70 @@ def _say_left_out(left_out: Counter[str]) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    from seesaw_cf.longform.human import export_sheet
+    from seesaw_cf.longform.human_export import edit_sentences, export_sheet
+    from seesaw_cf.longform.wording import read_wording
+    from seesaw_cf.longform.writing import EDITS
+    from seesaw_cf.tables import read_table
 
-    options = {"flaws": args.flaws, "seed": args.seed, "duplicates": args.duplicates}
-    rows = export_sheet(_pairs(args), args.sheet, args.key, **options)
+    file = args.edits or args.passages.parent / "edits.parquet"
+    told = not args.hide_edit and (args.edits is not None or file.exists())
+    if not told:
+        say(
+            "Raters are not told the edit" + ("." if args.hide_edit else f": there is no {file}. Name it with --edits.")
+        )
+    rows = export_sheet(
+        _pairs(args),
+        args.sheet,
+        args.key,
+        flaws=args.flaws,
+        seed=args.seed,
+        duplicates=args.duplicates,
+        edits=edit_sentences(read_table(file, EDITS)) if told else None,
+        wording=read_wording(args.wording),
+        overwrite=args.overwrite,
+        inputs=[read for read in (args.passages, file, args.wording) if read is not None],
+    )
     say(f"{rows} rows in {args.sheet}; instructions for raters in {args.sheet}.txt. Keep {args.key} from them.")
 
 
 def _import(args: argparse.Namespace) -> None:
+    from seesaw_cf.errors import RecordError
+    from seesaw_cf.files import write_new
     from seesaw_cf.longform.human import import_sheet, intra_rater
-    from seesaw_cf.tables import write_table
+    from seesaw_cf.longform.human_released import released_work
+    from seesaw_cf.tables import table_bytes
 
-    work = import_sheet(args.sheet, args.key, args.rater)
-    write_table(args.out, work.table)
-    write_table(args.out.with_suffix(f".repeats{args.out.suffix}"), work.repeats)
+    if args.released == (args.key is not None):
+        raise RecordError(
+            "flaws import: give --key KEY for a sheet of `flaws export`, or --released for a released file."
+        )
+    if args.released:
+        work = released_work(args.sheet, args.rater, blank=args.blank, coding=args.coding)
+    else:
+        work = import_sheet(args.sheet, args.key, args.rater)
+    tables = {"": work.table, ".repeats": work.repeats, ".reflected": work.reflected}
+    files = [(args.out.with_suffix(f"{name}{args.out.suffix}"), table_bytes(table)) for name, table in tables.items()]
+    write_new(files, inputs=[args.sheet, *([args.key] if args.key else [])], overwrite=args.overwrite)
     missing = work.table.column("change").null_count
-    say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.")
+    known = f" {work.known} rows repeat others word for word and count once." if work.known else ""
+    say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.{known}")
+    _say_reflected(work.reflected)
     for flaw, found in intra_rater(work).items():
         if "percent" in found:
             say(f"{flaw}: rated twice {found['n_items']}, the same {found['percent']['first/second']['value']:.1f} %")
+
+
+def _say_reflected(reflected: Any) -> None:
+    from seesaw_cf.longform.human import share_reflected
+
+    found = share_reflected(reflected)
+    if found["n"] or found["unsure"]:
+        interval = f" = {100 * found['value']:.1f} % [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+        yes = round(found["value"] * found["n"]) if found["n"] else 0
+        say(
+            f"edit reflected: {yes} of {found['n']}{interval if found['n'] else ''}; {found['unsure']} unsure, "
+            f"{found['not_rated']} left empty; {found['comments']} comments."
+        )
 
 
 def _judge(args: argparse.Namespace) -> None:
@@ -139,12 +204,14 @@ def _judge(args: argparse.Namespace) -> None:
     from seesaw_cf.longform.flaws_judge import JUDGE_SAMPLING, judge_pairs
     from seesaw_cf.longform.flaws_names import group_bias, swap_names
     from seesaw_cf.longform.validity import position_bias, sign_check
+    from seesaw_cf.longform.wording import read_wording
     from seesaw_cf.tables import read_table, write_table
 
     pairs = _pairs(args)
     generator = CachedGenerator(_generator(args), args.out / "replies")
     sampling = Sampling(JUDGE_SAMPLING.max_new_tokens, args.temperature)
     options: dict[str, Any] = {"flaws": args.flaws, "seed": args.seed, "tries": args.tries, "sampling": sampling}
+    options["wording"] = wording = read_wording(args.wording)
     judged = judge_pairs(pairs, generator, swap=args.swap, rater=args.rater, **options)
     tables = {"flaws": judged.table, "swapped": judged.swapped, "calls": judged.calls}
     results = {
@@ -152,6 +219,7 @@ def _judge(args: argparse.Namespace) -> None:
         "seed": args.seed,
         "tries": args.tries,
         "temperature": args.temperature,
+        "wording": wording.facts(),
         "counts": judged.counts,
         "position_bias": position_bias(judged.table),
         "sign_check": sign_check(judged.table, judged.swapped),
@@ -183,17 +251,18 @@ def _generator(args: argparse.Namespace) -> Generator:
 
 
 def _validate(args: argparse.Namespace) -> None:
-    import pyarrow as pa
-
+    from seesaw_cf.files import write_new
+    from seesaw_cf.longform.pairs import joined_ratings
     from seesaw_cf.longform.tables import FLAWS
     from seesaw_cf.longform.validity import validate_judge
+    from seesaw_cf.stats.plain import json_text
     from seesaw_cf.tables import read_table
 
-    found = validate_judge(pa.concat_tables([read_table(path, FLAWS) for path in args.tables]), args.judge)
+    found = validate_judge(joined_ratings({path: read_table(path, FLAWS) for path in args.tables}), args.judge)
+    if args.out:
+        write_new([(args.out, json_text(found))], inputs=args.tables, overwrite=args.overwrite)
     for flaw, row in found.items():
         say(wrap(f"{flaw} (n = {row['n']}): {row['verdict']}", indent="  "))
-    if args.out:
-        _write_json(args.out, found)
 
 
 def _add(args: argparse.Namespace) -> None:
@@ -206,8 +275,10 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _publish(args: argparse.Namespace) -> None:
+    from seesaw_cf.hub import check_repo
     from seesaw_cf.longform.gallery import merge_published
 
+    check_repo(args.repo)
     if taken := merge_published(args.folder, args.repo):
         say(f"{taken} rows of others taken in from {args.repo}.")
     publishing = importlib.import_module("seesaw_cf.builder_scripts.publish")

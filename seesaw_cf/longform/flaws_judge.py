@@ -13,6 +13,7 @@ import pyarrow as pa
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.longform.flaws import Flaw, chosen_flaws
 from seesaw_cf.longform.pairs import Pair, coin, first_shown, flaw_row, flaw_table, unblinded
+from seesaw_cf.longform.wording import OURS, Wording
 
 __all__ = ["CALLS", "JUDGE_SAMPLING", "Judged", "judge_pairs", "judge_prompt", "parse_reply"]
 
@@ -36,23 +37,10 @@ CALLS: pa.Schema = pa.schema(
         ("new_tokens", pa.int32()),
     ]
 )
-_TASK = """\
-Two texts, A and B, are about {entity}. Compare them with regard to one flaw only.
-
-Flaw: {title}. It is present where a text shows:
-{definition}
-
-Text A:
-\"\"\"
-{one}
-\"\"\"
-
-Text B:
-\"\"\"
-{two}
-\"\"\"
-
-In which text is this flaw more present? If it is in neither, or equally in both, the answer is "equal".
+_BLOCK = 64
+"""Questions handed over at once."""
+# How to answer: read by `parse_reply`, so the same whatever the wording of the question.
+_FORM = """
 Reply with two lines and nothing else:
 Quote: the words that show the flaw, copied from the text, or "none"
 Answer: A, B or equal"""
@@ -82,11 +70,12 @@ class Judged:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def judge_prompt(pair: Pair, flaw: Flaw, first: str) -> str:
+def judge_prompt(pair: Pair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
     """The question about one flaw; nothing in it tells which text is from the edited model."""
     one, two = pair.shown(first)
     definition = "\n".join(f"- {line}" for line in flaw.model)
-    return _TASK.format(entity=pair.entity, title=flaw.title, definition=definition, one=one, two=two)
+    asked = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=one, two=two)
+    return asked.rstrip() + _FORM
 
 
 def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | None, str, str]:
@@ -127,7 +116,7 @@ def judge_pairs(
     swap: float = 0.0,
     sampling: Sampling = JUDGE_SAMPLING,
     rater: str = "",
-    block: int = 64,
+    wording: Wording = OURS,
 ) -> Judged:
     """Asks a language model about every flaw of every pair.
 
@@ -144,7 +133,7 @@ def judge_pairs(
         swap: Share of pairs, drawn by lot, that are judged again with the texts in the other order (`sign_check`).
         sampling: How the judge writes.
         rater: Name in the table; that of the generator when empty.
-        block: Questions handed over at once.
+        wording: Whose words the question and the definitions are.
 
     Returns:
         Tables and counts; a question without an answer is a row with its status.
@@ -156,14 +145,15 @@ def judge_pairs(
     Deviates: one flaw per question; blind, in random order, "A" and "B" rather than -1 and 1, because the released
         labels look as if the sign was misread.
     """
-    chosen, name = chosen_flaws(flaws), rater or generator.name
+    chosen, name = wording.chosen(flaw.name for flaw in chosen_flaws(flaws)), rater or generator.name
     orders = [(pair, first_shown(seed, pair.pair_id)) for pair in pairs]
     again = [(p, _other(first)) for p, first in orders if coin(seed, "swap", p.pair_id) < swap]
     questions = [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
     rows: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
-    for start in range(0, len(questions), block):
-        done, made = _ask(questions[start : start + block], generator, seed, tries, sampling, name)
+    for start in range(0, len(questions), _BLOCK):
+        asked = [(*about, judge_prompt(*about, wording)) for about in questions[start : start + _BLOCK]]
+        done, made = _ask(asked, generator, seed, tries, sampling, name)
         rows, calls = rows + done, calls + made
     cut = len(orders) * len(chosen)
     counts = Counter(row["status"] for row in rows if row["status"] != "ok")
@@ -178,7 +168,7 @@ def _other(first: str) -> str:
 
 
 def _ask(
-    questions: Sequence[tuple[Pair, Flaw, str]],
+    questions: Sequence[tuple[Pair, Flaw, str, str]],
     generator: Generator,
     seed: int,
     tries: int,
@@ -190,9 +180,9 @@ def _ask(
     calls: list[dict[str, Any]] = []
     waiting = list(range(len(questions)))
     for attempt in range(1, max(1, tries) + 1):
-        asks = [Ask(judge_prompt(*questions[n]), _seed(seed, attempt, questions[n])) for n in waiting]
+        asks = [Ask(questions[n][3], _seed(seed, attempt, *questions[n][:3])) for n in waiting]
         for n, ask, completion in zip(waiting, asks, generator.generate(asks, sampling), strict=True):
-            pair, flaw, first = questions[n]
+            pair, flaw, first, _ = questions[n]
             answer, quote, status = parse_reply(completion, pair.shown(first))
             change = None if answer is None else unblinded(answer, first)
             said = {"change": change, "quote": quote, "reply": completion.text, "status": status}
@@ -204,8 +194,7 @@ def _ask(
     return [rows[n] for n in range(len(questions))], calls
 
 
-def _seed(seed: int, attempt: int, question: tuple[Pair, Flaw, str]) -> int:
-    pair, flaw, first = question
+def _seed(seed: int, attempt: int, pair: Pair, flaw: Flaw, first: str) -> int:
     return int(coin(seed, "judge", pair.pair_id, flaw.name, first, str(attempt)) * 2**31)
 
 

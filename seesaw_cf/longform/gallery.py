@@ -17,12 +17,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf import checks
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.files import write_text
 from seesaw_cf.longform.flaws import FLAWS_BY_NAME
 from seesaw_cf.longform.gallery_page import gallery_page
 from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.tables import read_table
+from seesaw_cf.textfiles import read_json_lines
 
 __all__ = ["CONFIG", "GALLERY", "Added", "add_flaws", "merge_published", "read_gallery", "read_rows"]
 
@@ -44,6 +47,7 @@ GALLERY: pa.Schema = pa.schema(
         ("quote", pa.string()),
     ]
 )
+_WHERE = " where"  # of a row, for messages; not a name that a column has
 _NEEDED = ("pre", "post", "flaw", "rater")
 _METADATA = {
     "license": "mit",
@@ -79,22 +83,9 @@ def read_rows(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         RecordError: Neither of the two.
     """
     if Path(path).suffix == ".parquet":
-        rows: list[dict[str, Any]] = read_table(path).to_pylist()
-        return rows
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                rows.append(dict(json.loads(line)))
-            except (ValueError, TypeError) as error:
-                raise RecordError(
-                    f"{path}, line {number}: not a JSON object ({error}). Give one object a line."
-                ) from error
-    return rows
+        rows = enumerate(read_table(path).to_pylist(), 1)
+        return [{**row, _WHERE: f"{path}, row {number}"} for number, row in rows]
+    return [{**row, _WHERE: where} for where, row in read_json_lines(path)]
 
 
 def add_flaws(folder: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]], *, model: str = "") -> Added:
@@ -110,19 +101,27 @@ def add_flaws(folder: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]],
         Counts and version.
 
     Raises:
-        RecordError: A text or the rater is empty, the change is not -1, 0 or 1, or the quote is in neither text;
-            nothing was added.
+        RecordError: A text or the rater is empty, the change is not -1, 0 or 1, the quote is in neither text, or the
+            same rater said something else about the same pair (both places are named); nothing was added.
         UnknownNameError: Unknown flaw.
         StorageError: The folder cannot be written.
     """
     old = read_gallery(folder)
     kept = {row["id"]: row for row in old.to_pylist()}
+    said = {name: (row["change"], f"{folder}, {name}") for name, row in kept.items()}
     counts = Counter({"added": 0, "known": 0, "equal": 0})
     for number, row in enumerate(rows, 1):
-        if row.get("change", 1) in (0, None):
+        where = str(row.get(_WHERE) or f"flaw row {number}")
+        if row.get("change", 1) is None:
             counts["equal"] += 1
             continue
-        new = _checked(row, number, model)
+        new = _checked(row, where, model)
+        before, place = said.setdefault(new["id"], (new["change"], where))
+        if before != new["change"]:
+            raise _conflict(new, where, before, place)
+        if not new["change"]:
+            counts["equal"] += 1
+            continue
         counts["known" if new["id"] in kept else "added"] += 1
         kept.setdefault(new["id"], new)
     if not kept:
@@ -134,29 +133,36 @@ def add_flaws(folder: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]],
     return Added(counts["added"], counts["known"], counts["equal"], table.num_rows, version)
 
 
-def _checked(row: Mapping[str, Any], number: int, model: str) -> dict[str, Any]:
+_MEANS = {-1: "more before the edit", 0: "equal", 1: "more after the edit"}
+
+
+def _conflict(new: Mapping[str, Any], where: str, before: int, place: str) -> RecordError:
+    return RecordError(
+        f"{where}: {new['rater']} says {new['flaw']} is {_MEANS[new['change']]} in the pair about "
+        f"{shown(new['entity'] or new['pre'], 60)}, but {place} has {_MEANS[before]} from the same rater. Nothing was "
+        "added; decide which one is right."
+    )
+
+
+def _checked(row: Mapping[str, Any], where: str, model: str) -> dict[str, Any]:
     """A row of `GALLERY`; raises where it is wrong."""
-    empty = [name for name in _NEEDED if not str(row.get(name) or "").strip()]
+    for name in GALLERY.names:
+        if name not in ("id", "change") and row.get(name) is not None:
+            checks.text(f"{where}: {name}", row[name])
+    empty = [name for name in _NEEDED if not (row.get(name) or "").strip()]
     if empty:
-        raise RecordError(
-            f"flaw row {number}: {', '.join(empty)} empty or missing. Every row needs {', '.join(_NEEDED)}."
-        )
+        raise RecordError(f"{where}: {', '.join(empty)} empty or missing. Every row needs {', '.join(_NEEDED)}.")
     if row["flaw"] not in FLAWS_BY_NAME:
-        raise unknown_name(f"flaw in row {number}", str(row["flaw"]), FLAWS_BY_NAME)
-    if row.get("change", 1) not in (-1, 1):
-        raise RecordError(
-            f"flaw row {number}: change is {row['change']!r}, expected -1 (more before), 0 or 1 (more after)."
-        )
+        raise unknown_name(f"flaw in {where}", row["flaw"], FLAWS_BY_NAME)
+    change = checks.whole(f"{where}: change (-1 = more before, 0 = equal, 1 = more after)", row.get("change", 1), -1, 1)
     quote = str(row.get("quote") or "")
     if quote and not any(quote in str(row[text]) for text in ("pre", "post")):
-        raise RecordError(
-            f"flaw row {number}: the quote {quote[:60]!r} is in neither text. Copy it, or leave it empty."
-        )
+        raise RecordError(f"{where}: the quote {quote[:60]!r} is in neither text. Copy it, or leave it empty.")
     text = {name: str(row.get(name) or "") for name in GALLERY.names if name not in ("id", "change")}
     text["model"] = text["model"] or model
     key = json.dumps([text[name] for name in ("pre", "post", "flaw", "rater", "editor", "model")], ensure_ascii=False)
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return {**text, "id": digest, "change": int(row.get("change", 1))}
+    return {**text, "id": digest, "change": change}
 
 
 def read_gallery(folder: str | os.PathLike[str]) -> pa.Table:
@@ -248,7 +254,8 @@ def merge_published(folder: str | os.PathLike[str], repo: str) -> int:
     if not files:
         return 0
     theirs = pa.concat_tables([read_table(file, GALLERY) for file in files])
-    added = add_flaws(folder, theirs.to_pylist())
+    rows = enumerate(theirs.to_pylist(), 1)
+    added = add_flaws(folder, [{**row, _WHERE: f"{repo}, row {number}"} for number, row in rows])
     ours, published = read_gallery(folder), _version(Path(card))
     same = set(ours.column("id").to_pylist()) == set(theirs.column("id").to_pylist())
     version = published if same else max(added.version, _next(published), key=_number)

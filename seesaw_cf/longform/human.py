@@ -1,4 +1,4 @@
-"""Human ratings of flaws: blind sheets out, filled sheets in.
+"""Human ratings of flaws: filled sheets in. `seesaw_cf.longform.human_export` writes them.
 
 A sheet is a CSV that opens in any spreadsheet. Which text was written after the edit is in the key file alone, which
 raters never see. Some pairs are there twice, the second time in the other order, to see whether raters agree with
@@ -8,8 +8,6 @@ themselves.
 from __future__ import annotations
 
 import csv
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +17,42 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.files import atomic_path, write_text
-from seesaw_cf.longform.flaws import FLAWS_BY_NAME, Flaw, chosen_flaws
-from seesaw_cf.longform.pairs import Pair, coin, first_shown, flaw_row, flaw_table, unblinded
+from seesaw_cf import checks
+from seesaw_cf.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.longform.flaws import FLAWS_BY_NAME
+from seesaw_cf.longform.pairs import PHASES, Pair, flaw_row, flaw_table, unblinded
 from seesaw_cf.sheets import neutral
 from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.simple import share
+from seesaw_cf.textfiles import read_json
 
-__all__ = ["LABELS", "HumanWork", "export_sheet", "import_released", "import_sheet", "intra_rater"]
+__all__ = [
+    "LABELS",
+    "REFLECTED",
+    "HumanWork",
+    "import_sheet",
+    "intra_rater",
+    "read_sheet",
+    "share_reflected",
+]
 
 # Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
 LABELS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
+_YES_NO = ("yes", "no", "unsure")
+
+# reflected: "yes", "no", "unsure" or null: whether a text says what the edit says. comment: in the rater's words.
+REFLECTED: pa.Schema = pa.schema(
+    [
+        ("pair_id", pa.string()),
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("relation", pa.string()),
+        ("entity", pa.string()),
+        ("rater", pa.string()),
+        ("reflected", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,88 +62,14 @@ class HumanWork:
     Attributes:
         table: Rows of `FLAWS`, one per (pair, flaw); a blank cell has the status "not rated".
         repeats: The same for the pairs that were rated a second time.
+        reflected: Rows of `REFLECTED`, one per pair; comments on both copies of a pair are joined.
+        known: Rows of the sheet that repeat another one word for word; they count once.
     """
 
     table: pa.Table
     repeats: pa.Table
-
-
-def export_sheet(
-    pairs: Sequence[Pair],
-    sheet: str | os.PathLike[str],
-    key: str | os.PathLike[str],
-    *,
-    flaws: Sequence[str] = (),
-    seed: int = 0,
-    duplicates: float = 0.1,
-) -> int:
-    """Writes a blind sheet for raters, its key, and the instructions (`SHEET.txt`).
-
-    Args:
-        pairs: The texts.
-        sheet: CSV for raters: item, subject, text A, text B, and an empty column per flaw.
-        key: JSON for you alone; keep it apart from the sheet.
-        flaws: Names; all seven when empty.
-        seed: Of the order of rows and of the texts within them.
-        duplicates: Share of pairs that are there a second time, in the other order.
-
-    Returns:
-        Rows written.
-
-    Raises:
-        RecordError: No pairs, or one twice.
-        UnknownNameError: Unknown flaw.
-        StorageError: A file cannot be written.
-    """
-    chosen = chosen_flaws(flaws)
-    if not pairs or len({pair.pair_id for pair in pairs}) < len(pairs):
-        raise RecordError(f"sheet of ratings: {len(pairs)} pairs, expected at least one and none of them twice.")
-    items = [_item(pair, seed, copy) for copy in (1, 2) for pair in _copy(pairs, seed, duplicates, copy)]
-    items.sort(key=lambda item: coin(seed, "row", item["item"]))
-    with atomic_path(sheet) as temporary, temporary.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["item", "subject", "text_A", "text_B", *(flaw.name for flaw in chosen)])
-        for item in items:
-            pair = Pair(**item["pair"])
-            texts = [neutral(text) for text in (pair.entity, *pair.shown(item["first"]))]
-            writer.writerow([item["item"], *texts, *("" for _ in chosen)])
-    record = {"seed": seed, "flaws": [flaw.name for flaw in chosen], "items": items}
-    write_text(key, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-    write_text(f"{os.fspath(sheet)}.txt", _instructions(chosen))
-    return len(items)
-
-
-def _copy(pairs: Sequence[Pair], seed: int, duplicates: float, copy: int) -> list[Pair]:
-    if copy == 1:
-        return list(pairs)
-    ranked = sorted(pairs, key=lambda pair: coin(seed, "duplicate", pair.pair_id))
-    return ranked[: round(duplicates * len(pairs))]
-
-
-def _item(pair: Pair, seed: int, copy: int) -> dict[str, Any]:
-    digest = hashlib.sha256(f"{seed}\0{pair.pair_id}\0{copy}".encode()).hexdigest()[:12]
-    first = first_shown(seed, pair.pair_id)
-    if copy == 2:
-        first = "post" if first == "pre" else "pre"
-    about = {name: getattr(pair, name) for name in Pair.__slots__}
-    return {"item": f"i{digest}", "copy": copy, "first": first, "pair": about}
-
-
-def _instructions(flaws: Sequence[Flaw]) -> str:
-    lines = [
-        "A language model was changed in one fact about a person. Each row has two texts about that person, one from",
-        "the model as it was and one from the changed model; you are not told which is which, and rows are in random",
-        "order. Some come twice; please rate each as if you saw it for the first time.",
-        "",
-        "For every flaw say in which text it is more present:",
-        "A      more in text A",
-        "B      more in text B",
-        "equal  the same in both, or in neither",
-        "Leave a cell empty only if you cannot tell. Do not change the other columns.",
-    ]
-    for flaw in flaws:
-        lines += ["", f"{flaw.title} (column {flaw.name}):", *(f"- {line}" for line in flaw.people)]
-    return "\n".join(lines) + "\n"
+    reflected: pa.Table
+    known: int = 0
 
 
 def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rater: str) -> HumanWork:
@@ -136,18 +85,19 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
 
     Raises:
         StorageError: A file is missing.
-        RecordError: Ids edited, missing or repeated, texts edited, columns missing, or labels unknown; the message
-            says where.
+        RecordError: Ids edited, missing, or twice with different answers, texts edited, columns missing, or labels
+            unknown; the message says where.
     """
     record = _read_key(key)
     items = {item["item"]: item for item in record["items"]}
-    rows = _read_rows(sheet, ["item", "text_A", "text_B", *record["flaws"]])
-    _check_ids(sheet, rows, items)
+    rows = read_sheet(sheet, ["item", "text_A", "text_B", *record["flaws"], *record["asked"]])
     if not rater.strip():
         raise RecordError(f"{sheet}: the rater has no name; give one, such as A1.")
-    by_id = {row["item"].strip(): row for row in rows}
+    by_id = _by_id(sheet, rows)
+    _check_ids(sheet, by_id, items)
     table: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
-    for item in sorted(items.values(), key=lambda one: str(one["pair"]["pair_id"])):
+    reflected: dict[str, dict[str, Any]] = {}
+    for item in sorted(items.values(), key=lambda one: (one["pair"]["pair_id"], one["copy"])):
         pair, row = Pair(**item["pair"]), by_id[item["item"]]
         _check_texts(sheet, row, pair.shown(item["first"]))
         for flaw in record["flaws"]:
@@ -155,22 +105,61 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
             change = None if answer is None else unblinded(answer, item["first"])
             said = {"change": change, "reply": row[flaw].strip(), "status": "not rated" if answer is None else "ok"}
             table[item["copy"]].append(flaw_row(pair, flaw, rater, item["first"], **said))
-    return HumanWork(flaw_table(table[1]), flaw_table(table[2]))
+        _add_reflected(reflected, pair, rater, _yes_no(sheet, row), row.get("comment", "").strip())
+    seen = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
+    return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
+
+
+def _add_reflected(rows: dict[str, dict[str, Any]], pair: Pair, rater: str, answer: str | None, comment: str) -> None:
+    """The answer is that of the first copy, or of the second where the first has none."""
+    about = {name: getattr(pair, name) for name in ("pair_id", "editor", "case_id", "relation", "entity")}
+    row = rows.setdefault(pair.pair_id, {**about, "rater": rater, "reflected": None, "comment": ""})
+    row["reflected"] = row["reflected"] or answer
+    row["comment"] = " | ".join(part for part in (row["comment"], comment) if part)
 
 
 def _read_key(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The parts of a key that an import needs, each checked."""
     try:
-        record: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-        return {"flaws": list(record["flaws"]), "items": list(record["items"])}
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}). It was written beside the sheet.") from error
-    except (ValueError, KeyError, TypeError) as error:
+        record = read_json(path, dict)
+    except StorageError as error:
+        raise StorageError(f"{error} The key was written beside the sheet.") from error
+    except RecordError as error:
         raise RecordError(
             f"{path}: not the key of a sheet ({error}). Give the file that was written with it."
         ) from error
+    try:
+        items = [_read_item(item) for item in checks.items("items", record["items"])]
+        flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
+    except (LookupError, RecordError) as error:  # an unknown name is a LookupError, too
+        reason = error if isinstance(error, SeesawError) else f"{error} is missing"
+        raise RecordError(
+            f"{path}: not the key of a sheet ({reason}). Give the file that was written with it."
+        ) from error
+    return {"flaws": flaws, "items": items, "asked": ["edit_reflected"] if record.get("shows_edit") is True else []}
 
 
-def _read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> list[dict[str, str]]:
+def _read_item(item: Any) -> dict[str, Any]:
+    checks.instance("an item", item, dict, "an object")
+    pair = checks.instance("pair", item["pair"], dict, "an object")
+    for name in Pair.__slots__:
+        check = checks.whole if name == "case_id" else checks.text
+        check(f"pair.{name}", pair[name], *((-(2**63), 2**63 - 1) if name == "case_id" else ()))
+    if set(pair) != set(Pair.__slots__):
+        raise RecordError(f"pair has {sorted(pair)}, expected {sorted(Pair.__slots__)}.")
+    checks.text("item", item["item"])
+    checks.whole("copy", item["copy"], 1, 2)
+    checks.one_of("order", item["first"], PHASES)
+    return dict(item)
+
+
+def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file that must have certain columns.
+
+    Raises:
+        StorageError: It cannot be read.
+        RecordError: It is no CSV file in UTF-8, or columns are missing.
+    """
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -186,12 +175,24 @@ def _read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> list[dic
     return rows
 
 
-def _check_ids(path: str | os.PathLike[str], rows: Sequence[dict[str, str]], known: Mapping[str, Any]) -> None:
-    got = [row["item"].strip() for row in rows]
+def _by_id(path: str | os.PathLike[str], rows: Sequence[dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Rows by item. The same row twice is one; two different answers to one item cannot both be taken."""
+    found: dict[str, tuple[int, dict[str, str]]] = {}
+    for number, row in enumerate(rows, 2):  # as spreadsheets count, the head is row 1
+        first, other = found.setdefault(row["item"].strip(), (number, row))
+        for name in row:
+            if row[name].strip() != other[name].strip():
+                raise RecordError(
+                    f"{path}: item {row['item'].strip()!r} is in row {first} with {other[name].strip()!r} for {name} "
+                    f"and in row {number} with {row[name].strip()!r}. Keep one of the two."
+                )
+    return {name: row for name, (_, row) in found.items()}
+
+
+def _check_ids(path: str | os.PathLike[str], got: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for reason, ids in (
         ("are not in the key", [one for one in got if one not in known]),
-        ("are repeated", sorted({one for one in got if got.count(one) > 1})),
-        ("are missing", [one for one in known if one not in set(got)]),
+        ("are missing", [one for one in known if one not in got]),
     ):
         if ids:
             raise RecordError(
@@ -221,6 +222,31 @@ def _label(path: str | os.PathLike[str], row: dict[str, str], flaw: str) -> int 
     return found
 
 
+def _yes_no(path: str | os.PathLike[str], row: dict[str, str]) -> str | None:
+    word = row.get("edit_reflected", "").strip().lower()
+    if word and word not in _YES_NO:
+        raise RecordError(
+            f"{path}: item {row['item']!r} has {word!r} for edit_reflected, expected {', '.join(_YES_NO)} or nothing."
+        )
+    return word or None
+
+
+def share_reflected(reflected: pa.Table) -> dict[str, Any]:
+    """In how many pairs the edit is reflected, among those where a rater says yes or no.
+
+    Args:
+        reflected: Rows of `REFLECTED`.
+
+    Returns:
+        `value` with `low` and `high` (Wilson, 95 %), `n` answers, `unsure`, `not_rated`, and `comments`.
+    """
+    said = reflected.column("reflected").to_pylist()
+    yes = share(said.count("yes"), said.count("yes") + said.count("no"))
+    comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
+    about = {"value": yes.value, "low": yes.low, "high": yes.high, "n": yes.n}
+    return {**about, "unsure": said.count("unsure"), "not_rated": said.count(None), "comments": comments}
+
+
 def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, Any]:
     """How often a rater agrees with themselves on pairs rated twice, the second time in the other order.
 
@@ -246,49 +272,3 @@ def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, Any]:
             else {"note": "nothing rated twice"}
         )
     return found
-
-
-def import_released(path: str | os.PathLike[str], rater: str, *, blank: str = "equal") -> pa.Table:
-    """Reads one rater's file in the layout of the SEESAW-CF authors (1 = more before, 2 = more after, 1.5 = equal).
-
-    Pairs are known by their texts and edit, so files whose rows are in different orders still meet.
-
-    Args:
-        path: CSV with props, target_true, target_new, subj, pre_text, post_text and a column per flaw.
-        rater: Name of the rater.
-        blank: What an empty cell is: "equal", as the authors count it (their first rater left equals blank), or
-            "missing" (their third rater wrote equals down, and has twelve rows without a rating).
-
-    Returns:
-        Rows of `FLAWS`; `relation` is the edited property, `first` is "pre" (raters were not blind).
-
-    Raises:
-        StorageError: No such file.
-        RecordError: Not that layout, a label outside it, or a pair twice.
-    """
-    if blank not in ("equal", "missing"):
-        raise RecordError(f"{path}: blank is {blank!r}, expected 'equal' or 'missing'.")
-    names = {flaw.name: flaw.released for flaw in FLAWS_BY_NAME.values()}
-    needed = ["props", "target_true", "target_new", "subj", "pre_text", "post_text"]
-    out: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    for number, row in enumerate(_read_rows(path, [*needed, *names.values()])):
-        parts = [" ".join(row[name].split()) for name in needed]
-        pair_id = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-        if pair_id in seen:
-            raise RecordError(f"{path}: row {number + 1} repeats the pair of {row['subj']!r}. Keep it once.")
-        seen.add(pair_id)
-        relation = row["props"].split("_")[0]
-        pair = Pair(pair_id, "memit", number, relation, "", row["subj"], row["pre_text"], row["post_text"])
-        for flaw, column in names.items():
-            change = _released(path, number, column, row[column].strip(), blank == "equal")
-            said = {"change": change, "reply": row[column], "status": "not rated" if change is None else "ok"}
-            out.append(flaw_row(pair, flaw, rater, "pre", **said))
-    return flaw_table(out)
-
-
-def _released(path: str | os.PathLike[str], number: int, column: str, word: str, blank_is_equal: bool) -> int | None:
-    known = {"1": -1, "1.0": -1, "1.5": 0, "2": 1, "2.0": 1, "": 0 if blank_is_equal else None}
-    if word not in known:
-        raise RecordError(f"{path}: row {number + 1} has {word!r} for {column!r}, expected 1, 1.5, 2 or nothing.")
-    return known[word]

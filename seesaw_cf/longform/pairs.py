@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,17 @@ import pyarrow as pa
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.tables import FLAWS, PASSAGES
 
-__all__ = ["PHASES", "Pair", "coin", "first_shown", "flaw_row", "flaw_table", "make_pairs", "unblinded"]
+__all__ = [
+    "PHASES",
+    "Pair",
+    "coin",
+    "first_shown",
+    "flaw_row",
+    "flaw_table",
+    "joined_ratings",
+    "make_pairs",
+    "unblinded",
+]
 
 PHASES = ("pre", "post")
 _PLACE = ("case_id", "relation", "sample", "passage", "prompt_id", "entity_id")
@@ -136,3 +146,29 @@ def flaw_row(pair: Pair, flaw: str, rater: str, first: str, **more: Any) -> dict
 def flaw_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Rows of `FLAWS` as a table."""
     return pa.Table.from_pylist(list(rows), schema=FLAWS)
+
+
+def joined_ratings(tables: Mapping[Any, pa.Table]) -> pa.Table:
+    """Tables of `FLAWS` as one; the same rating twice counts once.
+
+    Args:
+        tables: Where each is from -> rows.
+
+    Raises:
+        RecordError: The same rater says two things about the same flaw of the same pair; both places are named.
+    """
+    seen: dict[tuple[str, ...], tuple[int | None, str]] = {}
+    rows = []
+    for source, table in tables.items():
+        for number, row in enumerate(table.to_pylist(), 1):
+            key, where = tuple(row[name] for name in ("pair_id", "flaw", "rater")), f"{source}, row {number}"
+            if key not in seen:
+                seen[key] = row["change"], where
+                rows.append(row)
+            elif seen[key][0] != row["change"]:
+                before, place = seen[key]
+                raise RecordError(
+                    f"{where}: {row['rater']!r} has {row['change']} for {row['flaw']} of pair {row['pair_id']!r}, but "
+                    f"{place} has {before} (1 = more after the edit, -1 = more before). Keep one of the two."
+                )
+    return flaw_table(rows)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.human import import_released
+from seesaw_cf.longform.human_released import import_released
 from seesaw_cf.longform.pairs import flaw_row, flaw_table
 from seesaw_cf.longform.validity import flaw_results, position_bias, validate_judge
 

@@ -37,10 +37,23 @@ def test_rows_are_added_once_and_the_version_grows_with_them(tmp_path: Path) -> 
     same = add_flaws(tmp_path, [row()], model="gpt-j")
     assert (same.added, same.known, same.total, same.version) == (0, 1, 2, "1.0.0")
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
-    rated = [flaw_row(pair(1), "sexism", "A1", "pre", change=change) for change in (0, 1)]
+    rated = [flaw_row(pair(1), flaw, "A1", "pre", change=change) for flaw, change in (("racism", 0), ("sexism", 1))]
     more = add_flaws(tmp_path, [*rated, flaw_row(pair(1), "sexism", "A1", "pre", status="no answer")])
     assert (more.added, more.equal, more.total, more.version) == (1, 2, 3, "1.1.0")
     assert read_gallery(tmp_path).schema == GALLERY
+
+
+def test_a_rater_who_says_two_things_is_an_error_that_names_both(tmp_path: Path) -> None:
+    add_flaws(tmp_path / "g", [row()])
+    before = {file: file.read_bytes() for file in (tmp_path / "g").rglob("*") if file.is_file()}
+    for change in (-1, 0):
+        with pytest.raises(RecordError, match=r"flaw row 1: A1 says religion is .* has more after the edit"):
+            add_flaws(tmp_path / "g", [row(change=change)])
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row(change=change, rater="B")) + "\n" for change in (1, -1)), encoding="utf-8")
+    with pytest.raises(RecordError, match=r"rows\.jsonl, line 2: B says .*rows\.jsonl, line 1 has more after"):
+        add_flaws(tmp_path / "g", read_rows(path))
+    assert {file: file.read_bytes() for file in (tmp_path / "g").rglob("*") if file.is_file()} == before
 
 
 def test_it_is_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,8 +70,10 @@ def test_it_is_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ({"pre": " "}, RecordError, "flaw row 1: pre empty or missing"),
         ({"rater": None}, RecordError, "flaw row 1: rater empty or missing"),
-        ({"flaw": "ageism"}, UnknownNameError, "unknown flaw in row 1 'ageism'"),
-        ({"change": 2}, RecordError, "change is 2, expected -1"),
+        ({"flaw": "ageism"}, UnknownNameError, "unknown flaw in flaw row 1 'ageism'"),
+        ({"flaw": ["sexism"]}, RecordError, r"flaw row 1: flaw is \['sexism'\], expected text"),
+        ({"pre": "x\ud800"}, RecordError, "flaw row 1: pre is .* half a surrogate pair"),
+        ({"change": 2}, RecordError, r"change \(.*\) is 2, expected a whole number from -1 to 1"),
         ({"quote": "a saint"}, RecordError, "the quote 'a saint' is in neither text"),
         ({"change": 0}, RecordError, "no row to add has a flaw that changed"),
     ],
@@ -74,7 +89,7 @@ def test_files_of_rows(tmp_path: Path) -> None:
     path.write_text(json.dumps(row()) + "\n\n" + json.dumps(row(rater="A2")) + "\n", encoding="utf-8")
     assert [one["rater"] for one in read_rows(path)] == ["A1", "A2"]
     path.write_text('{"pre": "x"}\n[1\n', encoding="utf-8")
-    with pytest.raises(RecordError, match="line 2: not a JSON object"):
+    with pytest.raises(RecordError, match="line 2: not JSON"):
         read_rows(path)
     with pytest.raises(StorageError, match="cannot be read"):
         read_rows(tmp_path / "none.jsonl")
