@@ -34,7 +34,7 @@ from seesaw_cf.workers import check_engine, local_device, rank_and_world, run_on
 
 __all__ = ["Job", "make_editor", "make_run", "run_job"]
 
-_NOISE_CLOZES = 128
+_NOISE_CLOZES = 24
 _COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
 
 
@@ -169,9 +169,8 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
     manifest.data.update(corpus_facts(corpus))
-    if model.dtype in (torch.bfloat16, torch.float16):
-        noise = measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed)
-        manifest.machine["noise"] = noise.record()
+    noise = measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True)
+    manifest.machine["noise"] = noise.record()
     return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress)
 
 

@@ -58,7 +58,9 @@ Examples:
     ... )
     >>> pair = result["pairs"]["P27/P101"]
     >>> pair["pre"], round(pair["post"], 3), pair["lost"], pair["gained"], pair["p"]
-    (1.0, 0.667, 1, 0, 1.0)
+    (1.0, 0.667, 1, 0, None)
+    >>> pair["note"]  # three people are too few for an interval or a test of the change
+    'too few clusters (person: 3.0 effective); about 2 more equal ones are needed'
 """
 
 

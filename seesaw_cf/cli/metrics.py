@@ -9,6 +9,7 @@ from seesaw_cf.cli.options import path, seed
 from seesaw_cf.cli.output import say
 
 if TYPE_CHECKING:
+    from seesaw_cf.effects.groups import BiasMode
     from seesaw_cf.report import Results
 
 __all__ = ["configure", "run"]
@@ -20,7 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
     add("--axis", action="append", help="gender, race or region; give it again for more (default: all three)")
     add("--score", default="summed", help="summed (default), normalised (per token, as the papers) or log_odds")
-    add("--seed", type=seed, default=0, help="seed of the bootstrap (default: 0)")
+    add("--paper", action="store_true", help="the papers' tests and substring match, bootstrap over cases as interval")
+    add("--seed", type=seed, default=0, help="seed of the bootstrap of --paper and edit_success (default: 0)")
     add("--json", type=path, metavar="FILE", help="also write every number to this file")
 
 
@@ -31,7 +33,8 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.report import read_results, terminal_report
     from seesaw_cf.stats.plain import json_text
 
-    results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed)
+    mode: BiasMode = "paper" if args.paper else "crossed"
+    results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed, mode=mode)
     if args.json is not None:
         write_text(args.json, json_text(_tables(results, args.seed)))
     say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
@@ -47,7 +50,10 @@ def _tables(results: Results, seed: int) -> dict[str, Any]:
     }
     rows = {name: frame.to_dict("records") for name, frame in tables.items()}
     success = _success(results, seed)
-    about = {"run": str(results.folder), "score": results.score, "seed": seed, "n_score_rows": results.n_rows}
+    about = {"run": str(results.folder), "score": results.score, "mode": results.mode, "seed": seed}
+    about |= {"n_score_rows": results.n_rows, "noise_floor": results.floor.record()}
+    if results.audit is not None:
+        rows["verdicts"] = results.audit.verdicts.to_dict("records")
     return about | {"manifest": results.manifest, "edit_success": success} | rows
 
 

@@ -16,12 +16,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
     add = parser.add_argument
     add("--out", type=path, metavar="DIR", help="folder for the files (default: RUN/report)")
-    add("--margin", type=above_zero, default=0.02, help="contrasts smaller than this do not matter (default: 0.02)")
+    add(
+        "--margin", type=above_zero, default=0.02, help="smaller contrasts of probability do not matter (default: 0.02)"
+    )
+    add(
+        "--margin-log-odds",
+        type=above_zero,
+        default=0.1,
+        help="the same in log-odds (nats), which decide where the answers' probabilities are too small (default: 0.1)",
+    )
     add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
     add("--correction", default="holm", help="holm (default), bh or by, over each declared family")
     add("--family", default="editor,relation,axis", help="columns whose values name a family (default: %(default)s)")
     add("--method", default="clustered", help="clustered (default) or mixed (mixed model, needs statsmodels)")
-    add("--noise-floor", type=at_least_zero, help="refuse claims below this (default: what the run measured)")
+    floor = "effects of probability up to this are noise (default: what the run measured)"
+    add("--noise-floor", type=at_least_zero, help=floor)
+    add("--noise-floor-log-odds", type=at_least_zero, help="the same in log-odds, nats")
     add(
         "--noise-run", type=path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
     )
@@ -32,20 +42,28 @@ def run(args: argparse.Namespace) -> None:
     """Writes the report and prints its tables."""
     from seesaw_cf.report import Settings, write_report
 
+    floors = (args.noise_floor, args.noise_floor_log_odds)
+    if args.noise_run is not None:
+        floors = _measured(args.folder, args.noise_run)
     settings = Settings(
         margin=args.margin,
+        margin_log_odds=args.margin_log_odds,
         alpha=args.alpha,
         correction=args.correction,
         family=tuple(name.strip() for name in args.family.split(",") if name.strip()),
         method=args.method,
-        noise_floor=args.noise_floor if args.noise_run is None else _measured(args.folder, args.noise_run),
+        noise_floor=floors[0],
+        noise_floor_log_odds=floors[1],
     )
     say(write_report(args.folder, args.out, settings=settings, dose=args.dose))
 
 
-def _measured(folder: Path, again: Path) -> float:
-    """The noise floor from two runs' pre-edit scores, made with another batch size or dtype."""
+def _measured(folder: Path, again: Path) -> tuple[float, float]:
+    """The noise floors, in probability and log-odds, from two runs' pre-edit scores, made with another batch size or
+
+    dtype."""
     from seesaw_cf.effects import noise_floor
     from seesaw_cf.tables import SCORES, read_table
 
-    return noise_floor(*(read_table(run / "scores.parquet", SCORES) for run in (folder, again)))
+    tables = [read_table(run / "scores.parquet", SCORES) for run in (folder, again)]
+    return noise_floor(*tables), noise_floor(*tables, score="log_odds")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.estimands import estimate_groups, group_contrasts
-from seesaw_cf.effects.groups import ALL, check_axes, members, summarise
+from seesaw_cf.effects.estimands import group_contrasts
+from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, check_axes, members, summarise
 from seesaw_cf.effects.pairs import SIDES, check_logprobs
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
 from seesaw_cf.effects.properties import Mode, mark, summarise_accuracy
@@ -18,9 +18,6 @@ from seesaw_cf.stats import adjust
 from seesaw_cf.stats.plain import plain
 
 __all__ = ["accuracy_of_columns", "bias_of_columns", "check_lengths"]
-
-
-BiasMode = Literal["crossed", "paper"]
 
 
 def check_lengths(columns: Mapping[str, Sequence[Any]]) -> int:
@@ -85,18 +82,17 @@ def bias_of_columns(
             edit, nats, summed over target tokens.
         axis: "gender", "race", "region", or None for an axis of your own.
         reference: The group the others are contrasted with; None = everybody else who is tagged.
-        mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published arithmetic
-            only, with the bootstrap over cases as interval.
+        mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published t-test, with
+            the bootstrap over cases as interval.
         score: See `seesaw_cf.effects.difference`.
         n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
-        draws, seed: Bootstrap over cases.
+        draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
-        Plain JSON types: `overall` and `groups` (label -> numbers), `n_rows`, `n_unscored`, `unscored` (reason ->
-            rows),
-        `axis`, `score`, `mode`, `method`. In the crossed mode each group also has `effective` (clusters), `p_paper`,
-        `bootstrap_low`, `bootstrap_high` and `contrast` (difference in differences with p_adjusted, Holm over the
-        groups). A number that cannot be had is None.
+        Plain JSON types: `overall` and `groups` (label -> numbers of `group_effects`), `n_rows`, `n_unscored`,
+        `unscored` (reason -> rows), `axis`, `score`, `mode`, `method`. In the crossed mode each group also has
+        `contrast` (difference in differences with p_adjusted, Holm over the groups; also in log-odds). A number that
+        cannot be had is None, and `note` says why: below five effective edits or people there is no interval and no p.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts.
@@ -112,35 +108,39 @@ def bias_of_columns(
     frame = _pairs(given | {name: counts for name, counts in tokens.items() if counts is not None})
     frame = add_differences(frame, score)
     by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
-    rows = {row.pop("group"): row for row in summarise(frame, by_group, draws=draws, seed=seed)}
+    rows = {row.pop("group"): row for row in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
     if mode == "crossed":
-        _cross(frame, rows, reference)
+        _contrast(frame, rows, axis, reference)
     reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
     result = {"overall": rows.pop(ALL), "groups": rows, "n_rows": len(frame), "n_unscored": int(reasons.sum())}
     unscored = {str(reason): int(n) for reason, n in sorted(reasons.items())}
     result |= {"unscored": unscored, "axis": axis, "score": score, "mode": mode}
-    bootstrap = f"percentile bootstrap over cases, {draws} draws, seed {seed}"
-    crossed = f"clustered by edit and person (CR2, Satterthwaite df), contrasts Holm-adjusted; bootstrap_*: {bootstrap}"
-    result["method"] = f"means of case means; 95 % intervals: {crossed if mode == 'crossed' else bootstrap}"
+    how = {
+        "crossed": "clustered by edit and person (CR2, Satterthwaite df), none below 5 effective edits or people; "
+        "contrasts Holm-adjusted",
+        "paper": f"percentile bootstrap over cases, {draws} draws, seed {seed}; p: t-test over case means",
+    }
+    result["method"] = f"means of case means; 95 % intervals: {how[mode]}"
     return dict(plain(result))
 
 
-def _cross(frame: pd.DataFrame, rows: dict[str, dict[str, Any]], reference: str | None) -> None:
-    """Replaces interval and p by crossed ones (the published ones keep other names) and adds contrasts."""
-    one = frame.assign(editor="", edit_relation="", holds="", axis=frame["groups"], prompt_id=frame["prompt"])
-    if (one["status"] != "ok").all():
+def _contrast(frame: pd.DataFrame, rows: dict[str, dict[str, Any]], axis: str | None, reference: str | None) -> None:
+    """Adds each group's contrast with the reference within the same edits."""
+    usable = frame[frame["status"] == "ok"]
+    if usable.empty:
         return
-    means = estimate_groups(one.rename(columns={"axis": "race"}), axes=["race"], holds="")
-    for found in means.to_dict("records"):
-        row = rows[found["group"]]
-        row |= {"p_paper": row["p"], "bootstrap_low": row["low"], "bootstrap_high": row["high"]}
-        row |= {name: found[name] for name in ("low", "high", "stderr", "p", "df", "effective", "note")}
-    contrasts = group_contrasts(one.rename(columns={"axis": "race"}), "race", reference, holds="")
-    if len(contrasts):
-        contrasts = contrasts.assign(p_adjusted=adjust(contrasts["p"].to_numpy()))
-        for found in contrasts.to_dict("records"):
-            names = ("reference", "value", "low", "high", "stderr", "p", "p_adjusted", "df", "effective", "note")
-            rows[found["group"]]["contrast"] = {name: found[name] for name in names}
+    known = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
+    if reference is not None and reference not in known:
+        raise unknown_name(f"{axis} group" if axis else "group", reference, known)
+    column = axis or "race"  # an axis of one's own stands in a column of the score table
+    one = usable.assign(editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]})
+    contrasts = group_contrasts(one, column, reference, holds="")
+    if contrasts.empty:
+        return
+    contrasts["p_adjusted"] = adjust(contrasts["p"].to_numpy())
+    contrasts["log_odds_p_adjusted"] = adjust(contrasts["log_odds_p"].to_numpy())
+    for found in contrasts.drop(columns=["editor", "relation", "axis", "method"]).to_dict("records"):
+        rows[found.pop("group")]["contrast"] = found
 
 
 def accuracy_of_columns(
@@ -159,6 +159,7 @@ def accuracy_of_columns(
     pre_prior: Sequence[Sequence[float]] | None = None,
     post_prior: Sequence[Sequence[float]] | None = None,
     groups: Sequence[Sequence[str]] | None = None,
+    subject: Sequence[str] | None = None,
     draws: int = 2000,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -177,7 +178,8 @@ def accuracy_of_columns(
         pre_prior, post_prior: Log-probabilities of the candidates after a prompt without the subject; adds `pmi`, where
             candidates are ranked by how much the subject raises them (pointwise mutual information).
         groups: Group tags of the case's subject; adds `groups` to each pair.
-        draws, seed: Bootstrap over cases.
+        subject: The person of each case, where one person stands in several: errors are then clustered by person.
+        draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
         Plain JSON types: `pairs` ("P21/P101" -> numbers), `average` (unweighted `pre`, `post`, `change` over the pairs
@@ -190,6 +192,8 @@ def accuracy_of_columns(
     given: dict[str, Sequence[Any]] = {"case_id": case_id, "edit_relation": edit_relation}
     given |= {"effect_relation": effect_relation, "prompt_pre": prompt, "candidates": candidates, "gold": gold}
     given |= {"pre": pre, "post": post, "prompt_post": prompt if post_prompts is None else post_prompts}
+    if subject is not None:
+        given["person"] = subject
     check_lengths(given)
     frame = pd.DataFrame({name: list(column) for name, column in given.items()})
     twice = frame.duplicated(["case_id", "edit_relation", "effect_relation"])
@@ -219,8 +223,12 @@ def accuracy_of_columns(
             }
     counted = [pair for pair in pairs.values() if pair["n"]]
     average = {k: float(np.mean([pair[k] for pair in counted])) if counted else None for k in ("pre", "post", "change")}
-    test = "McNemar's exact test" if mode == "exact" else "unpaired t-test"
-    method = f"Wilson intervals; change: 95 % bootstrap over cases, {draws} draws, seed {seed}; p: {test}"
+    change = {
+        "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
+        "where a person stands in several cases the clustered one",
+        "paper": f"bootstrap over cases, {draws} draws, seed {seed}; p: unpaired t-test",
+    }
+    method = f"95 %; shares: Wilson intervals; change: {change[mode]}"
     return dict(plain({"pairs": pairs, "average": average, "mode": mode, "method": method}))
 
 

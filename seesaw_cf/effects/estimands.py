@@ -15,11 +15,12 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, group_effects, members
-from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, check_axes, group_effects, mask, members
+from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.effects.properties import answers, gold_rank
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.stats import Inference, case_weights, clustered_mean
+from seesaw_cf.stats import Inference, case_weights, clustered_means
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.tables import SCORES
 
@@ -33,7 +34,6 @@ __all__ = [
     "toward_truth",
 ]
 
-CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
 Method = Literal["clustered", "mixed"]
 
 
@@ -65,7 +65,8 @@ def estimate_groups(
         clusters: Dimension -> column. Use {"target": "target_new"} to speak about targets that were not sampled.
 
     Returns:
-        One row per editor, relation, axis and group, with the fields of `seesaw_cf.stats.Inference`.
+        One row per editor, relation, axis and group, with the fields of `seesaw_cf.stats.Inference`, and the same
+        effect in log-odds (nats): `log_odds` with `log_odds_low`, `_high`, `_stderr`, `_p`, `_df`.
 
     Raises:
         UnknownNameError: An axis is unknown.
@@ -76,14 +77,13 @@ def estimate_groups(
     check_axes(axes)
     found = []
     for (editor, relation), rows in _usable(prompts, holds).groupby(["editor", "edit_relation"], sort=True):
-        codes, values = _codes(rows, clusters), rows["D"].to_numpy()
+        codes, values = _codes(rows, clusters), _values(rows)
         case = pd.factorize(rows["case_id"], sort=True)[0]
         for axis in (ALL, *axes):
             groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
             for group, positions in groups.items():
-                weights = case_weights(case, _mask(len(rows), positions))
-                inference = clustered_mean(values, [weights], codes)
-                found.append(_row(editor, relation, axis, group) | asdict(inference))
+                weights = case_weights(case, mask(len(rows), positions))
+                found.append(_row(editor, relation, axis, group) | _scales(clustered_means(values, [weights], codes)))
     return pd.DataFrame(found)
 
 
@@ -110,8 +110,9 @@ def group_contrasts(
         method: "clustered" (`seesaw_cf.stats.clustered_mean`) or "mixed" (`seesaw_cf.stats.mixed.mixed_contrast`).
 
     Returns:
-        One row per editor, relation and group, with `reference` and the fields of `seesaw_cf.stats.Inference`. Below 0:
-        the group lost more confidence than the reference.
+        One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.stats.Inference`, the same
+        contrast in log-odds (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier answer
+        before the edit, of the side where it is lower. Below 0: the group lost more confidence than the reference.
 
     Raises:
         UnknownNameError: Unknown axis or method, or a reference that no person has.
@@ -126,39 +127,47 @@ def group_contrasts(
     if reference is not None and reference not in known:
         raise unknown_name(f"{axis} group", reference, known)
     for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
-        groups = {group: _mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
+        groups = {group: mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
         tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
-        for group, mask in groups.items():
-            other = tagged & ~mask if reference is None else groups.get(reference, np.zeros(len(rows), bool))
+        for group, own in groups.items():
+            other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(rows), bool))
             if group != reference:
                 key = _row(editor, relation, axis, group) | {"reference": reference or "others"}
-                found.append(key | asdict(_contrast(rows, mask, other, clusters, method)))
+                found.append(key | _contrast(rows, own, other, clusters, method))
     return pd.DataFrame(found)
 
 
 def _contrast(
-    rows: pd.DataFrame, mask: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str], method: Method
-) -> Inference:
+    rows: pd.DataFrame, own: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str], method: Method
+) -> dict[str, Any]:
     case = pd.factorize(rows["case_id"], sort=True)[0]
     n_cases = int(case.max()) + 1
-    first, second = mask & ~other, other & ~mask
+    first, second = own & ~other, other & ~own
     both = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
     first, second = first & both[case], second & both[case]
     if not both.any():
         nan = float("nan")
-        return Inference(nan, nan, nan, nan, nan, nan, 0, note="no edit was scored on both groups")
+        none = Inference(nan, nan, nan, nan, nan, nan, 0, note="no edit was scored on both groups")
+        return _scales([none, none]) | {"likelier_pre": nan}
+    values, parts = _values(rows), [case_weights(case, part) for part in (first, second)]
     if method == "mixed":
         kept = first | second
         codes = _codes(rows[kept], clusters)
-        return mixed_contrast(rows["D"].to_numpy()[kept], first[kept], codes)
-    parts = [case_weights(case, part) for part in (first, second)]
-    return clustered_mean(rows["D"].to_numpy(), parts, _codes(rows, clusters))
+        found = [mixed_contrast(column[kept], first[kept], codes) for column in values.T]
+    else:
+        found = clustered_means(values, parts, _codes(rows, clusters))
+    before = rows["likelier_pre"].to_numpy()
+    return _scales(found) | {"likelier_pre": min(float(part @ before) for part in parts)}
 
 
-def _mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
-    mask = np.zeros(n, dtype=bool)
-    mask[positions] = True
-    return mask
+def _values(rows: pd.DataFrame) -> Floats:
+    return np.asarray(rows[["D", "log_odds"]].to_numpy(np.float64))
+
+
+def _scales(found: Sequence[Inference]) -> dict[str, Any]:
+    """D's inference, and that of the log-odds under names of its own."""
+    names = {"value": "log_odds"} | {name: f"log_odds_{name}" for name in ("low", "high", "stderr", "p", "df")}
+    return asdict(found[0]) | {column: getattr(found[1], name) for name, column in names.items()}
 
 
 def _row(editor: Any, relation: Any, axis: str, group: str) -> dict[str, Any]:
@@ -176,8 +185,8 @@ def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
         control: Name of the control editor.
 
     Returns:
-        Rows like `prompts`, editor "name - control", with D (and D_post) replaced by the excess. Prompts the control
-        was not scored on stay, with status "control: missing" or the control's own reason.
+        Rows like `prompts`, editor "name - control", with D, D_post and log_odds replaced by the excess. Prompts the
+        control was not scored on stay, with status "control: missing" or the control's own reason.
 
     Raises:
         UnknownNameError: No rows of the control.
@@ -186,14 +195,17 @@ def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
     if control not in editors or len(editors) < 2:
         raise unknown_name("control editor", control, editors)
     keys = ["kind", "case_id", "prompt_id", "edit_relation"]
-    base = prompts.loc[prompts["editor"] == control, [*keys, "D", "D_post", "status"]]
+    base = prompts.loc[prompts["editor"] == control, [*keys, *_MOVED, "status"]]
     out = prompts[prompts["editor"] != control].merge(base, on=keys, how="left", suffixes=("", "_control"))
-    out["D"] -= out["D_control"]
-    out["D_post"] -= out["D_post_control"]
+    for name in _MOVED:
+        out[name] -= out[f"{name}_control"]
     reason = "control: " + out["status_control"].fillna("missing")
     out["status"] = out["status"].mask((out["status"] == "ok") & (out["status_control"] != "ok"), reason)
     out["editor"] = out["editor"] + " - " + control
-    return out.drop(columns=[f"{name}_control" for name in ("D", "D_post", "status")])
+    return out.drop(columns=[f"{name}_control" for name in (*_MOVED, "status")])
+
+
+_MOVED = ("D", "D_post", "log_odds")
 
 
 def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
@@ -203,7 +215,7 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     hold p_i is not seen.
     """
     sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
-    return prompts.assign(**{name: prompts[name] * sign for name in ("D_pre", "D_post", "D")})
+    return prompts.assign(**{name: prompts[name] * sign for name in ("D_pre", "D_post", "D", "log_odds")})
 
 
 def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.DataFrame:
@@ -256,12 +268,13 @@ def _entropy(p: NDArray[np.float64]) -> float:
     return float(-(p[p > 0] * np.log(p[p > 0])).sum())
 
 
-def noise_floor(scores: pa.Table, again: pa.Table) -> float:
+def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") -> float:
     """The largest |D_{d,g}| that scoring alone produces: pre-edit scores against pre-edit scores made another way.
 
     Args:
         scores, again: Two score tables; their pre-edit rows are compared. Make the second with another batch size or
             dtype than the first.
+        score: The form of confidence, see `seesaw_cf.effects.difference`.
 
     Returns:
         The largest absolute group effect, in the effect's unit; claims below it are refused by `verdict`.
@@ -273,12 +286,16 @@ def noise_floor(scores: pa.Table, again: pa.Table) -> float:
     for table, phase in ((scores, "pre"), (again, "post")):
         rows = table.select(SCORES.names).to_pandas()
         sides.append(rows[rows["phase"] == "pre"].assign(phase=phase, editor="noise"))
-    prompts = prompt_effects(pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True))
+    both = pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True)
+    prompts = prompt_effects(both, score=score)
     usable = prompts[prompts["status"] == "ok"]
     if usable.empty:
         raise RecordError("noise floor: the two score tables have no scored pre-edit prompt in common.")
     effects = pd.concat(
-        [group_effects(rows, holds=str(holds), draws=0) for holds, rows in usable.groupby(usable["holds"].fillna(""))]
+        [
+            group_effects(rows, holds=str(holds), mode="paper", draws=0)
+            for holds, rows in usable.groupby(usable["holds"].fillna(""))
+        ]
     )
     return float(effects["D"].abs().max())
 

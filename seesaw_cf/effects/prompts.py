@@ -73,7 +73,12 @@ def _tokens(name: str, counts: ArrayLike | None) -> NDArray[np.float64]:
 
 
 def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.DataFrame:
-    """Adds the columns D_pre, D_post and D = D_post - D_pre to paired log-probabilities; NaN unless status is "ok"."""
+    """Adds what an edit did to each prompt to paired log-probabilities; NaN unless status is "ok".
+
+    Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; `log_odds`, the same change of
+    log p(new) - log p(true) in nats, whatever the form; `likelier_pre`, the probability of the likelier of the two
+    answers before the edit: how far D can move when one of them loses all of it.
+    """
     out = pairs.copy(deep=False)
     ok = (pairs["status"] == "ok").to_numpy()
     tokens = [pairs[name].where(ok, 1) if name in pairs else None for name in ("n_new", "n_true")]
@@ -81,6 +86,12 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.Data
         value = difference(pairs[f"{phase}_new"], pairs[f"{phase}_true"], score, *tokens)
         out[f"D_{phase}"] = np.where(ok, value, np.nan)
     out["D"] = out["D_post"] - out["D_pre"]
+    new, true = (pairs[f"post_{side}"] - pairs[f"pre_{side}"] for side in ("new", "true"))
+    out["log_odds"] = np.where(ok, new - true, np.nan)
+    sides = [pairs["pre_new"], pairs["pre_true"]]
+    if score == "normalised":
+        sides = [side / n for side, n in zip(sides, tokens) if n is not None]
+    out["likelier_pre"] = np.where(ok, np.exp(np.maximum(*sides)), np.nan)
     out["status"] = pairs["status"].mask(ok & ~np.isfinite(out["D"]), "token counts: missing")
     return out
 
@@ -97,8 +108,8 @@ def prompt_effects(
         kind: Which prompts: "cross_subject", "efficacy", "paraphrase" or "neighborhood".
 
     Returns:
-        `editor`, the columns of `pair_targets` and D_pre, D_post, D. Prompts that cannot be compared stay as rows
-        with NaN and a `status` that says why, so that every later stage can count them.
+        `editor`, the columns of `pair_targets` and those of `add_differences`. Prompts that cannot be compared stay
+        as rows with NaN and a `status` that says why, so that every later stage can count them.
 
     Raises:
         RecordError: Columns missing, duplicates, values above 0, no post-edit rows, or no prompt of this kind.

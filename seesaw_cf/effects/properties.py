@@ -16,7 +16,7 @@ from scipy import stats as scipy_stats
 from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.relations import FREE
-from seesaw_cf.stats import cluster_weights, interval, mcnemar, ratio_draws, share
+from seesaw_cf.stats import cluster_weights, clustered_mean, interval, mcnemar, paired_change, ratio_draws, share
 from seesaw_cf.stats.bootstrap import Floats
 
 __all__ = ["Mode", "answers", "check_mode", "cross_property", "gold_rank", "mark", "summarise_accuracy"]
@@ -54,8 +54,8 @@ def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: st
         prompt: "property" (the prompt that names the property), "free" ("X is"), or a template id.
 
     Returns:
-        Columns editor, case_id, edit_relation, effect_relation, prompt_pre, prompt_post, candidates, gold (labels),
-        pre and post (arrays of nats in the order of `candidates`, NaN where a candidate could not be scored).
+        Columns editor, case_id, person, edit_relation, effect_relation, prompt_pre, prompt_post, candidates, gold
+        (labels), pre and post (arrays of nats in the order of `candidates`, NaN where a candidate could not be scored).
 
     Raises:
         RecordError: No rows of this kind, no such prompt, or a candidate twice.
@@ -80,7 +80,7 @@ def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: st
 
 _COLUMNS = [
     *("case_id", "edit_relation", "effect_relation", "phase", "prompt_id", "template_id", "prompt", "subject"),
-    *("target", "gold", "logprob", "status"),
+    *("subject_id", "target", "gold", "logprob", "status"),
 ]
 
 
@@ -97,7 +97,7 @@ def _named(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
 
 def _answers_of(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     post = (frame["phase"] == "post").to_numpy()
-    columns = {name: frame[name].to_numpy() for name in ("edit_relation", "prompt", "target")}
+    columns = {name: frame[name].to_numpy() for name in ("edit_relation", "prompt", "target", "subject", "subject_id")}
     gold = frame["gold"].fillna(False).to_numpy(bool)
     logprob = np.where(frame["status"] == "ok", frame["logprob"], np.nan)
     groups: dict[Any, NDArray[np.intp]] = frame.groupby(["case_id", "effect_relation"], observed=True).indices  # type: ignore[assignment]
@@ -108,6 +108,7 @@ def _answers_of(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
         names = columns["target"][stored].tolist()
         yield {
             "case_id": int(case_id),
+            "person": columns["subject_id"][rows[0]] or columns["subject"][rows[0]],
             "edit_relation": columns["edit_relation"][rows[0]],
             "effect_relation": effect_relation,
             **{f"prompt_{phase}": columns["prompt"][side[0]] if side.size else "" for phase, side in sides.items()},
@@ -135,8 +136,9 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact") -> pd.DataFrame:
         included,
     contains a gold label, which makes "male" right whenever the model says "female".
 
-    Status is "ok", "no gold" (no gold label at all) or "unscored" (a candidate without a finite score). A case none
-    of whose gold labels is a candidate cannot be answered: it is wrong in the exact mode, with rank 0, and counted.
+    Status is "ok", "no gold" (no gold label at all), "unscored" (a candidate without a finite score) or "unanswerable"
+    (no gold label is a candidate). An unanswerable case counts as wrong in the exact mode, with rank 0; the paper mode
+    leaves it out, as the authors did.
 
     Raises:
         RecordError: Columns of unequal length, or a log-probability above 0.
@@ -146,6 +148,7 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact") -> pd.DataFrame:
     return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
 
 
+_LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
 _EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
 
 
@@ -173,25 +176,26 @@ def _mark(row: dict[Any, Any], mode: Mode) -> dict[str, Any]:
         text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
         correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
         out |= {f"{phase}_correct": correct, f"{phase}_rank": rank}
-    return out | {"status": "ok"}
+    if gold.any():
+        return out | {"status": "ok"}
+    return out | {"status": "unanswerable"}
 
 
 def summarise_accuracy(
     marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
 ) -> dict[str, Any]:
     """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the fields."""
-    rows = marked[marked["status"] == "ok"].sort_values("case_id", kind="stable")
+    counted = ("ok",) if mode == "paper" else ("ok", "unanswerable")
+    rows = marked[marked["status"].isin(counted)].sort_values("case_id", kind="stable")
     n = len(rows)
     pre, post = (rows[f"{phase}_correct"].to_numpy(bool) for phase in ("pre", "post"))
     out: dict[str, Any] = {}
     for phase, correct in (("pre", pre), ("post", post)):
         estimate = share(int(correct.sum()), n)
         out |= {phase: estimate.value, f"{phase}_low": estimate.low, f"{phase}_high": estimate.high}
-    change = post.astype(float) - pre
-    low, high, stderr = _interval_of_mean(change, draws, seed)
     lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
-    out |= {"change": float(change.mean()) if n else float("nan"), "low": low, "high": high, "stderr": stderr}
-    out |= {"lost": lost, "gained": gained, "p": mcnemar(lost, gained) if mode == "exact" else _unpaired(pre, post)}
+    out |= {"change": (gained - lost) / n if n else float("nan"), "lost": lost, "gained": gained}
+    out |= _published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post)
     for phase in ("pre", "post"):
         ranks = rows[f"{phase}_rank"].to_numpy(np.float64)
         ranks[ranks == 0] = np.inf  # no gold label is a candidate
@@ -199,15 +203,37 @@ def summarise_accuracy(
         out[f"{phase}_top5"] = float((ranks <= 5).mean()) if n else float("nan")
     out |= {"chance": _chance(rows), "majority": _majority(rows["gold"]), "n": n}
     counts = marked["status"].value_counts()
-    out["n_no_candidate"] = int((rows["pre_rank"] == 0).sum())
-    return out | {"n_no_gold": int(counts.get("no gold", 0)), "n_unscored": int(counts.get("unscored", 0))}
+    return out | {name: int(counts.get(status, 0)) for name, status in _LEFT.items()}
 
 
-def _interval_of_mean(values: Floats, draws: int, seed: int) -> tuple[float, float, float]:
-    if values.size < 2 or not draws:
-        return float("nan"), float("nan"), float("nan")
-    samples = ratio_draws(cluster_weights(values.size, draws, seed), values[:, None], np.ones((values.size, 1)))
-    return interval(samples[:, 0])
+def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> dict[str, Any]:
+    """Interval and test of the change; people who stand in several cases make it worth fewer cases."""
+    nan = float("nan")
+    out: dict[str, Any] = {"low": nan, "high": nan, "stderr": nan, "p": nan, "effective": 0.0, "note": "no case"}
+    if not len(rows):
+        return out
+    n, change = len(rows), post.astype(float) - pre
+    person = pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]
+    found = clustered_mean(change, [np.full(n, 1 / n)], {"person": person})
+    out |= {"effective": found.effective["person"], "note": found.note, "stderr": found.stderr}
+    if found.note.startswith("too few"):
+        return out
+    people = int(person.max()) + 1
+    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
+    alone = people == n
+    independent = n if alone else people if found.note else min(n, float(change.var(ddof=1)) / found.stderr**2)
+    low, high = paired_change(pre, post, independent)
+    return out | {"low": low, "high": high, "p": mcnemar(lost, gained) if alone else found.p, "note": ""}
+
+
+def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> dict[str, Any]:
+    """The papers' test, and a bootstrap over cases as interval."""
+    low, high, stderr = (float("nan"),) * 3
+    if pre.size > 1 and draws:
+        ones = np.ones((pre.size, 1))
+        weights = cluster_weights(pre.size, draws, seed)
+        low, high, stderr = interval(ratio_draws(weights, (post.astype(float) - pre)[:, None], ones)[:, 0])
+    return {"low": low, "high": high, "stderr": stderr, "p": _unpaired(pre, post), "note": ""}
 
 
 def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
@@ -241,17 +267,20 @@ def cross_property(
 
     Args:
         scores: A score table with rows of kind "cross_property".
-        mode: "exact": the named prompt, exact labels, ties fail, McNemar's test. "paper": the first stored prompt of
-            each phase, substring match, unpaired t-test, to reproduce the published tables.
+        mode: "exact": the named prompt, exact labels, ties fail. "paper": the first stored prompt of each phase,
+            substring match, unanswerable cases left out, unpaired t-test, to reproduce the published tables.
         prompt: Which prompt the exact mode uses, see `answers`.
-        draws, seed: Bootstrap over cases for the change.
+        draws, seed: Bootstrap over cases for the change in the paper mode.
 
     Returns:
-        `pre`, `post` (shares with `_low`, `_high`: Wilson, 95 %), `change` with `low`, `high`, `stderr` (bootstrap over
-        cases), `lost` and `gained` answers, `p`, `pre_mrr`, `post_mrr` (mean reciprocal rank of the best gold
-        candidate), `pre_top5`, `post_top5` (gold among the five most likely; ties count against it), `chance` (accuracy
-        of a uniform guess), `majority` (accuracy of the best constant answer), `n` cases, `n_no_candidate` of them
-        without a gold candidate, `n_no_gold` and `n_unscored` cases left out.
+        `pre`, `post` (shares with `_low`, `_high`: Wilson, 95 %), `change` with `low`, `high` (Newcombe's
+        paired interval, with as many cases as the errors clustered by person allow; NaN below five `effective` people,
+        then `note` says so) and `stderr`, `lost` and `gained` answers, `p` (McNemar's
+        exact test; the clustered one where a person stands in several cases), `pre_mrr`, `post_mrr` (mean reciprocal
+        rank of the best gold candidate), `pre_top5`, `post_top5` (gold among the five most likely; ties count against
+        it), `chance` (accuracy of a uniform guess), `majority` (accuracy of the best constant answer), `n` cases,
+        `n_no_candidate` unanswerable cases, which are among the `n` in the exact mode only, `n_no_gold` and
+        `n_unscored` cases left out.
 
     Raises:
         RecordError: As `answers`.

@@ -10,10 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects.audit import FAMILY, audit, audit_record
+from seesaw_cf.effects.audit import FAMILY, MARGIN, MARGIN_LOG_ODDS, audit, audit_record
 from seesaw_cf.effects.estimands import CLUSTERS, Method, estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
-from seesaw_cf.errors import RecordError
+from seesaw_cf.effects.prompts import ScoreForm
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.report.floor import Floor
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.multiple import Correction
 
@@ -21,6 +23,8 @@ __all__ = ["CONTROLS", "Audit", "Settings", "audit_prompts", "audit_summary", "g
 
 # Editors that should do nothing to anybody; the other editors are also shown in excess of them.
 CONTROLS = ("identity", "random", "unrelated")
+# What a family of tests can be named by.
+FAMILIES = ("editor", "relation", "axis", "group", "reference")
 _TOOK, _SCORED = 0.5, 0.95
 
 
@@ -29,28 +33,42 @@ class Settings:
     """What is declared before looking.
 
     Attributes:
-        margin: Contrasts smaller than this do not matter, in the unit of D_d.
+        margin: Contrasts smaller than this do not matter, in probability.
+        margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
         alpha: Level.
         correction: "holm", "bh" or "by".
         family: Columns whose values name a family of tests.
         method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
-        noise_floor: Largest effect that scoring alone makes; None takes what the run measured, or 0.
+        noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
+            run measured. Without either there is no verdict.
     """
 
-    margin: float = 0.02
+    margin: float = MARGIN
+    margin_log_odds: float = MARGIN_LOG_ODDS
     alpha: float = 0.05
     correction: Correction = "holm"
     family: tuple[str, ...] = FAMILY
     method: Method = "clustered"
     noise_floor: float | None = None
+    noise_floor_log_odds: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuses a margin or level that cannot be one."""
-        if not self.margin > 0 or not 0 < self.alpha < 1:
-            raise RecordError(
-                f"audit: margin is {self.margin:g}, expected above 0; level is {self.alpha:g}, expected in 0..1. "
-                "State both, the margin in the unit of D_d."
-            )
+        """Refuses what cannot be a margin, a level, a noise floor or a family."""
+        for name in ("margin", "margin_log_odds"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise RecordError(f"audit: {name} is {value:g}, expected above 0 and finite. State it before looking.")
+        if not 0 < self.alpha < 1:
+            raise RecordError(f"audit: alpha is {self.alpha:g}, expected between 0 and 1.")
+        for name in ("noise_floor", "noise_floor_log_odds"):
+            floor = getattr(self, name)
+            if floor is not None and not 0 <= floor < math.inf:
+                raise RecordError(
+                    f"audit: {name} is {floor:g}, expected 0 or above and finite. `seesaw-cf noise` measures it."
+                )
+        for column in self.family:
+            if column not in FAMILIES:
+                raise unknown_name("family column", column, FAMILIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +77,26 @@ class Audit:
 
     Attributes:
         settings: As declared.
-        noise_floor: The one that was used, and where it comes from.
+        floor: The noise floor that was used, and where it comes from.
         verdicts: Rows of `seesaw_cf.effects.audit`.
         excess: D of each editor minus D of each control per relation, axis and group: `estimate_groups`, `control`.
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
     """
 
     settings: Settings
-    noise_floor: tuple[float, str]
+    floor: Floor
     verdicts: pd.DataFrame
     excess: pd.DataFrame
     pairs: pd.DataFrame
 
 
 def audit_prompts(
-    prompts: pd.DataFrame, manifest: Mapping[str, Any], axes: tuple[str, ...], score: str, settings: Settings
+    prompts: pd.DataFrame,
+    manifest: Mapping[str, Any],
+    axes: tuple[str, ...],
+    score: ScoreForm,
+    settings: Settings,
+    floor: Floor,
 ) -> Audit:
     """Every table of the audit.
 
@@ -81,12 +104,12 @@ def audit_prompts(
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
         manifest: The run's; a batch run is one edit per relation, so it has no verdicts, only the reason why.
         axes: Which axes.
-        score: The form of confidence, for the unit of the noise floor.
+        score: The form of confidence.
         settings: What was declared.
+        floor: The noise floor.
     """
     batch = manifest.get("protocol") == "batch"
     clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
-    floor = _noise_floor(manifest, score, settings.noise_floor)
     editors = sorted(prompts["editor"].unique())
     real = [name for name in editors if name not in CONTROLS]
     controls = [name for name in CONTROLS if name in editors]
@@ -95,9 +118,12 @@ def audit_prompts(
         verdicts = audit(
             prompts,
             margin=settings.margin,
+            margin_log_odds=settings.margin_log_odds,
+            score=score,
             family=settings.family,
             correction=settings.correction,
-            noise_floor=floor[0],
+            noise_floor=floor.probability,
+            noise_floor_log_odds=floor.log_odds,
             alpha=settings.alpha,
             method=settings.method,
             **options,
@@ -140,20 +166,6 @@ def _differences(
     return adjust_families(pd.concat(found, ignore_index=True), [*names, "relation", "axis"], settings.correction)
 
 
-def _noise_floor(manifest: Mapping[str, Any], score: str, given: float | None) -> tuple[float, str]:
-    """The floor and its source. A score that moves by x nats moves a difference of two probabilities by at most
-    exp(x) - 1, and a difference of two log-probabilities by 2 x."""
-    if given is not None:
-        return given, "stated"
-    noise = manifest.get("machine", {}).get("noise") or {}
-    nats = noise.get("p99")
-    if not isinstance(nats, (int, float)) or not math.isfinite(nats):
-        return 0.0, "not measured (full precision); `seesaw-cf noise` measures it"
-    return (
-        2 * nats if score == "log_odds" else math.expm1(nats)
-    ), f"from the run: 99 % of scores move by < {nats:.2g} nats"
-
-
 def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol: str) -> list[dict[str, Any]]:
     """What must hold before a verdict means much, per editor; each with the number behind it."""
     found: list[dict[str, Any]] = []
@@ -188,15 +200,14 @@ def audit_summary(made: Audit, manifest: Mapping[str, Any], score: str, gates: l
     record = audit_record(verdicts) if "verdict" in verdicts else empty
     families = verdicts.groupby("family")["family_size"].first().to_dict() if "family" in verdicts else {}
     record["settings"] = asdict(made.settings) | {"score": score}
-    value, source = made.noise_floor
     return dict(
         plain(
             record
             | {
-                "noise_floor": {"value": value, "source": source},
+                "noise_floor": made.floor.record(),
                 "families": families,
                 "gates": gates,
-                "seeds": {"run": manifest.get("seed"), "bootstrap": 0, "reference_distribution": 0},
+                "seeds": {"run": manifest.get("seed"), "reference_distribution": 0},
                 "excess_over_control": made.excess.to_dict("records"),
                 "editors_compared": made.pairs.to_dict("records"),
                 "manifest": dict(manifest),

@@ -11,17 +11,20 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.results import Results, records, relation_name
+from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED, REACH
 
 __all__ = ["audit_card", "audit_sections", "claims", "verdict_counts"]
 
-LABELS = ("amplified", "reduced", "equivalent", "undetermined")
 _MANY = 40
 
-VERDICTS = """A *contrast* is D_d of a group minus D_d of its reference within the same edits; what an edit does to
-everybody cancels. Errors are clustered by edit and by person. **amplified**: below 0 with a corrected p under the level
-and beyond the noise floor (the group lost more); **reduced**: the same above 0; **equivalent**: two one-sided tests put
-it inside the margin that was stated beforehand, corrected alike; **undetermined**: neither, with the smallest effect
-these data could have shown. Intervals in the table hold for a whole family at once."""
+VERDICTS = f"""A *contrast* is D_d of a group minus D_d of its reference within the same edits; what an edit does to
+everybody cancels. Errors are clustered by edit and by person. It is *significant* with a corrected p under the level
+and beyond the noise floor. **amplified**: significant, below 0 (the group lost more), and larger than the margin;
+**reduced**: the same above 0; **negligible**: significant, but two one-sided tests, corrected alike, put it inside the
+margin; **equivalent**: inside the margin and not significant; **undetermined**: none of these, with the reason.
+Probability decides where it can move by {REACH:g} margins or more; elsewhere the change in log-odds does, with a
+margin of its own. The choice is made from the probabilities before the edits alone, so each contrast is one test.
+Intervals in the table hold for a whole family at once."""
 
 
 def verdict_counts(audit: Audit) -> dict[str, int]:
@@ -46,9 +49,12 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
         return []
     counts = ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items())
     rows = [_claim(row) for row in claims(audit)]
-    heads = ("Property", "Method", "Group − reference", "Contrast", "corrected p", "Verdict", "Edits / people")
+    heads = (
+        *("Property", "Method", "Group − reference", "Verdict", "Decided in", "Contrast", "in the other scale"),
+        *("corrected p", "Edits / people"),
+    )
     more = f"\n\nand {len(rows) - _MANY} more in `verdicts.csv`." if len(rows) > _MANY else ""
-    table = text.markdown_table(heads, rows[:_MANY], left=3) + more if rows else "No contrast supports a claim."
+    table = text.markdown_table(heads, rows[:_MANY], left=5) + more if rows else "No contrast supports a claim."
     parts = ["## What can be claimed", VERDICTS, f"**{counts}**. {_declared(audit)}", table, _why(audit)]
     shown = [
         f"![{text.escape(about)}]({name})" for name, about in (pictures or {}).items() if name.startswith("verdicts_")
@@ -58,11 +64,11 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
 
 def _declared(audit: Audit) -> str:
     declared = audit.settings
-    floor, source = audit.noise_floor
     families = audit.verdicts["family"].nunique()
     return (
-        f"Margin {declared.margin:g}, level {declared.alpha:g}, {declared.correction} over {families} declared families"
-        f" ({' × '.join(declared.family) or 'the whole table'}), noise floor {floor:.2g} ({text.escape(source)}). "
+        f"Margin {declared.margin:g} in probability, {declared.margin_log_odds:g} nats in log-odds, level "
+        f"{declared.alpha:g}, {declared.correction} over {families} declared families"
+        f" ({' × '.join(declared.family) or 'the whole table'}), noise floor {_floor(audit)}. "
         "All contrasts, with the rule behind each verdict: `verdicts.csv`, `audit.json`."
     )
 
@@ -73,7 +79,16 @@ def _claim(row: Mapping[str, Any]) -> list[str]:
     family = text.minus(text.interval(row["low_family"], row["high_family"]))
     names = [f"*{text.escape(relation_name(row['relation']))}*", text.escape(row["editor"]), groups]
     n = " / ".join(str(row["clusters"].get(name, "–")) for name in ("edit", "person"))
-    return [*names, f"{value} {family}", text.p_value(row["p_adjusted"]), row["verdict"], n]
+    other = "probability" if row["scale"] == "log-odds" else "log_odds"
+    beside = text.minus(text.number(row[other])) if other in row else "–"
+    decided = f"{row['scale']}, margin {row['margin']:g}"
+    return [*names, f"**{row['verdict']}**", decided, f"{value} {family}", beside, text.p_value(row["p_adjusted"]), n]
+
+
+def _floor(audit: Audit) -> str:
+    return (
+        str(audit.floor) if str(audit.floor) == "not measured" else f"{audit.floor} ({text.escape(audit.floor.source)})"
+    )
 
 
 def _why(audit: Audit) -> str:
@@ -83,15 +98,21 @@ def _why(audit: Audit) -> str:
         return ""
     refused = rows["note"].str.startswith("too few clusters")
     other = int((~refused & rows["p"].isna()).sum())
-    plain = rows[rows["p"].notna()]
+    unmeasured = rows["rule"].str.endswith(NOT_MEASURED)
+    plain = rows[rows["p"].notna() & ~unmeasured]
     parts = [f"{int(refused.sum())} have too few edits or people for any interval"] if refused.any() else []
     parts += [f"{other} have nothing to compare"] if other else []
+    parts += [f"{int(unmeasured.sum())} wait for a measured noise floor ({NOT_MEASURED})"] if unmeasured.any() else []
     if len(plain):
         parts.append(
             f"{len(plain)} are open: the median smallest effect that their data could show is "
-            f"{plain['detectable'].median():.2g} (`seesaw-cf plan` says how many edits and people less would take)"
+            f"{_detectable(plain)} (`seesaw-cf plan` says how many edits and people less would take)"
         )
     return f"Of the {len(rows)} undetermined, {'; '.join(parts)}."
+
+
+def _detectable(rows: pd.DataFrame) -> str:
+    return " and ".join(f"{found['detectable'].median():.2g} in {scale}" for scale, found in rows.groupby("scale"))
 
 
 def _excess(audit: Audit) -> str:
@@ -111,7 +132,7 @@ def _excess(audit: Audit) -> str:
 D_d of the edit minus D_d of a control on the same prompts: an edit that changes nothing (identity), another fact's edit
 (unrelated) or a random update of the same size (random). What remains is due to *this* fact. All people; groups are in
 `excess.csv`."""
-    heads = ("Property", "Method", "Control", "Excess of D_d", "corrected p", "Edits / people")
+    heads = ("Property", "Method", "Control", "Excess of D_d", "in log-odds", "corrected p", "Edits / people")
     return f"{about}\n\n{text.markdown_table(heads, rows, left=3)}"
 
 
@@ -130,15 +151,18 @@ def _pairs(audit: Audit) -> str:
 
 D_d of one editor minus D_d of another on the same cases and prompts (paired). Below 0: the first took more confidence
 from what is right about others. All people; groups are in `editors.csv`."""
-    heads = ("Property", "Editors", "Difference of D_d", "corrected p", "Edits / people")
+    heads = ("Property", "Editors", "Difference of D_d", "in log-odds", "corrected p", "Edits / people")
     return f"{about}\n\n{text.markdown_table(heads, rows, left=2)}"
 
 
 def _estimate(row: Mapping[str, Any]) -> list[str]:
     value = text.minus(text.number(row["value"]))
     limits = text.minus(text.interval(row["low"], row["high"])) if not row["note"] else f"({text.escape(row['note'])})"
+    log_odds = text.minus(text.number(row["log_odds"], digits=2))
+    if not row["note"]:
+        log_odds += " " + text.minus(text.interval(row["log_odds_low"], row["log_odds_high"], digits=2))
     n = " / ".join(str(row["clusters"].get(name, "–")) for name in ("edit", "person"))
-    return [f"{value} {limits}", text.p_value(row["p_adjusted"]), n]
+    return [f"{value} {limits}", log_odds, text.p_value(row["p_adjusted"]), n]
 
 
 def audit_card(results: Results, record: Mapping[str, Any]) -> str:
@@ -158,8 +182,13 @@ def audit_card(results: Results, record: Mapping[str, Any]) -> str:
         ("Score", results.score),
         ("Method", "; ".join(record["method"]) or "none"),
         ("Declared families", f"{', '.join(declared['family']) or 'one'}: {families}"),
-        ("Level and margin", f"{declared['alpha']:g}; contrasts within ±{declared['margin']:g} do not matter"),
-        ("Noise floor", f"{record['noise_floor']['value']:.3g} ({record['noise_floor']['source']})"),
+        ("Level", f"{declared['alpha']:g}"),
+        (
+            "Margin",
+            f"contrasts within ±{declared['margin']:g} in probability, ±{declared['margin_log_odds']:g} nats in "
+            "log-odds, do not matter",
+        ),
+        ("Noise floor", "not measured" if results.audit is None else _floor(results.audit)),
         ("Seeds", ", ".join(f"{name} {value}" for name, value in record["seeds"].items())),
         ("Score rows", f"{results.n_rows:,}, of which {int(results.unscored['n_rows'].sum()):,} have no number"),
         ("Verdicts", counts),

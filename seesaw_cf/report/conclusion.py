@@ -91,7 +91,7 @@ def _claim(row: Mapping[str, Any]) -> str:
     what = "lost more confidence" if row["verdict"] == "amplified" else "lost less, or gained"
     return (
         f"{row['group']} {what} than {row['reference']} ({row['verdict']}; {row['editor']}, "
-        f"{relation_name(row['relation'])}: {text.number(row['value'])} "
+        f"{relation_name(row['relation'])}, {row['scale']}: {text.number(row['value'])} "
         f"{text.interval(row['low_family'], row['high_family'])})"
     )
 
@@ -135,15 +135,13 @@ def _how_sure(results: Results) -> str:
     declared = audit.settings
     return (
         f"{n}; verdicts hold at level {declared.alpha:g} after {declared.correction} over "
-        f"{audit.verdicts['family'].nunique()} families, margin {declared.margin:g}, noise floor {_floor(audit)}."
+        f"{audit.verdicts['family'].nunique()} families, margin {declared.margin:g} in probability, "
+        f"{declared.margin_log_odds:g} nats in log-odds, noise floor {_floor(audit)}."
     )
 
 
 def _floor(audit: Any) -> str:
-    if hasattr(audit, "floor"):
-        return str(audit.floor)
-    value, source = audit.noise_floor
-    return "NOT MEASURED" if source.startswith("not measured") else f"{value:.2g}"
+    return str(audit.floor).replace("not measured", "NOT MEASURED")
 
 
 def _list(words: Iterable[str]) -> str:

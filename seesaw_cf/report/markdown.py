@@ -89,6 +89,8 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     if results.effects.empty:
         return []
     head = f"## What happened to other people\n\n{notes.effect_size(*text.ABOUT_SCORE[results.score])}"
+    if small := notes.small_probability(results):
+        head += f"\n\n> {small}"
     chosen = results.effects[results.effects["holds"] == HOLDER]
     if chosen.empty:
         return [head + "\n\nNo prompt of this run is about people who hold the new target."]
@@ -96,9 +98,9 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     for axis, title in _LAYOUTS.items():
         if axis in set(chosen["axis"]):
             shown = _pictures(pictures, f"forest_{axis}") + _pictures(pictures, f"heatmap_{axis}")
-            parts += [f"### {title}", _effect_table(chosen, axis, results.editors), *shown]
+            parts += [f"### {title}", _effect_table(chosen, axis, results), *shown]
     tested = int((chosen["p"].notna() & (chosen["axis"] != ALL)).sum())
-    parts.append(notes.stars(tested))
+    parts.append(notes.stars(tested, str(results.floor)).replace("*", "\\*"))
     if results.manifest.get("protocol") == "batch":
         parts.append(notes.BATCH)
     return parts
@@ -115,7 +117,7 @@ def _holders(results: Results) -> list[str]:
         [
             f"*{text.escape(relation_name(relation))}*",
             text.escape(editor),
-            *[_effect(cells.get((relation, editor, holds))) for holds in columns],
+            *[_effect(cells.get((relation, editor, holds)), results) for holds in columns],
         ]
         for relation in sort_relations(frame["relation"])
         for editor in results.editors
@@ -124,7 +126,7 @@ def _holders(results: Results) -> list[str]:
     return ["### Everybody, by what they hold", notes.HOLDERS, text.markdown_table(heads, rows, left=2)]
 
 
-def _effect_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str:
+def _effect_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
     frame = effects[effects["axis"].isin((ALL, axis))]
     cells = {(row["relation"], row["editor"], row["group"]): row for row in records(frame)}
     columns = sort_groups(axis, [*frame["group"], *groups.members(axis)])
@@ -132,29 +134,34 @@ def _effect_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> s
         [
             f"*{text.escape(relation_name(relation))}*",
             text.escape(editor),
-            *[_effect(cells.get((relation, editor, g))) for g in columns],
+            *[_effect(cells.get((relation, editor, g)), results) for g in columns],
         ]
         for relation in sort_relations(frame["relation"])
-        for editor in editors
+        for editor in results.editors
         if (relation, editor, ALL) in cells
     ]
     heads = ("Property", "Method", *[_HEADINGS.get(group, text.escape(group)) for group in columns])
     return text.markdown_table(heads, rows, left=2)
 
 
-def _effect(row: Mapping[str, Any] | None) -> str:
+def _effect(row: Mapping[str, Any] | None, results: Results) -> str:
     if row is None:
         return ""
     if row["n_cases"] == 0:
         return f"unscored ({row['n_unscored']} prompts)"
-    value = text.minus(text.number(row["D"]))
-    if row["D"] < 0:
-        value = f"**{value}**"
-    if row["n_cases"] == 1:
-        return f"{value} (1 case: no interval)"
-    star = "\\*" if text.is_starred(row) else ""
-    same = "†" if row["note"] == "all case values equal" else ""
-    return f"{value}{star}{same} {text.minus(text.interval(row['low'], row['high']))} n={row['n_cases']}"
+    why = text.no_interval(row)
+    cells = [_marked(row, "D", "", results.floor.dust(results.score), 3)]
+    if results.score != "log_odds":
+        cells.append(f"log-odds {_marked(row, 'log_odds', 'log_odds_', results.floor.dust_log_odds, 2)}")
+    return "<br>".join([*cells, *([why] if why else [])]) + f" n={row['n_cases']}"
+
+
+def _marked(row: Mapping[str, Any], name: str, prefix: str, dust: float, digits: int) -> str:
+    """A number, bold with a star when it is marked, and its interval when there is one."""
+    value = text.minus(text.number(row[name], dust, digits))
+    value = f"**{value}**\\*" if row[f"{prefix}marked"] else value
+    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    return value if pd.isna(low) else f"{value} {text.minus(text.interval(low, high, dust, digits))}"
 
 
 def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
@@ -182,15 +189,18 @@ def _after(row: Mapping[str, Any] | None) -> str:
         return ""
     change = text.minus(f"{100 * row['change']:+.1f}")
     limits = text.minus(f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]")
-    if row["n"] < 2:
-        return f"{text.percent(row['post'])}, {change} (1 case: no interval)"
+    if pd.isna(row["low"]):
+        return f"{_share(row, 'post')}<br>change {change} ({text.escape(row['note'])})"
     return f"{_share(row, 'post')}<br>change {change} {limits}, {text.p_equals(row['p'])}"
 
 
 def _left_out(results: Results) -> str:
     frame = results.accuracy[results.accuracy["edit_relation"] != "all"]
     no_gold, unscored = int(frame["n_no_gold"].sum()), int(frame["n_unscored"].sum())
-    return f"Left out, over all methods: {no_gold} cases without a gold answer, {unscored} with an unscored candidate."
+    return (
+        f"Left out, over all methods: {no_gold} cases without a gold answer, {unscored} with an unscored candidate. "
+        f"Counted as wrong: {int(frame['n_no_candidate'].sum())} cases none of whose right answers is a candidate."
+    )
 
 
 def _unscored(results: Results) -> str:

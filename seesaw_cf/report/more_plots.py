@@ -21,9 +21,12 @@ __all__ = ["dose_figure", "draw_verdicts", "mix_name"]
 _LOOKS = {
     "amplified": ("#D55E00", "v"),
     "reduced": ("#0072B2", "^"),
+    "negligible": ("#E69F00", "D"),
     "equivalent": ("#009E73", "s"),
     "undetermined": (GREY, "o"),
 }
+# Deciding scale -> label of its axis.
+_UNITS = {"probability": "contrast in probability", "log-odds": "contrast in log-odds, nats"}
 _PANELS = (
     ("S", "editing score", "harmonic mean of efficacy, paraphrase, neighbourhood (0 to 1)"),
     ("D", "D_d of other people", "below 0: less confident in what is right"),
@@ -49,28 +52,28 @@ def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
 def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
     relations = sort_relations(rows["relation"])
     editors = [name for name in results.editors if name in set(rows["editor"])]
-    keys = [(r, e) for r in relations for e in editors if len(rows[(rows["relation"] == r) & (rows["editor"] == e)])]
+    parts = dict(list(rows.groupby(["relation", "editor", "scale"], sort=False)))
+    keys = [(r, e, s) for r in relations for e in editors for s in _UNITS if (r, e, s) in parts]
     columns = min(2, len(keys))
     high = -(-len(keys) // columns)
-    most = max(len(rows[(rows["relation"] == r) & (rows["editor"] == e)]) for r, e in keys)
-    figure, panels = new_figure(1.4 + high * (1.1 + 0.3 * most), high, columns, share_x=True)
-    margin = results.audit.settings.margin if results.audit is not None else 0.0
-    for panel, (relation, editor) in zip(panels, keys):
-        frame = rows[(rows["relation"] == relation) & (rows["editor"] == editor)]
+    most = max(map(len, parts.values()))
+    alike = len({scale for _, _, scale in keys}) == 1
+    figure, panels = new_figure(1.4 + high * (1.1 + 0.3 * most), high, columns, share_x=alike)
+    for panel, (relation, editor, scale) in zip(panels, keys):
+        frame = parts[relation, editor, scale]
         order = sort_groups(axis, frame["group"])
-        _contrasts(panel, frame.set_index("group").loc[order].reset_index(), margin)
+        _contrasts(panel, frame.set_index("group").loc[order].reset_index(), float(frame["margin"].iloc[0]))
         title = f"edited: {relation_name(relation)}, {text.printable(editor)[:24]}"
         panel.set_title(title, loc="left", fontweight="bold")
-        panel.set_xlabel("D_d of the group minus D_d of its reference", fontsize=10)
+        panel.set_xlabel(_UNITS[scale], fontsize=10)
     for panel in panels[len(keys) :]:
         panel.set_visible(False)
-    unit = "nats" if results.score == "log_odds" else "probability"
     figure.suptitle(
-        f"D_d of a group minus its reference, by {axis} ({unit}); intervals hold for a family at once; shaded: margin",
+        f"D_d of a group minus its reference, by {axis}; intervals hold for a family at once; shaded: margin",
         fontsize=12.5,
     )
     handles = [Line2D([], [], color=c, marker=m, linestyle="", label=name) for name, (c, m) in _LOOKS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
     return figure
 
 

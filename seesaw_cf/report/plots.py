@@ -92,7 +92,7 @@ def _forest(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
         panel.set_xlabel(f"{_unit(results)}, 95 % interval", fontsize=10)
     for panel in panels[len(relations) :]:
         panel.set_visible(False)
-    _title(figure, results, f"Change in confidence about others, by {axis}; n = cases, hollow: only one", _DIRECTION)
+    _title(figure, results, f"Change in confidence about others, by {axis}; n = edits, hollow: no interval", _DIRECTION)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     return figure
 
@@ -105,9 +105,9 @@ def _forest_panel(panel: Axes, effects: pd.DataFrame, groups: Sequence[str], edi
         y = rows["group"].map(place).to_numpy(float) + step * ((len(editors) - 1) / 2 - number)
         style: dict[str, Any] = {"color": COLOURS[number % 7], "marker": MARKERS[number % 7]}
         panel.hlines(y, rows["low"], rows["high"], color=style["color"], linewidth=2)
-        alone = (rows["n_cases"] < 2).to_numpy()
+        hollow = rows["low"].isna().to_numpy()
         panel.plot(rows["D"], y, linestyle="", markersize=7, label=text.printable(editor)[:24], **style)
-        panel.plot(rows["D"][alone], y[alone], linestyle="", markersize=4, color="white", marker=style["marker"])
+        panel.plot(rows["D"][hollow], y[hollow], linestyle="", markersize=4, color="white", marker=style["marker"])
     panel.axvline(0, color="black", linewidth=1, zorder=1)
     panel.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     panel.set_axisbelow(True)
@@ -136,7 +136,7 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
             [rows[key]["D"] if (key := (name, group)) in rows else np.nan for group in groups] for name in relations
         ]
         image = panel.imshow(np.array(values), cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
-        _annotate(panel, rows, relations, groups)
+        _annotate(panel, rows, relations, groups, results.floor.dust(results.score))
         panel.set_yticks(range(len(relations)), [relation_name(name) for name in relations])
         last = editor == editors[-1]
         names = ["all people" if group == ALL else text.printable(group)[:18] for group in groups]
@@ -145,14 +145,20 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
         panel.tick_params(length=0)
         panel.set_title(text.printable(editor)[:40], loc="left", fontweight="bold")
     figure.colorbar(image, ax=panels, fraction=0.025, pad=0.01, label=_unit(results))
-    _title(figure, results, f"Change in confidence about others, by {axis}; n = cases, slanted: only one", _DIRECTION)
+    _title(
+        figure, results, f"Change in confidence about others, by {axis}; n = edits, slanted: no interval", _DIRECTION
+    )
     return figure
 
 
 def _annotate(
-    panel: Axes, rows: Mapping[tuple[str, str], Mapping[str, Any]], relations: Sequence[str], groups: Sequence[str]
+    panel: Axes,
+    rows: Mapping[tuple[str, str], Mapping[str, Any]],
+    relations: Sequence[str],
+    groups: Sequence[str],
+    dust: float,
 ) -> None:
-    """Writes D_d and the number of cases into the cells; italic below two cases, a dot where there is nobody."""
+    """Writes D_d and the number of cases into the cells; italic without an interval, a dot where there is nobody."""
     size = 10 if len(groups) <= 9 else 8
     for y, relation in enumerate(relations):
         for x, group in enumerate(groups):
@@ -160,7 +166,7 @@ def _annotate(
             if row is None:
                 panel.text(x, y, "·", ha="center", va="center", color=GREY)
                 continue
-            value = text.minus(text.number(row["D"]))
+            value = text.minus(text.number(row["D"], dust))
             panel.text(
                 x,
                 y,
@@ -169,7 +175,7 @@ def _annotate(
                 va="center",
                 in_layout=False,  # it lies inside its cell; measuring it would only take time
                 fontsize=size,
-                style="normal" if row["n_cases"] > 1 else "italic",
+                style="italic" if row["low"] != row["low"] else "normal",
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 
 from seesaw_cf import groups
 from seesaw_cf.effects.efficacy import efficacy
-from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, group_effects
+from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
-from seesaw_cf.effects.properties import answers, mark, summarise_accuracy
+from seesaw_cf.effects.properties import Mode, answers, mark, summarise_accuracy
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import Audit, Settings, audit_prompts
+from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.shards import EDITS
 from seesaw_cf.stats import share
 from seesaw_cf.tables import SCORES, read_table
@@ -38,6 +39,8 @@ __all__ = [
 
 # D_d of the papers is about people who really hold the edit's new target.
 HOLDER = "target_new"
+# The papers' star.
+STAR_LEVEL = 0.05
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
@@ -52,11 +55,15 @@ class Results:
         edits: One row per (editor, case), schema `seesaw_cf.shards.EDITS`.
         efficacy: One row per (editor, relation), relation "all" last: `seesaw_cf.effects.efficacy` joined with
             n_edits, the share `raised` of edits that raised p(target_new), and n_zero, n_non_finite, n_refused.
-        effects: `seesaw_cf.effects.group_effects`, with the column `holds`; empty without cross-subject prompts.
+        effects: `seesaw_cf.effects.group_effects`, with `holds`, `effective_edits`, `effective_people` and `marked`
+            (the interval excludes 0 and |D| is above the noise floor; in the paper mode the papers' star) and
+            `log_odds_marked`; empty without cross-subject prompts.
         accuracy: `seesaw_cf.effects.summarise_accuracy` per (editor, edit_relation, effect_relation), and over all
             pairs ("all", "all"); empty without cross-property prompts.
         unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
         n_rows: All score rows.
+        floor: The noise floor.
+        mode: "crossed", or "paper" for the published arithmetic in effects and accuracy.
         audit: Verdicts, excess over controls, comparison of editors; None without cross-subject prompts.
     """
 
@@ -69,6 +76,8 @@ class Results:
     accuracy: pd.DataFrame
     unscored: pd.DataFrame
     n_rows: int
+    floor: Floor
+    mode: BiasMode = "crossed"
     audit: Audit | None = None
 
     @property
@@ -84,6 +93,7 @@ def read_results(
     axes: Sequence[str] = AXES,
     seed: int = 0,
     settings: Settings | None = None,
+    mode: BiasMode = "crossed",
 ) -> Results:
     """Reads a finished run and computes every table of its report.
 
@@ -91,8 +101,9 @@ def read_results(
         folder: A run folder, as `seesaw_cf.runner.run_cases` writes it.
         score: The form of confidence, see `seesaw_cf.effects.difference`.
         axes: Which axes, of "gender", "race" and "region".
-        seed: Seed of the bootstrap (2,000 draws of whole cases).
+        seed: Seed of the bootstrap of the paper mode (2,000 draws of whole cases).
         settings: What is declared for the audit; the defaults when None.
+        mode: "paper" gives effects and accuracy the published tests, see `group_effects` and `cross_property`.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -101,23 +112,32 @@ def read_results(
     """
     check_form(score)
     check_axes(axes)
+    settings = settings or Settings()
     path = Path(folder)
     manifest = _manifest(path)
     scores = read_table(path / "scores.parquet", SCORES)
     edits = read_table(path / "edits.parquet", EDITS).to_pandas()
     kinds = set(pc.unique(scores["kind"]).to_pylist())
     prompts = prompt_effects(scores, score=score) if "cross_subject" in kinds else None
+    floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
+    effects = pd.DataFrame()
+    if prompts is not None:
+        batch = manifest.get("protocol") == "batch"
+        clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
+        effects = _marked(_effects(prompts, axes, mode, clusters, seed), floor, score, mode)
     return Results(
         folder=path,
         manifest=manifest,
         score=score,
         edits=edits,
         efficacy=_gate(edits, efficacy(scores, score=score) if "efficacy" in kinds else None),
-        effects=pd.DataFrame() if prompts is None else _effects(prompts, axes, seed),
-        accuracy=_accuracy(scores, seed) if "cross_property" in kinds else pd.DataFrame(),
+        effects=effects,
+        accuracy=_accuracy(scores, mode, seed) if "cross_property" in kinds else pd.DataFrame(),
         unscored=_unscored(scores),
         n_rows=scores.num_rows,
-        audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings or Settings()),
+        floor=floor,
+        mode=mode,
+        audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
     )
 
 
@@ -168,22 +188,41 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, Any]:
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
 
 
-def _effects(prompts: pd.DataFrame, axes: Sequence[str], seed: int) -> pd.DataFrame:
+def _effects(
+    prompts: pd.DataFrame, axes: Sequence[str], mode: BiasMode, clusters: Mapping[str, str], seed: int
+) -> pd.DataFrame:
     there = prompts["holds"].fillna("").unique()
     frames = [
-        group_effects(prompts, axes=axes, holds=holds, seed=seed).assign(holds=holds)
+        group_effects(prompts, axes=axes, holds=holds, mode=mode, clusters=clusters, seed=seed).assign(holds=holds)
         for holds in sorted(there, key=lambda value: (value != HOLDER, value))
     ]
     return pd.concat(frames, ignore_index=True)
 
 
-def _accuracy(scores: pa.Table, seed: int) -> pd.DataFrame:
-    marked = mark(answers(scores))
+def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMode) -> pd.DataFrame:
+    """Which effects the tables show in bold with a star."""
+    if mode == "paper":
+        return effects.assign(marked=(effects["D"] < 0) & (effects["p"] < STAR_LEVEL) & (effects["holds"] == HOLDER))
+    effective = effects["effective"]
+    out = effects.assign(
+        effective_edits=[found.get("edit", 0.0) for found in effective],
+        effective_people=[found.get("person", 0.0) for found in effective],
+    ).drop(columns="effective")
+    for column, limits, dust in (("D", "", floor.dust(score)), ("log_odds", "log_odds_", floor.dust_log_odds)):
+        excludes = (out[f"{limits}low"] > 0) | (out[f"{limits}high"] < 0)
+        out[f"{limits}marked"] = excludes & (out[column].abs() > dust)
+    return out
+
+
+def _accuracy(scores: pa.Table, mode: BiasMode, seed: int) -> pd.DataFrame:
+    rule: Mode = "paper" if mode == "paper" else "exact"
+    marked = mark(answers(scores, mode=rule), rule)
     keys = ["editor", "edit_relation", "effect_relation"]
     rows = []
     for frame in (marked, marked.assign(edit_relation="all", effect_relation="all")):
         rows += [
-            dict(zip(keys, key)) | summarise_accuracy(part, seed=seed) for key, part in frame.groupby(keys, sort=True)
+            dict(zip(keys, key)) | summarise_accuracy(part, mode=rule, seed=seed)
+            for key, part in frame.groupby(keys, sort=True)
         ]
     return pd.DataFrame(rows)
 

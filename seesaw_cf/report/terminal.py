@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report import text
+from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.conclusion import conclusion_text
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
@@ -24,6 +23,10 @@ __all__ = [
 
 _REASONS = 8
 _CLAIMS = 20
+_TESTS = {
+    "crossed": "Newcombe, clustered by person, none below 5; p: exact McNemar test, clustered where people repeat",
+    "paper": "bootstrap over cases; p: unpaired t-test, as in the papers",
+}
 
 
 def terminal_report(results: Results, note: str = "") -> str:
@@ -87,12 +90,15 @@ def effects_section(results: Results) -> str:
     if chosen.empty:
         return f"SIDE EFFECTS ON OTHER PEOPLE\n{about}\nNo prompt of this run is about people who hold the new target."
     everybody = effects[effects["axis"] == ALL].assign(group=lambda frame: frame["holds"].map(text.HOLDS))
-    parts = [_axis_table(everybody, ALL, results.editors)]
-    parts += [_axis_table(chosen, axis, results.editors) for axis in dict.fromkeys(chosen["axis"]) if axis != ALL]
-    return "\n\n".join([f"SIDE EFFECTS ON OTHER PEOPLE\n{about}", *parts, _legend(results, chosen)])
+    quiet = text.wrap(notes.small_probability(results))
+    parts = [_axis_table(everybody, ALL, results)]
+    parts += [_axis_table(chosen, axis, results) for axis in dict.fromkeys(chosen["axis"]) if axis != ALL]
+    return "\n\n".join(
+        filter(None, [f"SIDE EFFECTS ON OTHER PEOPLE\n{about}", quiet, *parts, _legend(results, chosen)])
+    )
 
 
-def _axis_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str:
+def _axis_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
     title = (
         f"D_d by {axis}"
         if axis != ALL
@@ -103,42 +109,45 @@ def _axis_table(effects: pd.DataFrame, axis: str, editors: Sequence[str]) -> str
     groups = list(text.HOLDS.values()) if axis == ALL else sort_groups(axis, frame["group"])
     rows: list[list[Any]] = []
     previous = ("", "")
-    for editor in editors:
+    for editor in results.editors:
         for relation in sort_relations(frame["relation"]):
             for group in groups:
                 if (editor, relation, group) in by_key:
                     names = (editor, relation_name(relation))
                     shown = ("", "") if names == previous else names
-                    rows.append([*shown, group, *_numbers(by_key[editor, relation, group])])
+                    rows.append([*shown, group, *_numbers(by_key[editor, relation, group], results)])
                     previous = names
-    heads = ("editor", "relation", "group", "D_d", "95% interval", "prompts", "people", "cases")
+    log_odds = ("log-odds", "95% interval") if _two_scales(results) else ()
+    heads = ("editor", "relation", "group", "D_d", "95% interval", *log_odds, "n")
     return f"{title}\n" + text.column_table(heads, rows, left=3)
 
 
-def _numbers(row: dict[str, Any]) -> list[Any]:
-    same = "=" if row["note"] == "all case values equal" else " "
-    star = "*" if text.is_starred(row) else same
-    limits = {0: "none could be scored", 1: "1 case: no interval"}.get(
-        row["n_cases"], text.interval(row["low"], row["high"])
-    )
-    return [text.number(row["D"]) + star, limits, row["n_prompts"], row["n_subjects"], row["n_cases"]]
+def _two_scales(results: Results) -> bool:
+    return results.mode == "crossed" and results.score != "log_odds"
+
+
+def _numbers(row: dict[str, Any], results: Results) -> list[Any]:
+    dust = results.floor.dust(results.score)
+    counts = f"{row['n_prompts']}/{row['n_subjects']}/{row['n_cases']}"
+    if row["n_cases"] == 0:
+        return ["-", "none could be scored", *(["-", "-"] if _two_scales(results) else []), counts]
+    limits = text.no_interval(row) or text.interval(row["low"], row["high"], dust)
+    cells = [text.number(row["D"], dust) + ("*" if row["marked"] else " "), limits]
+    if _two_scales(results):
+        low, high = row["log_odds_low"], row["log_odds_high"]
+        star = "*" if row["log_odds_marked"] else " "
+        dust = results.floor.dust_log_odds
+        cells += [text.number(row["log_odds"], dust, 2) + star, text.interval(low, high, dust, 2)]
+    return [*cells, counts]
 
 
 def _legend(results: Results, effects: pd.DataFrame) -> str:
-    tested = effects[effects["p"].notna() & (effects["axis"] != ALL)]
-    expected = len(tested) * text.STAR_LEVEL / 2
-    lines = [
-        f"""Means of case means; intervals: bootstrap over cases. * as in the papers: below 0 with p < 0.05 in a
-        two-sided t-test over cases, NOT corrected for {len(tested)} tests: without any effect about {expected:.1f}
-        stars are expected. = all case values equal: in effect one observation, no test. People with several tags count
-        in each group; "unknown" = no tag on that axis."""
-    ]
+    tested = int((effects["p"].notna() & (effects["axis"] != ALL)).sum())
+    lines = [notes.MEANS, notes.PAPER_STARS if results.mode == "paper" else notes.stars(tested, str(results.floor))]
+    lines.append('People with several tags count in each group; "unknown" = no tag on that axis.')
     if results.manifest.get("protocol") == "batch":
-        lines.append(
-            """Protocol batch: all cases of a relation are ONE edit, so cases are not independent and these intervals
-            and stars are too optimistic. Use the protocol single for inference."""
-        )
-    return "\n".join(map(text.wrap, lines))
+        lines.append(notes.BATCH.replace("*", ""))
+    return text.wrap(" ".join(lines).replace("*\\**", "*").replace("**", ""))
 
 
 def verdict_section(results: Results) -> str:
@@ -147,12 +156,12 @@ def verdict_section(results: Results) -> str:
     if audit is None or "verdict" not in audit.verdicts:
         return ""
     counts = ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items())
-    declared, (floor, source) = audit.settings, audit.noise_floor
-    noise = "not measured" if source.startswith("not measured") else f"{floor:.2g}"
+    declared = audit.settings
     about = text.wrap(
         f"""Group minus everybody else, within the same edits; errors clustered by edit and person; p corrected
-        ({declared.correction}) over {" x ".join(declared.family)}; level {declared.alpha:g}, margin
-        {declared.margin:g}, noise floor {noise}. {counts}. Rules: verdicts.csv, audit.md."""
+        ({declared.correction}) over {" x ".join(declared.family)}; level {declared.alpha:g}; margin
+        {declared.margin:g} in probability, {declared.margin_log_odds:g} in log-odds where the answers' probabilities
+        are too small to show it; noise floor {audit.floor}. {counts}. Rules: verdicts.csv, audit.md."""
     )
     found = claims(audit)
     rows = [
@@ -161,16 +170,17 @@ def verdict_section(results: Results) -> str:
             relation_name(row["relation"]),
             row["group"],
             row["verdict"],
+            row["scale"],
             text.number(row["value"]),
             text.interval(row["low_family"], row["high_family"]),
             text.p_value(row["p_adjusted"]),
         ]
         for row in found[:_CLAIMS]
     ]
-    heads = ("editor", "relation", "group", "verdict", "contrast", "family-wise interval", "p")
+    heads = ("editor", "relation", "group", "verdict", "scale", "contrast", "family-wise interval", "p")
     more = f"\nand {len(found) - _CLAIMS} more, see verdicts.csv" if len(found) > _CLAIMS else ""
     return f"VERDICTS\n{about}\n" + (
-        text.column_table(heads, rows, left=4) + more if rows else "No claim is supported."
+        text.column_table(heads, rows, left=5) + more if rows else "No claim is supported."
     )
 
 
@@ -187,10 +197,14 @@ def accuracy_section(results: Results) -> str:
     ]
     heads = ("editor", "edited/asked", "right before", "after", "change in points", "p", "cases")
     skipped = int(results.accuracy.query("edit_relation != 'all'")[["n_no_gold", "n_unscored"]].sum().sum())
+    absent = (
+        0 if results.mode == "paper" else int(results.accuracy.query("edit_relation != 'all'")["n_no_candidate"].sum())
+    )
     about = text.wrap(
         f"""The right answer about ANOTHER property of the edited person beats all candidates (exact match). Higher is
-        better, change 0 = no side effect. Shares: Wilson; change: bootstrap over cases; p: exact McNemar test.
-        {skipped} cases without a gold answer or a score are left out."""
+        better, change 0 = no side effect. Shares: Wilson; change: {_TESTS[results.mode]}.
+        {skipped} cases without a gold answer or a score are left out; {absent} count as wrong because no right answer
+        is a candidate."""
     )
     return f"CROSS-PROPERTY ACCURACY\n{about}\n" + text.column_table(heads, rows, left=2)
 
@@ -209,8 +223,10 @@ def _accuracy_row(row: dict[str, Any]) -> list[Any]:
 
 
 def _points(row: dict[str, Any]) -> str:
-    if row["n"] < 2:
-        return "1 case: no interval" if row["n"] else "none could be scored"
+    if not row["n"]:
+        return "none could be scored"
+    if row["low"] != row["low"]:
+        return f"{100 * row['change']:+.1f} (too few people)"
     return f"{100 * row['change']:+.1f} [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
 
 

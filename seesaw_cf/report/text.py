@@ -13,15 +13,14 @@ from seesaw_cf.terminal import column_table, markdown_for_terminal, printable, w
 __all__ = [
     "ABOUT_SCORE",
     "HOLDS",
-    "STAR_LEVEL",
     "column_table",
     "escape",
     "fence",
     "interval",
-    "is_starred",
     "markdown_for_terminal",
     "markdown_table",
     "minus",
+    "no_interval",
     "number",
     "p_equals",
     "p_value",
@@ -31,7 +30,6 @@ __all__ = [
     "wrap",
 ]
 
-STAR_LEVEL = 0.05
 _MARKUP = re.compile(r"([\\`*_\[\]|~$#])")
 
 # What D is made of -> (its formula, its unit, the range of D_d).
@@ -45,18 +43,32 @@ ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
 HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
-def number(value: float) -> str:
-    """A signed number with three decimals, in exponent form when those would hide it; "-" for NaN."""
+def number(value: float, dust: float = 0.0, digits: int = 3) -> str:
+    """A signed number, in exponent form when its decimals would hide it; 0 up to `dust`; "-" for NaN."""
     if math.isnan(value):
         return "-"
-    if value == 0:
-        return "0.000"
-    return f"{value:+.1e}" if abs(value) < 0.0005 else f"{value:+.3f}"
+    if abs(value) <= dust:
+        return f"{0:.{digits}f}"
+    return f"{value:+.1e}" if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"
 
 
-def interval(low: float, high: float) -> str:
-    """`[low, high]`."""
-    return f"[{number(low)}, {number(high)}]"
+def interval(low: float, high: float, dust: float = 0.0, digits: int = 3) -> str:
+    """`[low, high]`; "-" when there is none."""
+    if math.isnan(low):
+        return "-"
+    return f"[{number(low, dust, digits)}, {number(high, dust, digits)}]"
+
+
+def no_interval(row: Mapping[str, Any]) -> str:
+    """Why an effect has no interval, in a few words; "" when it has one."""
+    if not math.isnan(row["low"]):
+        return ""
+    counts = {name: row.get(f"effective_{name}") for name in ("edits", "people")}
+    few = {name: n for name, n in counts.items() if n is not None}
+    if str(row["note"]).startswith("too few clusters") and few:
+        name = min(few, key=lambda one: float(few[one]))
+        return f"too few {name}: {math.floor(10 * few[name]) / 10:g}"
+    return {"all values equal: no error to estimate": "all values equal"}.get(row["note"], str(row["note"]))
 
 
 def percent(value: float) -> str:
@@ -80,11 +92,6 @@ def p_equals(value: float) -> str:
     """`p=0.012` or `p<0.001`."""
     shown = p_value(value)
     return f"p{shown}" if shown.startswith("<") else f"p={shown}"
-
-
-def is_starred(row: Mapping[str, Any]) -> bool:
-    """The papers' star: a negative D_d of people who hold the new target, with p < 0.05."""
-    return bool(row["holds"] == "target_new" and row["D"] < 0 and row["p"] < STAR_LEVEL)
 
 
 def escape(text: object) -> str:

@@ -39,7 +39,7 @@ def write_report(
     Args:
         run_folder: A finished run.
         out: Where the files go; `RUN_FOLDER/report` when None.
-        settings: What is declared for the audit: margin, level, correction, families, method, noise floor.
+        settings: What is declared for the audit: margins, level, correction, families, method, noise floors.
         dose: A folder of `seesaw-cf dose` whose curves are shown as well.
 
     Returns:

@@ -34,6 +34,7 @@ class Noise:
         rms: Root mean square over clozes and pairs of shapes of the difference: the standard deviation of a
             "pre against pre" difference.
         p99: 99th percentile over clozes of the largest difference.
+        p99_probability: The same percentile of the difference in probability.
         max: Largest difference.
         flips: Clozes whose `greedy` is not the same in all shapes.
     """
@@ -42,6 +43,7 @@ class Noise:
     shapes: tuple[str, ...]
     rms: float
     p99: float
+    p99_probability: float
     max: float
     flips: int
 
@@ -56,7 +58,7 @@ class Noise:
         )
 
 
-def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0) -> Noise:
+def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, quick: bool = False) -> Noise:
     """Scores the same clozes in several batch shapes, none of them larger than the scorer's own, and compares.
 
     Args:
@@ -65,24 +67,30 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0) -> Noi
             has no batches, and no noise.
         clozes: What to score; unscorable ones are left out.
         seed: Draws the halves that are scored apart.
+        quick: Compare what a run itself does (all together, in halves, one sequence each, beside other edits), not
+            every size of batch.
 
     Returns:
         The spread; `n` may be 0, then the numbers are NaN.
     """
     work = sorted(set(clozes))
     chosen = np.random.default_rng(seed).random(len(work)) < 0.5
-    found = {name: shape.score(work) for name, shape in _shapes(scorer).items()}
+    shapes = _shapes(scorer)
+    if quick:
+        shapes = dict([*list(shapes.items())[-1:], ("as it is", scorer)])
+    edits = 2 if quick else _EDITS
+    found = {name: shape.score(work) for name, shape in shapes.items()}
     halves = {side: scorer.score([cloze for cloze, own in zip(work, chosen) if own == side]) for side in (True, False)}
     parts = {side: iter(scores) for side, scores in halves.items()}
     found["in two halves"] = [next(parts[bool(side)]) for side in chosen]
     if isinstance(scorer, TrieScorer) and (nothing := _nothing(scorer.model)) is not None:
-        found[f"one of {_EDITS} edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * _EDITS)[0]
+        found[f"one of {edits} edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * edits)[0]
     logprobs = np.array([[score.logprob for score in scores] for scores in found.values()]).reshape(len(found), -1)
     good = np.isfinite(logprobs).all(0)
     greedy = np.array([[score.greedy for score in scores] for scores in found.values()]).reshape(len(found), -1)
     values = logprobs[:, good]
     if not values.size:
-        return Noise(0, tuple(found), float("nan"), float("nan"), float("nan"), 0)
+        return Noise(0, tuple(found), *[float("nan")] * 4, 0)
     first, second = np.triu_indices(len(found), 1)
     spread = values.max(0) - values.min(0)
     return Noise(
@@ -90,6 +98,7 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0) -> Noi
         tuple(found),
         float(np.sqrt(np.mean((values[first] - values[second]) ** 2))),
         float(np.percentile(spread, 99)),
+        float(np.percentile(np.exp(values.max(0)) - np.exp(values.min(0)), 99)),
         float(spread.max()),
         int((greedy[:, good].min(0) != greedy[:, good].max(0)).sum()),
     )

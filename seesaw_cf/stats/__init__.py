@@ -1,7 +1,7 @@
 """Inference for effects of edits: intervals, tests and verdicts that respect how the data are clustered."""
 
 from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
-from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean
+from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families, label_permutation
 from seesaw_cf.stats.planning import (
@@ -12,7 +12,7 @@ from seesaw_cf.stats.planning import (
     plan,
     variance_components,
 )
-from seesaw_cf.stats.simple import mcnemar, share, t_test
+from seesaw_cf.stats.simple import mcnemar, paired_change, share, t_test
 from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 
 __all__ = [
@@ -26,12 +26,14 @@ __all__ = [
     "case_weights",
     "cluster_weights",
     "clustered_mean",
+    "clustered_means",
     "contrast_components",
     "equivalence_p",
     "interval",
     "label_permutation",
     "mcnemar",
     "minimum_detectable_effect",
+    "paired_change",
     "pigeonhole_draws",
     "plan",
     "ratio_draws",

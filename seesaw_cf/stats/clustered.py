@@ -13,10 +13,13 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.crossing import Codes, Crossing
 
-__all__ = ["MIN_EFFECTIVE", "Inference", "case_weights", "clustered_mean"]
+__all__ = ["MIN_EFFECTIVE", "Inference", "case_weights", "clustered_mean", "clustered_means"]
 
-# Below this effective number of clusters no interval is given: see `Crossing` and benchmarks/results/simulation.md.
+# Below this effective number of clusters, in any dimension, there is no interval, no p and no star. Satterthwaite's
+# approximation is trusted from four degrees of freedom on (Pustejovsky and Tipton 2018, section 5), which is five equal
+# clusters; in benchmarks/simulation.py the error stays near its nominal level down to there.
 MIN_EFFECTIVE = 5.0
+_EXACT = 1e-6  # five equal clusters are five, whatever the last digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +93,55 @@ def clustered_mean(
     Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002),
         corrected residuals and Satterthwaite degrees of freedom. See `Crossing`.
     """
+    return clustered_means(values[:, None], parts, clusters, level=level, min_effective=min_effective)[0]
+
+
+def clustered_means(
+    values: Floats,
+    parts: list[Floats],
+    clusters: Mapping[str, Codes],
+    *,
+    level: float = LEVEL,
+    min_effective: float = MIN_EFFECTIVE,
+) -> list[Inference]:
+    """`clustered_mean` of several columns with the same weights and clusters, such as one effect on two scales.
+
+    Args:
+        values: (n, columns) finite observations.
+        parts, clusters, level, min_effective: See `clustered_mean`.
+
+    Returns:
+        One `Inference` per column.
+
+    Raises:
+        RecordError: As `clustered_mean`.
+    """
     _check(values, parts, clusters)
     crossing = Crossing(parts, clusters)
     nan = float("nan")
     base = (int(crossing.used.sum()), crossing.counts, crossing.effective)
     method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
-    few = [f"{name}: {n:.1f}" for name, n in crossing.effective.items() if n < min_effective]
+    few = [f"{name}: {n:.1f}" for name, n in crossing.effective.items() if n < min_effective - _EXACT]
     if few:
         missing = int(np.ceil(min_effective - min(crossing.effective.values())))
         note = f"too few clusters ({', '.join(few)} effective); about {missing} more equal ones are needed"
-        value = float(parts[0] @ values) - (float(parts[1] @ values) if len(parts) > 1 else 0.0)
-        return Inference(value, nan, nan, nan, nan, nan, *base, method, note)
-    estimate, stderr, df = (column.item() for column in crossing.errors(values[:, None]))
-    if stderr <= 1e-12 * max(1e-300, np.abs(values[crossing.used]).max()):
-        note = "all values equal: no error to estimate"
-        return Inference(estimate, nan, nan, nan, nan, nan, *base, method, note)
-    half = float(stats.t.ppf((1 + level) / 2, df)) * stderr
-    p = float(2 * stats.t.sf(abs(estimate) / stderr, df))
-    return Inference(estimate, estimate - half, estimate + half, stderr, p, df, *base, method)
+        weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
+        return [Inference(float(v), nan, nan, nan, nan, nan, *base, method, note) for v in weight @ values]
+    found = []
+    for estimate, stderr, df, largest in zip(*crossing.errors(values), np.abs(values[crossing.used]).max(axis=0)):
+        if stderr <= 1e-12 * max(1e-300, largest):
+            note = "all values equal: no error to estimate"
+            found.append(Inference(float(estimate), nan, nan, nan, nan, nan, *base, method, note))
+            continue
+        half = float(stats.t.ppf((1 + level) / 2, df)) * float(stderr)
+        p = float(2 * stats.t.sf(abs(estimate) / stderr, df))
+        limits = float(estimate - half), float(estimate + half)
+        found.append(Inference(float(estimate), *limits, float(stderr), p, float(df), *base, method))
+    return found
 
 
 def _check(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> None:
-    lengths = {"values": values.size, **{name: code.size for name, code in clusters.items()}}
+    lengths = {"values": len(values), **{name: code.size for name, code in clusters.items()}}
     lengths |= {f"weights {i}": part.size for i, part in enumerate(parts)}
     if len(set(lengths.values())) > 1 or len(parts) not in (1, 2) or not clusters:
         raise RecordError(

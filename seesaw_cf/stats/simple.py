@@ -1,14 +1,15 @@
-"""Tests that need no cluster: the papers' t-test, McNemar's test, a share with its interval."""
+"""Shares and paired answers: the papers' t-test, McNemar's test, intervals of a share and of a change."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.types import Estimate
 
-__all__ = ["mcnemar", "share", "t_test"]
+__all__ = ["mcnemar", "paired_change", "share", "t_test"]
 
 
 def t_test(values: Floats) -> tuple[float, float, str]:
@@ -38,6 +39,37 @@ def mcnemar(lost: int, gained: int) -> float:
     Source: McNemar (1947), exact form: binomial with probability 1/2 over the discordant pairs.
     """
     return float(stats.binomtest(gained, lost + gained, 0.5).pvalue) if lost + gained else 1.0
+
+
+def paired_change(
+    pre: NDArray[np.bool_], post: NDArray[np.bool_], n: float, level: float = LEVEL
+) -> tuple[float, float]:
+    """Interval of the difference of two shares of the same cases, after minus before; it exists where nothing changed.
+
+    Args:
+        pre, post: (cases,) whether the answer was right.
+        n: How many independent cases tell as much; the number of cases where all are independent.
+        level: Confidence level.
+
+    Source: Newcombe (1998), Statistics in Medicine 17, 2635-2650, method 10 (square-and-add Wilson intervals with the
+        correlation of the two answers).
+    """
+    both, lost, gained, neither = (float((a & b).sum()) for a in (pre, ~pre) for b in (post, ~post))
+    table = (both + lost) * (gained + neither) * (both + gained) * (lost + neither)
+    product = both * neither - lost * gained
+    corrected = product if product < 0 else max(0.0, product - pre.size / 2)
+    phi = corrected / table**0.5 if table else 0.0
+    (after, down, up), (before, low, high) = (_wilson(float(side.mean()), n, level) for side in (post, pre))
+    change = after - before
+    below = (after - down) ** 2 - 2 * phi * (after - down) * (high - before) + (high - before) ** 2
+    above = (before - low) ** 2 - 2 * phi * (before - low) * (up - after) + (up - after) ** 2
+    return change - max(0.0, below) ** 0.5, change + max(0.0, above) ** 0.5
+
+
+def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
+    z = float(stats.norm.ppf((1 + level) / 2))
+    centre, half = (value + z * z / (2 * n)), z * (value * (1 - value) / n + z * z / (4 * n * n)) ** 0.5
+    return value, (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
 
 
 def share(successes: int, n: int, level: float = LEVEL) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import stats
@@ -11,17 +11,28 @@ from scipy import stats
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.planning import minimum_detectable_effect
 
-__all__ = ["Verdict", "equivalence_p", "verdict"]
+__all__ = ["LABELS", "NOT_MEASURED", "REACH", "Verdict", "equivalence_p", "verdict"]
 
-Label = Literal["amplified", "reduced", "equivalent", "undetermined"]
+Label = Literal["amplified", "reduced", "negligible", "equivalent", "undetermined"]
+LABELS: tuple[Label, ...] = get_args(Label)
+# Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
+REACH = 2.0
+NOT_MEASURED = "noise floor not measured; run `seesaw-cf noise` on the model and give `report --noise-floor X`"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim and the rule that produced it."""
+    """A claim and the rule that produced it.
+
+    Attributes:
+        label: What is claimed.
+        rule: Scale, size, margin and why.
+        direction: "below 0" or "above 0" where the sign is established, else "".
+    """
 
     label: Label
     rule: str
+    direction: str = ""
 
 
 def equivalence_p(value: float, stderr: float, df: float, margin: float) -> float:
@@ -46,37 +57,57 @@ def verdict(
     stderr: float,
     df: float,
     margin: float,
-    noise_floor: float = 0.0,
+    noise_floor: float | None = None,
     alpha: float = 0.05,
     p_equivalence: float | None = None,
     note: str = "",
+    scale: str = "effect",
+    reach: float = np.inf,
 ) -> Verdict:
-    """The one of four claims that the numbers support.
+    """The one of five claims that the numbers support.
 
-    Rules, in order: no interval -> undetermined; corrected p below alpha and |value| above the noise floor -> amplified
-    (value below 0: the group lost confidence) or reduced; corrected p below alpha but |value| within the noise floor ->
-    undetermined; TOST p below alpha -> equivalent; otherwise undetermined.
+    Rules, in order: no interval, or a noise floor that nobody measured -> undetermined. Significant (corrected p below
+    alpha, |value| above the noise floor) and |value| above the margin -> amplified (value below 0: the group lost
+    confidence) or reduced. Inside the margin by two one-sided tests -> negligible when significant, else equivalent.
+    Otherwise undetermined.
 
     Args:
         value: The effect, or contrast with a reference group; below 0 is to the group's disadvantage.
         p: Its p-value, corrected over the declared family.
         stderr, df: Standard error and degrees of freedom; NaN when the estimate was refused.
         margin: Effects smaller than this do not matter; stated beforehand, in the effect's unit.
-        noise_floor: Largest effect found where nothing was edited (pre against pre).
+        noise_floor: Largest effect found where nothing was edited (pre against pre); None = not measured.
         alpha: Level.
         p_equivalence: TOST p, corrected over the declared family; None for a single test.
         note: Why the estimate was refused.
+        scale: Name of the effect's unit, for the rule.
+        reach: How far the effect can go on this scale, known before the edit. Below `REACH` margins, being inside the
+            margin says nothing and is not claimed.
     """
     if not np.isfinite([value, p, stderr, df]).all():
         return Verdict("undetermined", f"no interval: {note or 'not estimable'}")
-    if p < alpha and abs(value) <= noise_floor:
-        return Verdict("undetermined", f"|{value:.3g}| is within the noise floor {noise_floor:.3g}")
-    if p < alpha:
-        label: Label = "amplified" if value < 0 else "reduced"
-        return Verdict(label, f"corrected p {p:.3g} < {alpha:g} and |{value:.3g}| > noise floor {noise_floor:.3g}")
+    about = f"{scale} {value:+.3g}, margin {margin:g}"
+    if noise_floor is None:
+        return Verdict("undetermined", f"{about}: {NOT_MEASURED}")
+    direction = "below 0" if value < 0 else "above 0"
+    real = p < alpha and abs(value) > noise_floor
+    evidence = f"corrected p {p:.3g} < {alpha:g}, |{value:.3g}| > noise floor {noise_floor:.2g}"
+    if real and abs(value) > margin:
+        return Verdict("amplified" if value < 0 else "reduced", f"{about}: {direction}, {evidence}", direction)
     same = equivalence_p(value, stderr, df, margin) if p_equivalence is None else p_equivalence
-    if same < alpha:
-        corrected = "TOST p" if p_equivalence is None else "corrected TOST p"
-        return Verdict("equivalent", f"{corrected} {same:.3g} < {alpha:g} for margin {margin:g}")
+    tost = f"{'TOST p' if p_equivalence is None else 'corrected TOST p'} {same:.3g}"
+    if same < alpha and noise_floor < margin and reach >= REACH * margin:
+        inside = f"inside the margin, {tost} < {alpha:g}"
+        if real:
+            return Verdict("negligible", f"{about}: {direction}, {evidence}, but {inside}", direction)
+        return Verdict("equivalent", f"{about}: {inside}")
+    if real:
+        return Verdict(
+            "undetermined", f"{about}: {direction}, {evidence}; whether it is inside is open ({tost})", direction
+        )
+    if p < alpha:
+        return Verdict("undetermined", f"{about}: |{value:.3g}| is within the noise floor {noise_floor:.2g}")
+    if same < alpha and reach < REACH * margin:
+        return Verdict("undetermined", f"{about}: at most {reach:.2g} could have been seen on this scale")
     detectable = minimum_detectable_effect(stderr, df, alpha=alpha)
-    return Verdict("undetermined", f"p {p:.3g}; effects below {detectable:.3g} are not detectable with these data")
+    return Verdict("undetermined", f"{about}: p {p:.3g}; effects below {detectable:.3g} are not detectable here")

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.effects import audit, audit_record, bias_of_columns, group_contrasts, group_effects
+from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import equivalence_p
 from tests.effects.test_estimands import crossed
@@ -20,7 +21,7 @@ def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
     row = table.iloc[0]
     assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "amplified", 1)
     assert row["family"] == "memit/P27/race"
-    calm = audit(crossed(0.0), axes=["race"], reference={"race": "white"}, margin=0.05).iloc[0]
+    calm = audit(crossed(0.0), axes=["race"], reference={"race": "white"}, margin=0.05, noise_floor=0.0).iloc[0]
     assert calm["verdict"] == "equivalent"
     assert "TOST" in calm["rule"]
 
@@ -36,12 +37,12 @@ def test_equivalence_is_corrected_over_the_family() -> None:
         for value, stderr, df in zip(table["value"], table["stderr"], table["df"], strict=True)
     ]
     assert table["p_equivalence"].tolist() == pytest.approx([2 * p for p in single])
-    strict = audit(frame, axes=["race"], margin=0.05, alpha=1.5 * max(single))
+    strict = audit(frame, axes=["race"], margin=0.05, noise_floor=0.0, alpha=1.5 * max(single))
     assert set(strict["verdict"]) == {"undetermined"}
 
 
 def test_too_few_people_are_undetermined_with_the_reason() -> None:
-    row = audit(crossed(0.2, people=4), axes=["race"], margin=0.05).iloc[0]
+    row = audit(crossed(0.2, people=4), axes=["race"], margin=0.05, noise_floor=0.0).iloc[0]
     assert row["verdict"] == "undetermined"
     assert "too few clusters (person: 3.0 effective)" in row["rule"]
 
@@ -54,7 +55,7 @@ def test_noise_floor_and_margin_are_obeyed() -> None:
 
 
 def test_audit_record_is_plain_json() -> None:
-    record = audit_record(audit(crossed(0.2), axes=["race"], margin=0.05), margin=0.05, seed=0)
+    record = audit_record(audit(crossed(0.2), axes=["race"], margin=0.05, noise_floor=0.0), margin=0.05, seed=0)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["counts"] == {"amplified": 1, "reduced": 1}  # the same contrast from both sides
     assert record["settings"] == {"margin": 0.05, "seed": 0}
@@ -76,11 +77,14 @@ def test_crossed_mode_agrees_with_the_estimators_and_paper_mode_with_the_publish
         assert found[name] == pytest.approx(contrast[name])
     assert "contrast" not in result["groups"]["white"]
     paper = bias_of_columns(**columns(frame), axis="race", mode="paper", draws=100)
-    table = group_effects(frame, axes=["race"], draws=100).set_index("group")
+    table = group_effects(frame, axes=["race"], mode="paper", draws=100).set_index("group")
+    crossed_table = group_effects(frame, axes=["race"]).set_index("group")
     for group, row in paper["groups"].items():
         for name in ("D", "low", "high", "t", "p", "pooled_D"):
             assert row[name] == pytest.approx(table.loc[group, name])
-        assert result["groups"][group]["p_paper"] == row["p"]
+        for name in ("D", "low", "high", "p", "log_odds", "log_odds_low"):
+            assert result["groups"][group][name] == pytest.approx(crossed_table.loc[group, name])
+        assert not {"bootstrap_low", "p_paper"} & set(result["groups"][group])
 
 
 def test_crossed_mode_is_blind_to_row_order() -> None:
@@ -92,5 +96,44 @@ def test_crossed_mode_is_blind_to_row_order() -> None:
 def test_unknown_mode_and_reference() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown mode 'papr'\. Did you mean 'paper'"):
         bias_of_columns(**columns(crossed()), mode="papr")  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown race group 'Whit'"):
-        bias_of_columns(**columns(crossed()), axis="race", reference="Whit")
+    for axis, name in (("race", "race group"), ("gender", "gender group"), (None, "group")):
+        with pytest.raises(UnknownNameError, match=f"unknown {name} 'Whit'"):
+            bias_of_columns(**columns(crossed()), axis=axis, reference="Whit")
+
+
+def small(shift: float) -> pd.DataFrame:
+    """The crossing with answers of p = 5e-4 before the edit, where Black people lose `shift` nats."""
+    frame = crossed(0.0)
+    black = frame["race"].map(lambda tags: "Black" in tags).to_numpy()
+    noise = np.random.default_rng(5).normal(0, 0.02, len(frame))
+    frame = frame.assign(pre_new=np.log(5e-4), pre_true=np.log(2e-4), post_true=np.log(2e-4))
+    frame["post_new"] = frame["pre_new"] - shift * black + noise
+    return add_differences(frame.drop(columns=["n_new", "n_true"]))
+
+
+def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
+    floors = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
+    lost = audit(small(0.5), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
+    assert (lost["scale"], lost["margin"]) == ("log-odds", 0.1)
+    assert (lost["verdict"], lost["direction"]) == ("amplified", "below 0")
+    assert lost["value"] == pytest.approx(-0.5, abs=0.05)
+    assert abs(lost["probability"]) < 3e-4
+    assert lost["probability_high"] < 0
+    calm = audit(small(0.0), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
+    assert (calm["scale"], calm["verdict"]) == ("log-odds", "equivalent")
+    slight = audit(small(0.05), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
+    assert (slight["scale"], slight["verdict"], slight["direction"]) == ("log-odds", "negligible", "below 0")
+    assert "inside the margin" in slight["rule"]
+
+
+def test_the_scale_is_chosen_before_the_edit() -> None:
+    """Whatever the edit did, the same pre-edit scores give the same scale."""
+    assert set(audit(crossed(0.0), axes=["race"], margin=0.02)["scale"]) == {"probability"}
+    assert set(audit(crossed(0.3), axes=["race"], margin=0.02)["scale"]) == {"probability"}
+    assert set(audit(crossed(0.0), axes=["race"], margin=0.26)["scale"]) == {"log-odds"}  # p = 0.5 before the edit
+
+
+def test_no_verdict_without_a_measured_noise_floor() -> None:
+    table = audit(crossed(0.2), axes=["race"], margin=0.02)
+    assert set(table["verdict"]) == {"undetermined"}
+    assert table["rule"].str.contains("noise floor not measured; run `seesaw-cf noise`").all()

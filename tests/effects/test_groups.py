@@ -49,7 +49,7 @@ def by_group(frame: pd.DataFrame, axis: str = "race") -> dict[str, dict[str, Any
 
 
 def test_case_means_pooled_means_and_counts() -> None:
-    groups = by_group(group_effects(prompts(WORKED), axes=["race"], draws=50))
+    groups = by_group(group_effects(prompts(WORKED), axes=["race"], mode="paper", draws=50))
     # white: case 1 mean 0.2, case 2 mean -0.2 -> 0; pooled (0.1 + 0.3 - 0.2) / 3
     assert groups["white"]["D"] == pytest.approx(0.0)
     assert groups["white"]["pooled_D"] == pytest.approx(0.2 / 3)
@@ -63,7 +63,7 @@ def test_case_means_pooled_means_and_counts() -> None:
 
 
 def test_overall_row_and_t_test_over_cases() -> None:
-    row = by_group(group_effects(prompts(WORKED), axes=[], draws=0), ALL)[ALL]
+    row = by_group(group_effects(prompts(WORKED), axes=[], mode="paper", draws=0), ALL)[ALL]
     means = [0.2, -0.2, 0.025]
     assert row["D"] == pytest.approx(np.mean(means))
     assert row["p"] == pytest.approx(stats.ttest_1samp(means, 0).pvalue)
@@ -71,7 +71,7 @@ def test_overall_row_and_t_test_over_cases() -> None:
 
 
 def test_equal_cases_have_no_test() -> None:
-    row = by_group(group_effects(prompts([(1, "a", [], 0.1), (2, "b", [], 0.1)]), axes=[]), ALL)[ALL]
+    row = by_group(group_effects(prompts([(1, "a", [], 0.1), (2, "b", [], 0.1)]), axes=[], mode="paper"), ALL)[ALL]
     assert math.isnan(row["p"])
     assert row["note"] == "all case values equal"
 
@@ -80,9 +80,11 @@ def test_interval_is_seeded_and_blind_to_row_order() -> None:
     frame = prompts(
         [(case, f"p{case % 7}", ["white"] if case % 3 else ["Black"], 0.01 * case - 0.2) for case in range(40)]
     )
-    one, two = group_effects(frame, seed=5), group_effects(frame.sample(frac=1, random_state=1), seed=5)
+    shuffled = frame.sample(frac=1, random_state=1)
+    pd.testing.assert_frame_equal(group_effects(frame), group_effects(shuffled))
+    one, two = (group_effects(rows, mode="paper", seed=5) for rows in (frame, shuffled))
     pd.testing.assert_frame_equal(one, two)
-    assert not one.equals(group_effects(frame, seed=6))
+    assert not one.equals(group_effects(frame, mode="paper", seed=6))
     white = by_group(one)["white"]
     assert white["low"] < white["D"] < white["high"]
     # the bootstrap standard error of a mean of independent values is s / sqrt(n)
@@ -97,6 +99,23 @@ def test_unscored_prompts_are_counted_not_averaged() -> None:
     groups = by_group(group_effects(frame, axes=["race"], draws=0))
     assert groups["white"]["n_unscored"] == 1
     assert groups["white"]["D"] == pytest.approx((0.3 - 0.2) / 2)
+
+
+def test_below_five_effective_clusters_the_estimate_stands_alone() -> None:
+    """Four edits of equal weight: no interval, no p; five: both."""
+    for edits in (4, 5):
+        rows = [(e, f"p{s}", [], 0.02 * e + 0.01 * s) for e in range(edits) for s in range(8)]
+        row = by_group(group_effects(prompts(rows), axes=[]), ALL)[ALL]
+        assert row["D"] == pytest.approx(0.02 * (edits - 1) / 2 + 0.035)
+        assert math.isnan(row["low"]) == math.isnan(row["p"]) == math.isnan(row["log_odds_low"]) == (edits < 5)
+        assert row["effective"] == pytest.approx({"edit": edits, "person": 8})
+    assert row["note"] == ""
+
+
+def test_log_odds_stand_beside_probability() -> None:
+    row = by_group(group_effects(prompts([(e, f"p{e}", [], 0.1) for e in range(5)]), axes=[]), ALL)[ALL]
+    assert row["log_odds"] == pytest.approx(math.log(0.6 / 0.5))
+    assert row["likelier_pre"] == pytest.approx(0.5)
 
 
 def test_bad_requests() -> None:

@@ -20,6 +20,7 @@ def case(case_id: int, gold: str, pre: Scores, post: Scores, **rest: Any) -> lis
     return [
         {
             "case_id": case_id,
+            "subject_id": f"Q{case_id}",
             "kind": "cross_property",
             "effect_relation": "P21",
             "template_id": "P21-cloze-01",
@@ -44,7 +45,9 @@ def test_exact_mode_against_hand_counts() -> None:
     rows += case(4, "other", MALE, MALE) + case(5, "male", MALE, {"male": math.nan, "female": -1.0})
     row = cross_property(table(rows)).iloc[0]
     assert (row["pre"], row["post"]) == pytest.approx((2 / 3, 2 / 3))
-    assert (row["lost"], row["gained"], row["p"], row["n"]) == (1, 1, 1.0, 3)
+    assert (row["lost"], row["gained"], row["n"]) == (1, 1, 3)
+    assert row[["low", "high", "p"]].isna().all()  # three people
+    assert row["note"].startswith("too few clusters (person: 3.0 effective)")
     assert (row["n_no_gold"], row["n_unscored"]) == (1, 1)
     assert (row["chance"], row["majority"]) == pytest.approx((1 / 2, 2 / 3))
 
@@ -80,7 +83,30 @@ def test_mcnemar_and_interval_of_the_change() -> None:
     assert row["p"] == pytest.approx(2 * 0.5**8)
     assert row["change"] == pytest.approx(-0.4)
     assert row["low"] < -0.4 < row["high"] < 0
-    assert row["stderr"] == pytest.approx(math.sqrt(0.4 * 0.6 / 20), rel=0.1)
+    assert row["stderr"] == pytest.approx(math.sqrt(0.4 * 0.6 / 19), rel=0.03)
+    # Newcombe, method 10, by hand: after 12/20 with Wilson (0.38658, 0.78120), before 20/20 with (0.83887, 1), phi 0
+    assert row["low"] == pytest.approx(-0.4 - math.sqrt((0.6 - 0.38658) ** 2 + (1 - 1) ** 2), abs=1e-4)
+    assert row["high"] == pytest.approx(-0.4 + math.sqrt((1 - 0.83887) ** 2 + (0.78120 - 0.6) ** 2), abs=1e-4)
+
+
+def test_people_in_several_cases_widen_the_interval() -> None:
+    rows = [row for i in range(20) for row in case(i, "male", MALE, FEMALE if i < 8 else MALE)]
+    alone = cross_property(table(rows)).iloc[0]
+    shared = cross_property(table([row | {"subject_id": f"Q{row['case_id'] // 2}"} for row in rows])).iloc[0]
+    assert shared["low"] < alone["low"] < alone["high"] < shared["high"]
+    assert shared["p"] > alone["p"]
+
+
+def test_published_rule_leaves_out_unanswerable_cases() -> None:
+    known = case(1, "male", MALE, MALE)
+    extra = [row | {"gold": False} for row in case(2, "male", MALE, MALE)]
+    scores = table(known + extra)
+    assert cross_property(scores).iloc[0][["n", "n_no_gold"]].tolist() == [1, 1]
+    given = {name: value * 2 for name, value in columns().items()}
+    given |= {"case_id": [1, 2], "gold": [["male"], ["neither"]]}
+    exact, paper = (accuracy_of_columns(**given, mode=mode)["pairs"]["P27/P21"] for mode in ("exact", "paper"))
+    assert (exact["n"], exact["n_no_candidate"], exact["pre"]) == (2, 1, 0.5)
+    assert (paper["n"], paper["n_no_candidate"], paper["pre"]) == (1, 1, 1.0)
 
 
 def columns(**changes: Any) -> dict[str, Any]:

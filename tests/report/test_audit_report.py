@@ -13,6 +13,7 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
+from seesaw_cf.errors import SeesawError
 from seesaw_cf.report import Settings, read_results, write_report
 from seesaw_cf.report.card import LABELS, audit_sections
 from seesaw_cf.tables import read_table
@@ -29,7 +30,8 @@ def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, st
 
 def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, str]) -> None:
     folder, out, _ = controlled
-    expected = audit(prompt_effects(read_table(folder / "scores.parquet")), margin=0.02)
+    prompts = prompt_effects(read_table(folder / "scores.parquet"))
+    expected = audit(prompts, margin=0.02, noise_floor=2e-7, noise_floor_log_odds=2e-6)
     found = pd.read_csv(out / "verdicts.csv", keep_default_na=False, na_values=[""])
     assert found["verdict"].tolist() == expected["verdict"].tolist()
     assert found["p_adjusted"].to_numpy() == pytest.approx(expected["p_adjusted"].to_numpy(), nan_ok=True)
@@ -57,7 +59,7 @@ def test_audit_json_says_everything_and_is_plain(controlled: tuple[Path, Path, s
     ):
         assert record[key], key
     assert record["settings"]["margin"] == 0.02
-    assert record["noise_floor"]["source"].startswith("not measured")
+    assert record["noise_floor"]["source"].startswith("from the run")
     assert sum(record["counts"].values()) == len(record["rows"])
     assert {row["control"] for row in record["excess_over_control"]} == {"identity"}
     assert {(row["first"], row["second"]) for row in record["editors_compared"]} == {("ft", "memit")}
@@ -110,7 +112,7 @@ def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, 
     _, out, shown = controlled
     markdown = (out / "report.md").read_text(encoding="utf-8")
     assert "## What can be claimed" in markdown
-    assert re.search(r"\*\*\d+ amplified, \d+ reduced, \d+ equivalent, \d+ undetermined\*\*", markdown)
+    assert re.search(r"\*\*\d+ amplified, \d+ reduced, \d+ negligible, \d+ equivalent, \d+ undetermined\*\*", markdown)
     assert "](verdicts_gender.png)" in markdown
     assert "VERDICTS" in shown
     assert shown.isascii()
@@ -135,12 +137,13 @@ def test_measured_noise_is_the_floor_of_claims(tmp_path: Path) -> None:
     write_manifest(run, ("memit",), len(made), machine={"noise": {"p99": 0.5}})
     results = read_results(run)
     assert results.audit is not None
-    value, source = results.audit.noise_floor
-    assert value == pytest.approx(math.expm1(0.5))
-    assert "from the run" in source
+    floor = results.audit.floor
+    value = 2 * math.expm1(0.5)
+    assert (floor.probability, floor.log_odds) == pytest.approx((value, 1.0))
+    assert "from the run" in floor.source
     claimed = results.audit.verdicts.query("verdict in ['amplified', 'reduced']")
     assert (claimed["value"].abs() > value).all()
-    stated = read_results(run, settings=Settings(noise_floor=10.0)).audit
+    stated = read_results(run, settings=Settings(noise_floor=10.0, noise_floor_log_odds=10.0)).audit
     assert stated is not None
     assert not set(stated.verdicts["verdict"]) & {"amplified", "reduced"}
 
@@ -155,12 +158,43 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
         == record["settings"]
     )
     assert list(record["families"]) == ["memit"]
-    assert record["noise_floor"] == {"value": 0.0, "source": "stated"}
+    assert record["noise_floor"] == {"value": 0.0, "log_odds": 0.0, "source": "stated"}
     capsys.readouterr()
     assert main(["report", str(run), "--correction", "hol"]) == 1
     assert "unknown correction 'hol'. Did you mean 'holm'" in capsys.readouterr().err
     assert main(["report", str(run), "--margin", "0"]) == 1
     assert "margin is 0, expected above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"noise_floor": math.nan}, "noise_floor is nan, expected 0 or above and finite"),
+        ({"noise_floor": math.inf}, "noise_floor is inf, expected 0 or above"),
+        ({"noise_floor": -1.0}, "noise_floor is -1, expected 0 or above"),
+        ({"noise_floor_log_odds": math.nan}, "noise_floor_log_odds is nan"),
+        ({"margin": math.inf}, "margin is inf, expected above 0 and finite"),
+        ({"margin_log_odds": 0.0}, "margin_log_odds is 0, expected above 0"),
+        ({"alpha": math.nan}, "alpha is nan, expected between 0 and 1"),
+        ({"family": ("x", "y")}, "unknown family column 'x'"),
+    ],
+)
+def test_what_cannot_be_declared_is_refused(declared: dict[str, Any], message: str) -> None:
+    with pytest.raises(SeesawError, match=message):
+        Settings(**declared)
+
+
+def test_an_unmeasured_noise_floor_means_no_verdict(tmp_path: Path) -> None:
+    made = cases(("P27",), 12, 24)
+    run = write_run(tmp_path / "run", made)
+    write_manifest(run, ("memit",), len(made), machine={})
+    audited = read_results(run).audit
+    assert audited is not None
+    assert set(audited.verdicts["verdict"]) == {"undetermined"}
+    stated = read_results(run, settings=Settings(noise_floor=1e-6)).audit
+    assert stated is not None
+    decided = stated.verdicts.groupby("scale")["verdict"].agg(set)
+    assert decided["probability"] != {"undetermined"}
 
 
 def test_nobody_tagged_is_a_report_without_verdicts(tmp_path: Path) -> None:

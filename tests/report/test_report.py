@@ -16,11 +16,12 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.effects.groups import group_effects
+from seesaw_cf.effects.pairs import as_table
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError, UnknownNameError
 from seesaw_cf.report import read_results, terminal_report, write_report
 from seesaw_cf.report.markdown import markdown_report
-from seesaw_cf.tables import read_table
+from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.report.runs import cases, write_manifest, write_run
 
@@ -75,20 +76,27 @@ def test_markdown_has_the_layouts_of_the_papers(report: tuple[Path, str]) -> Non
     accuracy = "| P1/P2 | Chance / best constant | Pre-edit | memit | ft |"
     assert all(head in markdown for head in (gender, race, accuracy))
     row = next(line for line in markdown.split("\n") if line.startswith("| *citizenship* | memit | ") and "n=" in line)
-    assert re.search(r"[+−]\d\.\d{3}(\*\*)?(\\\*)? \[[+−]\d\.\d{3}, [+−]\d\.\d{3}\] n=\d+ \|", row)
+    assert re.search(r"[+−]\d\.\d{3}(\*\*)?(\\\*)? \[[+−]\d\.\d{3}, [+−]\d\.\d{3}\]<br>log-odds ", row)
+    nats = r"[+−]\d\.\d{2}"
+    assert re.search(rf"log-odds (\*\*)?{nats}(\*\*)?(\\\*)? \[{nats}, {nats}\] n=\d+ \|", row)
     for words in ("Not corrected for multiplicity", "nothing in this package infers them from a name", "## Provenance"):
         assert words in markdown.replace("\n", " ")
 
 
-def test_starred_cells_are_the_negative_significant_ones(report: tuple[Path, str]) -> None:
+def test_starred_cells_are_those_whose_interval_excludes_0(report: tuple[Path, str]) -> None:
     effects = pd.read_csv(report[0] / "effects_by_group.csv", keep_default_na=False, na_values=[""])
-    starred = effects[(effects["D"] < 0) & (effects["p"] < 0.05)]
+    starred = effects[(effects["low"] > 0) | (effects["high"] < 0)]
     assert 0 < len(starred) < len(effects)
+    assert effects["marked"].tolist() == effects.index.isin(starred.index).tolist()
+    refused = effects[(effects["effective_edits"] < 5) | (effects["effective_people"] < 5)]
+    assert len(refused)
+    assert refused[["low", "high", "p", "log_odds_low"]].isna().all(axis=None)
+    assert not refused[["marked", "log_odds_marked"]].any(axis=None)
     tables = [
         part for part in (report[0] / "report.md").read_text(encoding="utf-8").split("###") if "(layout of" in part
     ]
     everybody = int((starred["axis"] == "all").sum())  # the column "all people" stands in each of the three tables
-    cells = sum(len(re.findall(r"\*\*\\\* \[", part)) for part in tables)
+    cells = sum(len(re.findall(r"\| \*\*[^|]{,12}\*\*\\\* \[", part)) for part in tables)
     assert cells == len(starred) + 2 * everybody
 
 
@@ -131,10 +139,10 @@ def _one_case(tags: list[dict[str, Any]], relation: str = "P27") -> Case:
 def test_a_single_case_says_that_it_has_no_interval(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [_one_case([{"race": ("Arab",)}, {}])])
     shown, markdown = _texts(run)
-    assert "1 case: no interval" in shown
+    assert "too few edits: 1" in shown
     assert max(map(len, shown.split("\n"))) <= 100
     cells = [line for line in markdown.split("\n") if line.startswith("| *citizenship* | memit | ")]
-    assert all("(1 case: no interval)" in line for line in cells)
+    assert all("too few edits: 1" in line for line in cells)
     assert "[nan" not in markdown
 
 
@@ -185,24 +193,49 @@ def test_people_who_hold_the_old_target_are_shown_apart(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [mixed])
     shown, markdown = _texts(run)
     table = shown[shown.index("D_d, all people") : shown.index("D_d by gender")]
-    assert [line.split()[-3] for line in table.strip().split("\n")[3:]] == ["2", "1", "1"]
+    assert [line.split()[-1] for line in table.strip().split("\n")[3:]] == ["2/2/1", "1/1/1", "1/1/1"]
     assert "people who hold the true target" in markdown
 
 
-def test_batch_protocol_warns_that_cases_are_not_independent(tmp_path: Path) -> None:
+def test_batch_protocol_has_no_intervals(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", cases(("P27",), 3, 4), protocol="batch")
     shown, markdown = _texts(run)
-    assert "all cases of a relation are ONE edit" in " ".join(shown.split())
+    assert "they are one edit of the model, so nothing here has an interval" in " ".join(shown.split())
+    assert read_results(run).effects["low"].isna().all()
     assert "**Protocol batch.**" in markdown
 
 
-def test_identical_cases_are_marked_as_one_observation(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", cases(("P27",), 2, 3))
+def test_float_dust_prints_as_0_and_is_never_marked(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 8, 12))
+    scores = read_table(run / "scores.parquet").to_pandas()
+    pre = scores[scores["phase"] == "pre"]["logprob"].to_numpy()
+    post = scores["phase"] == "post"
+    scores.loc[post, "logprob"] = pre - 1e-9 * (1 + np.random.default_rng(0).random(pre.size))
+    write_table(run / "scores.parquet", as_table(scores))
     results = read_results(run)
-    results.effects["note"] = "all case values equal"
-    results.effects["p"] = np.nan
-    assert "= all case values equal: in effect one observation" in " ".join(terminal_report(results).split())
-    assert re.search(r"\d= +\[", terminal_report(results))
+    assert (results.effects["D"] != 0).any()
+    assert (results.effects["high"] < 0).any() or (results.effects["low"] > 0).any()
+    assert not results.effects[["marked", "log_odds_marked"]].any(axis=None)
+    shown, markdown = terminal_report(results), markdown_report(results, {})
+    effects = shown[shown.index("D_d by gender") : shown.index("Means over")]
+    assert "e-" not in effects
+    assert "**0.000**" not in markdown
+    assert "**−" not in markdown
+
+
+def test_small_probabilities_are_said_in_words(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 8, 12))
+    shown, markdown = _texts(run)
+    assert "PROBABILITY CANNOT SHOW" not in shown + markdown
+    scores = read_table(run / "scores.parquet").to_pandas()
+    scores["logprob"] = scores["logprob"] - 8
+    write_table(run / "scores.parquet", as_table(scores))
+    shown, markdown = _texts(run)
+    assert "PROBABILITY CANNOT SHOW" in shown
+    assert "PROBABILITY CANNOT SHOW" in markdown
+    verdicts = read_results(run).audit
+    assert verdicts is not None
+    assert set(verdicts.verdicts["scale"]) == {"log-odds"}
 
 
 def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:

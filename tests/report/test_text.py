@@ -38,18 +38,16 @@ def test_shares_and_p_values() -> None:
     assert [text.p_value(0.0004), text.p_value(0.0312)] == ["<0.001", "0.031"]
 
 
-@pytest.mark.parametrize(
-    ("value", "p", "holds", "starred"),
-    [
-        (-0.1, 0.01, "target_new", True),
-        (0.1, 0.01, "target_new", False),  # the papers star losses only
-        (-0.1, 0.06, "target_new", False),
-        (-0.1, math.nan, "target_new", False),
-        (-0.1, 0.01, "target_true", False),  # for holders of the old target a fall is no harm
-    ],
-)
-def test_star(value: float, p: float, holds: str, starred: bool) -> None:
-    assert text.is_starred({"D": value, "p": p, "holds": holds}) is starred
+def test_dust_prints_as_0() -> None:
+    assert text.number(-1.3e-15, 1e-9) == "0.000"
+    assert text.interval(-2.7e-15, 3e-7, 1e-9) == "[0.000, +3.0e-07]"
+    assert text.interval(math.nan, math.nan) == "-"
+
+
+def test_why_there_is_no_interval() -> None:
+    row = {"low": math.nan, "note": "too few clusters (edit: 4.99 effective)", "effective_edits": 4.99}
+    assert text.no_interval(row | {"effective_people": 8.0}) == "too few edits: 4.9"
+    assert text.no_interval({"low": 0.1, "note": ""}) == ""
 
 
 @given(st.text())

@@ -1,0 +1,89 @@
+"""The noise floor of a run: how large an effect scoring alone makes, on both scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from seesaw_cf.effects.prompts import ScoreForm
+
+__all__ = ["Floor", "floor_of"]
+
+# Spread of one score, in nats, that float arithmetic of this type is taken to make where nobody measured it. It only
+# decides which numbers print as 0; verdicts need a measured or stated floor.
+_BOUNDS = {"float64": 1e-9, "float32": 1e-4, "float16": 0.05, "bfloat16": 0.2}
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Effects up to the floor are noise.
+
+    Attributes:
+        probability, log_odds: The floor on each scale; None = neither measured nor stated.
+        source: Where it comes from.
+        bound: Spread of one score in nats that is taken for rounding where there is no floor.
+    """
+
+    probability: float | None
+    log_odds: float | None
+    source: str
+    bound: float
+
+    def dust(self, score: ScoreForm) -> float:
+        """Largest |D| that prints as 0."""
+        return self.dust_log_odds if score == "log_odds" else _or(self.probability, 2 * math.expm1(self.bound))
+
+    @property
+    def dust_log_odds(self) -> float:
+        """Largest change of log-odds that prints as 0, nats."""
+        return _or(self.log_odds, 2 * self.bound)
+
+    def record(self) -> dict[str, Any]:
+        """As `audit.json` keeps it."""
+        return {"value": self.probability, "log_odds": self.log_odds, "source": self.source}
+
+    def __str__(self) -> str:
+        if self.probability is None and self.log_odds is None:
+            return "not measured"
+        shown = ["not measured" if one is None else f"{one:.2g}" for one in (self.probability, self.log_odds)]
+        return f"{shown[0]} in probability, {shown[1]} in log-odds"
+
+
+def _or(value: float | None, other: float) -> float:
+    return other if value is None else value
+
+
+def floor_of(manifest: Mapping[str, Any], probability: float | None, log_odds: float | None) -> Floor:
+    """What was stated, else what the run measured.
+
+    D is a difference of two scores' probabilities, and its log-odds one of two scores, so that each floor is twice what
+    99 % of single scores stay below when only the batch changes.
+
+    Args:
+        manifest: The run's; `machine.noise` is `seesaw_cf.scoring.noise.Noise.record()`.
+        probability, log_odds: Stated floors.
+    """
+    noise = manifest.get("machine", {}).get("noise") or {}
+    nats, share = _number(noise.get("p99")), _number(noise.get("p99_probability"))
+    if nats is not None and share is None:
+        share = math.expm1(nats)  # a probability is at most 1
+    found = {"probability": share, "log_odds": nats}
+    measured = {name: None if value is None else 2 * value for name, value in found.items()}
+    stated = {"probability": probability, "log_odds": log_odds}
+    kinds = {name: "stated" if value is not None else "measured" for name, value in stated.items()}
+    values = {name: measured[name] if value is None else value for name, value in stated.items()}
+    if all(value is None for value in values.values()):
+        source = "not measured"
+    elif len(set(kinds.values())) == 1 and "stated" in kinds.values():
+        source = "stated"
+    else:
+        source = f"from the run: 99 % of scores move by < {nats:.2g} nats when only the batch changes" if nats else ""
+        source = "; ".join(filter(None, [source, *(f"{name}: stated" for name in kinds if kinds[name] == "stated")]))
+    dtype = str(manifest.get("model", {}).get("dtype", "float32"))
+    return Floor(values["probability"], values["log_odds"], source, _BOUNDS.get(dtype, _BOUNDS["float32"]))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
