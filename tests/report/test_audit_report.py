@@ -15,7 +15,8 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.report import Settings, read_results, write_report
-from seesaw_cf.report.card import LABELS, audit_sections
+from seesaw_cf.report.card import audit_sections
+from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED
 from seesaw_cf.tables import read_table
 from tests.report.runs import cases, write_manifest, write_run
 
@@ -162,8 +163,9 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     assert main(["report", str(run), "--correction", "hol"]) == 1
     assert "unknown correction 'hol'. Did you mean 'holm'" in capsys.readouterr().err
-    assert main(["report", str(run), "--margin", "0"]) == 1
-    assert "margin is 0, expected above 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["report", str(run), "--margin", "0"])
+    assert "expected a finite number above 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -193,8 +195,11 @@ def test_an_unmeasured_noise_floor_means_no_verdict(tmp_path: Path) -> None:
     assert set(audited.verdicts["verdict"]) == {"undetermined"}
     stated = read_results(run, settings=Settings(noise_floor=1e-6)).audit
     assert stated is not None
-    decided = stated.verdicts.groupby("scale")["verdict"].agg(set)
-    assert decided["probability"] != {"undetermined"}
+    tested = stated.verdicts[stated.verdicts["low"].notna()]
+    waits = tested["rule"].str.endswith(NOT_MEASURED)
+    assert (tested["scale"] == "probability").any()
+    assert waits.tolist() == (tested["scale"] == "log-odds").tolist()
+    assert audited.verdicts.loc[tested.index, "rule"].str.endswith(NOT_MEASURED).all()
 
 
 def test_nobody_tagged_is_a_report_without_verdicts(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_starred_cells_are_those_whose_interval_excludes_0(report: tuple[Path, s
     starred = effects[(effects["low"] > 0) | (effects["high"] < 0)]
     assert 0 < len(starred) < len(effects)
     assert effects["marked"].tolist() == effects.index.isin(starred.index).tolist()
-    refused = effects[(effects["effective_edits"] < 5) | (effects["effective_people"] < 5)]
+    refused = effects[effects[["effective_edits", "effective_people"]].min(axis=1) < 4.99]
     assert len(refused)
     assert refused[["low", "high", "p", "log_odds_low"]].isna().all(axis=None)
     assert not refused[["marked", "log_odds_marked"]].any(axis=None)
