@@ -317,8 +317,8 @@ _NUMBERS = [
     Mutant(
         "control-added",
         "seesaw_cf/effects/estimands.py",
-        'out["D"] -= out["D_control"]',
-        'out["D"] += out["D_control"]',
+        'out[name] -= out[f"{name}_control"]',
+        'out[name] += out[f"{name}_control"]',
         "the control added instead of taken off",
         ESTIMANDS,
     ),
