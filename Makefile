@@ -29,7 +29,7 @@ tests: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
 
 # Tests whose numbers could depend on the processor, a minute of them, on imitated ones: without vector instructions, with
-# another order of sums, with two threads.
+# another order of sums, with two threads (which do not spin while they wait: there are more of them than cores).
 CPU_TESTS := tests/golden/test_closed_forms.py tests/golden/test_golden.py::test_run_in_float32 \
 	tests/editors/test_zero.py tests/editors/test_mend_golden.py \
 	tests/core/test_scoring.py tests/scoring/test_tree.py tests/scoring/test_edited.py tests/scoring/test_rotary.py \
@@ -40,7 +40,7 @@ CPU_PYTEST = $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --di
 cpus: $(VENV)/dev
 	ATEN_CPU_CAPABILITY=default $(CPU_PYTEST)
 	ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE $(CPU_PYTEST)
-	OMP_NUM_THREADS=2 $(CPU_PYTEST)
+	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(CPU_PYTEST)
 
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
