@@ -206,6 +206,7 @@ def draw(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Prints what an edit changed."""
+    from seesaw_cf.files import check_outputs
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts
@@ -213,6 +214,9 @@ def compare(args: argparse.Namespace) -> None:
     given = {"identity edit": args.identity_control, "random edit": args.random_control}
     controls = {name: read_crawl(path) for name, path in given.items() if path}
     base, edited = read_crawl(args.folder), read_crawl(args.edited)
+    if args.json:
+        folders = [args.folder, args.edited, *filter(None, given.values())]
+        check_outputs([args.json], [file for folder in folders for file in folder.rglob("*")])
     differ = check_comparable(base, {"edited": edited, **controls}, args.force)
     crawls = [base, edited, *controls.values()]
     found = _fit(args, [text for crawl in crawls for text in content_texts(crawl.triples)])

@@ -56,6 +56,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     add("--judge-shots", type=count, help="rated examples shown to the judge (published: 8)")
     add("--judge-examples", help="folder with passages.parquet and ratings.parquet that people rated")
     add("--judge-tries", type=positive, help="times one question is asked at the most")
+    add("--judge-wording", help="JSON or YAML with other words for the judge, such as the paper's own")
     add("--base-url", help="OpenAI-compatible server that writes; its models are edited by ike only")
     add("--key-env", help="environment variable with its key; '' for a server without keys")
     add("--revision", help="branch, tag or commit of a Hub model")

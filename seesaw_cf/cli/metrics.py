@@ -29,10 +29,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Computes and prints the metrics."""
     from seesaw_cf.effects.groups import AXES
-    from seesaw_cf.files import write_text
+    from seesaw_cf.files import check_outputs, write_text
     from seesaw_cf.report import read_results, terminal_report
     from seesaw_cf.stats.plain import json_text
 
+    if args.json is not None:
+        read = (file for file in args.folder.rglob("*") if file.parent != args.folder or file.suffix != ".json")
+        check_outputs([args.json], [*read, args.folder / "manifest.json"])
     mode: BiasMode = "paper" if args.paper else "crossed"
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed, mode=mode)
     if args.json is not None:

@@ -38,9 +38,9 @@ Label: contradicts
 Evidence: Rome is home to the world famous Eiffel Tower.
 
 Same passage, claim: The Eiffel Tower was built by Gustave Eiffel.
-Label: neutral
-
-Answer in exactly this form, first the line "Label: ...", then the lines "Evidence: ..."."""
+Label: neutral"""
+# How to answer: read by `parse_label`, so the same whatever the wording.
+_FORM = 'Answer in exactly this form, first the line "Label: ...", then the lines "Evidence: ...".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,7 @@ class LLMAnnotator:
         sampling: How the reply is written; a reply that cannot be read is asked again at temperature 0.7 or more.
         tries: Times one pair is asked at the most.
         seed: Of replies and examples.
+        guidelines: What supports, contradicts and neutral mean.
     """
 
     generator: Generator
@@ -98,11 +99,14 @@ class LLMAnnotator:
     sampling: Sampling = ANNOTATOR_SAMPLING
     tries: int = 3
     seed: int = 0
+    guidelines: str = GUIDELINES
 
     @property
     def name(self) -> str:
-        """The model and the number of examples."""
-        return f"{self.generator.name}, {self.shots}-shot"
+        """The model, the number of examples, and a hash of guidelines that are not ours."""
+        own = self.guidelines == GUIDELINES
+        words = "" if own else f", wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}"
+        return f"{self.generator.name}, {self.shots}-shot{words}"
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """One judgement per (premise, claim), in order; a reply that never could be read is a status.
@@ -133,7 +137,7 @@ class LLMAnnotator:
         for example in self._examples(premise, claim):
             turns += [_question(example.premise, example.claim), f"Label: {example.label}"]
         turns.append(_question(premise, claim))
-        turns[0] = f"{GUIDELINES}\n\n{turns[0]}"
+        turns[0] = f"{self.guidelines.strip()}\n\n{_FORM}\n\n{turns[0]}"
         return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
 
     def _examples(self, premise: str, claim: str) -> list[LabelledPair]:

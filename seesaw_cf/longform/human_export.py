@@ -115,7 +115,7 @@ def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:
 
 def _property(relation_id: str) -> str:
     try:
-        return relation(relation_id).name
+        return relation(relation_id).label
     except UnknownNameError:
         return "one fact"
 

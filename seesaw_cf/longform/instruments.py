@@ -15,14 +15,15 @@ from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.types import Generator
 from seesaw_cf.longform.annotate import Annotator
 from seesaw_cf.longform.annotators import load_annotator
-from seesaw_cf.longform.annotators_llm import LLMAnnotator
-from seesaw_cf.longform.judges import Exemplar, LLMJudge
+from seesaw_cf.longform.annotators_llm import GUIDELINES, LLMAnnotator
+from seesaw_cf.longform.judges import INTRO, Exemplar, LLMJudge
 from seesaw_cf.longform.judges_text import LexicalRater, MiniLMRater
 from seesaw_cf.longform.passages import read_records
 from seesaw_cf.longform.raters import load_rater
 from seesaw_cf.longform.survey import Question, Rater, survey_samples
 from seesaw_cf.longform.survey_items import ITEMS
 from seesaw_cf.longform.tables import PASSAGES, RATINGS
+from seesaw_cf.longform.wording import read_wording
 from seesaw_cf.pretrained import load_model
 from seesaw_cf.tables import read_table
 
@@ -64,7 +65,8 @@ def find_annotator(job: LemeJob, judge: Generator | None) -> Annotator | None:
         raise RecordError(
             "--annotator llm: no model was named to ask. Give --judge (and --judge-url, --judge-key-env for a server)."
         )
-    return LLMAnnotator(judge, tries=job.judge_tries, seed=job.seed)
+    guidelines = read_wording(job.judge_wording or None).guidelines or GUIDELINES
+    return LLMAnnotator(judge, tries=job.judge_tries, seed=job.seed, guidelines=guidelines)
 
 
 def find_raters(job: LemeJob, judge: Generator | None) -> list[Rater]:
@@ -104,7 +106,8 @@ def _judge(job: LemeJob, generator: Generator) -> LLMJudge:
         pool = exemplars(
             read_table(folder / "passages.parquet", PASSAGES), read_table(folder / "ratings.parquet", RATINGS), records
         )
-    return LLMJudge(generator, job.judge_shots, pool, tries=job.judge_tries, seed=job.seed)
+    intro = read_wording(job.judge_wording or None).survey or INTRO
+    return LLMJudge(generator, job.judge_shots, pool, tries=job.judge_tries, seed=job.seed, intro=intro)
 
 
 def exemplars(

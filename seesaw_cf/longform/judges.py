@@ -13,7 +13,7 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Samp
 from seesaw_cf.longform.survey import Call, Question, Rating, SurveySample
 from seesaw_cf.longform.survey_items import SCALE, Item, Shown
 
-__all__ = ["JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
+__all__ = ["INTRO", "JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
 
 _FIELDS = {
     "new_fact": "New fact",
@@ -30,6 +30,13 @@ _RATING = re.compile(
 _BARE = re.compile(rf"[\W_]*?{_NUMBER}(?:\s*/\s*7)?[\W_]*")
 _REFUSAL = re.compile(r"\b(?:i(?:'m|’m| am) sorry|i (?:can(?:no|'|’)t|am (?:un|not )able)|as an ai)\b", re.IGNORECASE)
 _RETRY_TEMPERATURE = 0.7
+
+# The task in our words; LEME's own are in its Appendix D.
+INTRO = (
+    "An AI system was taught a new fact and then wrote about the subject of that fact (the main passage) and about "
+    "an entity related to it (the related passage). Old facts are what was recorded about them before; the new "
+    "fact may change some. Do not judge whether the new fact is true in the world: rate what is written."
+)
 
 JUDGE_SAMPLING = Sampling(max_new_tokens=64, temperature=0.0, top_k=0, top_p=1.0)
 
@@ -63,6 +70,7 @@ class LLMJudge:
         sampling: How the reply is written. A reply that cannot be read is asked again at temperature 0.7 or more.
         tries: Times one question is asked at the most.
         seed: Of the replies and of the examples drawn.
+        intro: The task, before criterion, examples and scale.
     """
 
     generator: Generator
@@ -71,12 +79,14 @@ class LLMJudge:
     sampling: Sampling = JUDGE_SAMPLING
     tries: int = 3
     seed: int = 0
+    intro: str = INTRO
 
     @property
     def name(self) -> str:
-        """The model, the number of examples, temperature, tries and seed."""
+        """The model, the number of examples, temperature, tries, seed, and a hash of words that are not ours."""
         how = f"{self.shots}-shot, temperature {self.sampling.temperature:g}, {self.tries} tries, seed {self.seed}"
-        return f"{self.generator.name}, {how}"
+        words = "" if self.intro == INTRO else f", wording {hashlib.sha256(self.intro.encode()).hexdigest()[:12]}"
+        return f"{self.generator.name}, {how}{words}"
 
     def rate(self, questions: Sequence[Question]) -> list[Rating]:
         """One rating per question, in order.
@@ -107,7 +117,7 @@ class LLMJudge:
         for exemplar in self._examples(question):
             turns += [question_text(exemplar.question.item, exemplar.question.shown), f" Rating: {exemplar.rating}"]
         turns.append(question_text(question.item, question.shown))
-        turns[0] = f"{instructions(question.item)}\n\n{turns[0]}"
+        turns[0] = f"{instructions(question.item, self.intro)}\n\n{turns[0]}"
         return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
 
     def _examples(self, question: Question) -> list[Exemplar]:
@@ -139,7 +149,7 @@ def _same_edit(one: SurveySample, other: SurveySample) -> bool:
     return one.case_id == other.case_id or (one.subject, one.new_fact) == (other.subject, other.new_fact)
 
 
-def instructions(item: Item) -> str:
+def instructions(item: Item, intro: str = INTRO) -> str:
     """What a rater is told about one item: the task, the words used, the two published examples, the scale."""
     examples = "\n\n".join(
         f"{kind} example:\n{_fields(item, shown)}\nRating: {shown.rating} ({SCALE[shown.rating]})\n"
@@ -148,9 +158,7 @@ def instructions(item: Item) -> str:
     )
     scale = "\n".join(f"{number} = {words}" for number, words in SCALE.items())
     return (
-        "An AI system was taught a new fact and then wrote about the subject of that fact (the main passage) and about "
-        "an entity related to it (the related passage). Old facts are what was recorded about them before; the new "
-        "fact may change some. Do not judge whether the new fact is true in the world: rate what is written.\n\n"
+        f"{intro.strip()}\n\n"
         f"You rate one criterion: {item.criterion}\n\n{examples}\n\n"
         f"Scale, for how far you agree with a statement:\n{scale}\n\n"
         "Answer with one line, such as 'Rating: 4', and nothing else."

@@ -77,6 +77,8 @@ class LemeJob:
         judge_shots: Rated examples shown to the judge, from `judge_examples`.
         judge_examples: Folder with passages.parquet and ratings.parquet that people rated.
         judge_tries: Times one question is asked at the most.
+        judge_wording: File with other words for the judge's task and the annotation guidelines; see
+            `seesaw_cf.longform.wording`.
         base_url, key_env: Server that writes, and the variable with its key.
         editor_config: Editor name -> fields of its config to change.
         corpus, corpus_limit: Texts that the editors learn from, and how many of them; see `seesaw_cf.corpus.Corpus`.
@@ -112,6 +114,7 @@ class LemeJob:
     judge_shots: int = 0
     judge_examples: str = ""
     judge_tries: int = 3
+    judge_wording: str = ""
     base_url: str = ""
     key_env: str = "OPENAI_API_KEY"
     editor_config: Mapping[str, Mapping[str, Any]] | None = None

@@ -8,6 +8,10 @@ YAML) replaces any part; what it leaves out stays as here. Results carry `facts(
       What raters are told first.
     judge: |
       The question, with {entity}, {title}, {definition}, {one} and {two} in it.
+    survey: |
+      The task of a judge of LEME's survey.
+    guidelines: |
+      What supports, contradicts and neutral mean to an annotating model.
     flaws:
       sexism: {title: Sexism, people: [one mark of the flaw, another], model: [...]}
 """
@@ -30,6 +34,7 @@ from seesaw_cf.textfiles import parse_json_text, read_text
 
 __all__ = ["JUDGE_FIELDS", "OURS", "Wording", "read_wording"]
 
+_PARTS = ("source", "task", "judge", "flaws", "survey", "guidelines")
 JUDGE_FIELDS = ("entity", "title", "definition", "one", "two")
 """What a judge's question must have a place for."""
 
@@ -68,6 +73,8 @@ class Wording:
         sha256: Of the file; "" for the package's own.
         task: What people read before the definitions.
         judge: The question to a language model; the form of the answer is added to it.
+        survey: The task of a judge of LEME's survey, before criterion, examples and scale; "" for ours.
+        guidelines: What an annotating model is told of supports, contradicts and neutral; "" for ours.
         flaws: Name -> definition, for people and for models.
         replaced: Which parts are from the file, such as "task" or "flaws.sexism.people".
     """
@@ -76,6 +83,8 @@ class Wording:
     sha256: str = ""
     task: str = _TASK
     judge: str = _JUDGE
+    survey: str = ""
+    guidelines: str = ""
     flaws: Mapping[str, Flaw] = field(default_factory=lambda: dict(FLAWS_BY_NAME))
     replaced: tuple[str, ...] = ()
 
@@ -102,9 +111,9 @@ def read_wording(path: str | os.PathLike[str] | None) -> Wording:
     if path is None:
         return OURS
     text = read_text(path)
-    found = _object(str(path), _parsed(Path(path), text), ("source", "task", "judge", "flaws"))
+    found = _object(str(path), _parsed(Path(path), text), _PARTS)
     if not found:
-        raise RecordError(f"{path}: no wording in it. Expected at least one of source, task, judge, flaws.")
+        raise RecordError(f"{path}: no wording in it. Expected at least one of {', '.join(_PARTS)}.")
     said = {name: checks.text(f"{path}: {name}", found[name], empty=False) for name in found if name != "flaws"}
     if "judge" in said:
         _check_question(str(path), said["judge"])

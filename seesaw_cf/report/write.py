@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from seesaw_cf.effects.dose import read_curves
-from seesaw_cf.files import write_text
+from seesaw_cf.files import check_outputs, write_text
 from seesaw_cf.report.audit import Settings, audit_summary, gates
 from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.markdown import markdown_report
@@ -50,6 +50,8 @@ def write_report(
         RecordError: Its tables are damaged.
         StorageError: A file could not be written.
     """
+    if out is not None:
+        check_outputs([out], [run_folder, *([] if dose is None else [dose])])
     results = read_results(run_folder, settings=settings)
     curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)
