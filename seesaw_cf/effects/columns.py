@@ -183,7 +183,7 @@ def accuracy_of_columns(
 
     Returns:
         Plain JSON types: `pairs` ("P21/P101" -> numbers), `average` (unweighted `pre`, `post`, `change` over the pairs
-        that have cases), `mode`, `method`.
+        that have cases; the paper mode counts pairs whose cases are all unanswerable as 0), `mode`, `method`.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0.
@@ -222,6 +222,9 @@ def accuracy_of_columns(
                 for group, at in members(rows["tags"].tolist()).items()
             }
     counted = [pair for pair in pairs.values() if pair["n"]]
+    if mode == "paper":  # as published: a pair none of whose cases can be answered counts as 0 in the average
+        nothing = dict.fromkeys(("pre", "post", "change"), 0.0)
+        counted += [nothing for pair in pairs.values() if not pair["n"] and pair["n_no_candidate"]]
     average = {k: float(np.mean([pair[k] for pair in counted])) if counted else None for k in ("pre", "post", "change")}
     change = {
         "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "

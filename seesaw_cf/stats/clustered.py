@@ -123,7 +123,7 @@ def clustered_means(
     method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
     few = [f"{name}: {n:.1f}" for name, n in crossing.effective.items() if n < min_effective - _EXACT]
     if few:
-        missing = int(np.ceil(min_effective - min(crossing.effective.values())))
+        missing = int(np.ceil(min_effective - min(crossing.effective.values()) - _EXACT))
         note = f"too few clusters ({', '.join(few)} effective); about {missing} more equal ones are needed"
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
         return [Inference(float(v), nan, nan, nan, nan, nan, *base, method, note) for v in weight @ values]

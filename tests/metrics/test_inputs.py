@@ -149,7 +149,7 @@ def test_edit_bias_says_why_there_is_no_interval() -> None:
 @pytest.mark.parametrize(
     ("name", "columns", "options", "message"),
     [
-        ("edit_bias", bias(), {"reference": "womn"}, r"unknown .* group 'womn'\. Did you mean 'women'"),
+        ("edit_bias", bias(), {"reference": "womn"}, r"unknown group 'womn'\. Did you mean 'women'"),
         (
             "edit_bias",
             bias() | {"pre_new": [0.4] * 36},
