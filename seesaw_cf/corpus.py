@@ -20,8 +20,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, overload
 
+from tqdm import tqdm
+
 from seesaw_cf.corpus_source import read_source
 from seesaw_cf.errors import RecordError
+from seesaw_cf.waiting import no_bars
 
 __all__ = ["LIMIT", "Corpus", "check_corpus", "corpus_facts", "corpus_of"]
 
@@ -143,7 +146,5 @@ def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
 
 
 def _first(texts: Iterable[str], limit: int, spec: str) -> list[str]:
-    """The first texts of a stream; the Hub's own progress bar, so that what silences those silences this."""
-    from huggingface_hub.utils import tqdm
-
-    return list(tqdm(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=None))
+    """The first texts of a stream."""
+    return list(tqdm(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=no_bars()))

@@ -76,7 +76,7 @@ def export_sheet(
     items.sort(key=lambda item: coin(seed, "row", item["item"]))
     record = {"seed": seed, "flaws": chosen, "shows_edit": edits is not None, "wording": wording.facts()}
     about = json.dumps({**record, "items": items}, ensure_ascii=False, indent=1) + "\n"
-    files = [
+    files: list[tuple[Path, bytes | str]] = [
         (Path(sheet), b"\xef\xbb\xbf" + _sheet_text(items, chosen, edits).encode("utf-8")),
         (Path(key), about),
         (Path(f"{os.fspath(sheet)}.txt"), _instructions(chosen, wording, edits is not None)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ class Echo:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def generate(self, asks: list[Ask], sampling: Sampling) -> list[Completion]:
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         self.asked += [str(ask.prompt) for ask in asks]
         return [Completion("Answer: equal", "stop") for _ in asks]
 
