@@ -8,9 +8,10 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from seesaw_cf.checks import LAST_SEED, field_types, whole
 from seesaw_cf.editors.arch import Architecture
 from seesaw_cf.editors.presets import DEFAULTS
-from seesaw_cf.errors import EditError, UnknownNameError, unknown_name
+from seesaw_cf.errors import EditError, SettingError, UnknownNameError, unknown_name
 
 __all__ = ["LocateThenEditConfig", "changed", "configured", "settle"]
 
@@ -85,20 +86,30 @@ class LocateThenEditConfig:
 
 
 def settle(config: Any) -> None:
-    """Makes lists (from JSON) tuples and refuses numbers that cannot work; for `__post_init__` of any editor config.
+    """Makes lists (from JSON) tuples and refuses what cannot work; for `__post_init__` of any editor config.
 
     Raises:
-        EditError: `steps`, `learning_rate`, `clamp`, a size or `sampling_error` is not positive.
+        SettingError: A field of another type than its annotation, a number that is not finite or out of range.
     """
+    where = type(config).__name__
     for entry in fields(config):
         value = getattr(config, entry.name)
         if isinstance(value, list):
             object.__setattr__(config, entry.name, tuple(value))
         if entry.name == "architecture" and isinstance(value, dict):
             row: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in value.items()}
-            object.__setattr__(config, entry.name, Architecture(**row))
+            try:
+                object.__setattr__(config, entry.name, Architecture(**row))
+                field_types(config.architecture, error=SettingError)
+            except TypeError as error:
+                raise SettingError(f"{where}: architecture {row} cannot be used ({error}).") from error
+    field_types(config, error=SettingError)
+    for entry in fields(config):
+        value = getattr(config, entry.name)
         if entry.name in _POSITIVE and value is not None and not value > 0:
-            raise EditError(f"{type(config).__name__}: {entry.name} is {value!r}, expected a number above 0.")
+            raise SettingError(f"{where}: {entry.name} is {value!r}, expected a number above 0.")
+        if entry.name == "seed":
+            whole(f"{where}: seed", value, 0, LAST_SEED, error=SettingError)
 
 
 def configured(editor: str, kind: Any, model: PreTrainedModel, settings: Mapping[str, Any]) -> Any:
@@ -141,7 +152,7 @@ def changed(config: Any, settings: Mapping[str, Any]) -> Any:
         nested = is_dataclass(old)
         expected = (dict,) if nested else next((kinds for kind, kinds in _PLAIN if isinstance(old, kind)), ())
         if expected and value is not None and type(value) not in expected:
-            raise EditError(
+            raise SettingError(
                 f"{where}: {name} is {value!r}, expected {' or '.join(kind.__name__ for kind in expected)} such as "
                 f"{old!r}."
             )
@@ -149,7 +160,7 @@ def changed(config: Any, settings: Mapping[str, Any]) -> Any:
     try:
         return replace(config, **values)
     except TypeError as error:
-        raise EditError(f"{where}: the settings {values} cannot be used ({error}). See its docstring.") from error
+        raise SettingError(f"{where}: the settings {values} cannot be used ({error}). See its docstring.") from error
 
 
 _POSITIVE = (

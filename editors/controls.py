@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.checks import request_facts
-from seesaw_cf.editors.config import configured
+from seesaw_cf.editors.config import configured, settle
 from seesaw_cf.errors import EditError
 from seesaw_cf.types import Case, EditRequest, Entity
 from seesaw_cf.weights import Editor, LowRank, WeightDelta
@@ -105,6 +105,7 @@ class ControlConfig:
 
     def __post_init__(self) -> None:
         """Refuses a control of a control."""
+        settle(self)
         if self.editor in ("identity", "random", "unrelated"):
             raise EditError(
                 f"a control cannot wrap the control {self.editor!r}. Set editor to a method such as 'memit'."

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Collection, Iterable
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from seesaw_cf.errors import RecordError, SeesawError, unknown_name
@@ -19,6 +23,7 @@ __all__ = [
     "MOST_THREADS",
     "each",
     "expected_number",
+    "field_types",
     "instance",
     "items",
     "number",
@@ -168,6 +173,73 @@ def shown(value: Any, most: int = 120) -> str:
         found = f"a {type(value).__name__}"
     found = found.encode("utf-8", "backslashreplace").decode("utf-8")
     return found if len(found) <= most else f"{found[: most - 4]} ..."
+
+
+def field_types(record: Any, *, error: type[SeesawError] = RecordError) -> None:
+    """Checks every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
+
+    A `float` takes whole numbers, too; a `bool` is no number. Classes of other packages are not checked.
+
+    Raises:
+        RecordError: (or `error`) A field holds something else.
+        UnknownNameError: A name that is none of its `Literal`.
+    """
+    kind = type(record)
+    for name, hint in _hints(kind).items():
+        value = getattr(record, name)
+        if typing.get_origin(hint) is typing.Literal:
+            one_of(name, value, typing.get_args(hint))
+        elif not _fits(value, hint):
+            raise error(f"{kind.__name__}: {name} is {shown(value)}, expected {_words(hint)}.")
+
+
+@lru_cache(maxsize=256)
+def _hints(kind: type) -> dict[str, Any]:
+    found = typing.get_type_hints(kind)
+    return {entry.name: found[entry.name] for entry in fields(kind)}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _SIMPLE:
+        return _SIMPLE[hint](value)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        same = parts[-1:] == (...,)
+        if not isinstance(value, tuple) or not (same or len(value) == len(parts)):
+            return False
+        return all(_fits(item, part) for item, part in zip(value, parts[:1] * len(value) if same else parts))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping)
+    return not isinstance(hint, type) or not hint.__module__.startswith("seesaw_cf") or isinstance(value, hint)
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(value.encode("utf-8") or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(_as_float(value))
+
+
+_SIMPLE: dict[Any, Callable[[Any], bool]] = {
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool),
+    float: _is_number,
+    str: _is_text,
+    type(None): lambda value: value is None,
+}
+
+
+def _words(hint: Any) -> str:
+    names = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False", type(None): "None"}
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(map(_words, typing.get_args(hint)))
+    return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
 
 
 def _as_float(value: Any) -> float:

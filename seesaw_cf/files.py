@@ -1,6 +1,6 @@
 """Writing files so that nothing half-written ever looks whole: temporary name, flush to disk, rename.
 
-Reading is in `seesaw_cf.textfiles`.
+Reading text and JSON is in `seesaw_cf.textfiles`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ __all__ = [
     "cache_folder",
     "check_outputs",
     "check_path",
+    "read_bytes",
     "safe_name",
     "write_new",
     "write_text",
@@ -99,6 +100,24 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file.
+
+    Raises:
+        StorageError: The file is missing, a folder, or cannot be read; or a device, which may never end.
+        RecordError: It is no path.
+    """
+    file = check_path(path)
+    try:
+        if file.is_char_device() or file.is_block_device():
+            raise StorageError(f"{file}: a device, expected a file. Name a file.")
+        return file.read_bytes()
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{file}: {error.strerror or error}. Check the path.") from error
 
 
 def _check_target(final: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.files import atomic_path
+from seesaw_cf.files import atomic_path, check_path
 
 __all__ = ["SCORES", "read_table", "table_bytes", "write_table"]
 
@@ -76,12 +75,12 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **
         StorageError: The file is missing or cannot be read.
         RecordError: The file is not Parquet, is truncated, or lacks columns.
     """
-    file = Path(path)
+    file = check_path(path)
     try:
         table = pq.read_table(file, **options)
     except FileNotFoundError as error:
         raise StorageError(f"{file}: no such file. Check the path.") from error
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
     missing = [name for name in (schema.names if schema is not None else []) if name not in table.column_names]
     if missing:
@@ -89,4 +88,10 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **
             f"{file}: columns {missing} are missing; it has {table.column_names}. "
             "It was written by something else or another version; make it again."
         )
-    return table if schema is None else table.select(schema.names).cast(schema)
+    try:
+        return table if schema is None else table.select(schema.names).cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise RecordError(
+            f"{file}: a column holds values of another kind ({error}). "
+            "It was written by something else or another version; make it again."
+        ) from error

@@ -8,8 +8,8 @@ import re
 from typing import Any, NoReturn, TypeVar
 
 from seesaw_cf.checks import shown
-from seesaw_cf.errors import RecordError, SeesawError, StorageError
-from seesaw_cf.files import check_path
+from seesaw_cf.errors import RecordError, SeesawError
+from seesaw_cf.files import read_bytes
 
 __all__ = ["parse_json_text", "read_json", "read_json_lines", "read_text", "unique_keys"]
 
@@ -30,17 +30,13 @@ def read_text(path: str | os.PathLike[str], *, error: type[SeesawError] = Record
         StorageError: The file is missing, a folder, or cannot be read.
         RecordError: (or `error`) It is not UTF-8; the message has the line.
     """
-    file = check_path(path)
-    try:
-        content = file.read_bytes()
-    except OSError as found:
-        raise StorageError(f"{file}: cannot be read ({found.strerror or found}). Check the path.") from found
+    content = read_bytes(path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as found:
         line = content.count(b"\n", 0, found.start) + 1
         raise error(
-            f"{file}, line {line}: byte 0x{content[found.start]:02x} is not UTF-8, expected UTF-8 text. "
+            f"{path}, line {line}: byte 0x{content[found.start]:02x} is not UTF-8, expected UTF-8 text. "
             "Convert the file to UTF-8."
         ) from found
 
@@ -50,6 +46,7 @@ def read_json(
     kind: type[T] = dict,  # type: ignore[assignment]
     *,
     expected: str = "",
+    any_number: bool = False,
     error: type[SeesawError] = RecordError,
 ) -> T:
     """The value in a JSON file.
@@ -58,6 +55,7 @@ def read_json(
         path: The file.
         kind: `dict` or `list`: what must be at the top.
         expected: What the file should hold, for the message, such as '{"memit": {"layers": [3]}}'.
+        any_number: NaN and infinity are accepted, as Python writes them.
         error: What to raise when its content is wrong.
 
     Raises:
@@ -65,7 +63,8 @@ def read_json(
         RecordError: (or `error`) It is not UTF-8, not JSON, nested too deeply, holds NaN or infinity, or has something
             else at the top.
     """
-    return parse_json_text(read_text(path, error=error), str(path), kind, expected=expected, error=error)
+    text = read_text(path, error=error)
+    return parse_json_text(text, str(path), kind, expected=expected, any_number=any_number, error=error)
 
 
 def read_json_lines(path: str | os.PathLike[str]) -> list[tuple[str, dict[str, Any]]]:
@@ -80,7 +79,13 @@ def read_json_lines(path: str | os.PathLike[str]) -> list[tuple[str, dict[str, A
 
 
 def parse_json_text(
-    text: str, where: str, kind: type[T], *, expected: str = "", error: type[SeesawError] = RecordError
+    text: str,
+    where: str,
+    kind: type[T],
+    *,
+    expected: str = "",
+    any_number: bool = False,
+    error: type[SeesawError] = RecordError,
 ) -> T:
     """The value of a JSON text; see `read_json`.
 
@@ -97,7 +102,8 @@ def parse_json_text(
         return found if abs(found) != float("inf") else refuse(digits)
 
     try:
-        value = json.loads(text, parse_constant=refuse, parse_float=finite, object_pairs_hook=unique_keys)
+        numbers: dict[str, Any] = {} if any_number else {"parse_constant": refuse, "parse_float": finite}
+        value = json.loads(text, object_pairs_hook=unique_keys, **numbers)
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError as found:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from seesaw_cf.checks import instance, text
 from seesaw_cf.errors import RecordError
 
 __all__ = ["AttributePrompt", "Case", "Cloze", "ClozeScore", "EditRequest", "Entity", "Estimate", "Phase"]
@@ -27,6 +28,16 @@ class Entity:
 
     id: str | None
     label: str
+
+    def __post_init__(self) -> None:
+        """Refuses what is no text.
+
+        Raises:
+            RecordError: The id or label is of another type, or holds half a surrogate pair.
+        """
+        text("entity: label", self.label)
+        if self.id is not None:
+            text("entity: id", self.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +65,13 @@ class EditRequest:
         """Refuses requests no editor could act on.
 
         Raises:
-            RecordError: The prompt has not exactly one "{}", or the subject or the new target is empty.
+            RecordError: A field of another type, the prompt has not exactly one "{}", or the subject or the new
+                target is empty.
         """
+        for name in ("prompt", "subject", "relation_id"):
+            text(f"edit request: {name}", getattr(self, name))
+        for name in ("target_new", "target_true"):
+            instance(f"edit request: {name}", getattr(self, name), Entity, 'an Entity such as Entity(None, "France")')
         if self.prompt.count("{}") != 1:
             raise RecordError(
                 f"edit request for {self.subject!r}: prompt {self.prompt!r} has {self.prompt.count('{}')} '{{}}' "
@@ -103,6 +119,15 @@ class AttributePrompt:
     living: bool | None = None
     sitelinks: int | None = None
     flags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses a text or subject of another type.
+
+        Raises:
+            RecordError: See above.
+        """
+        text("attribute prompt: text", self.text)
+        instance("attribute prompt: subject", self.subject, Entity, 'an Entity such as Entity(None, "Ada")')
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ def _run(words: list[str]) -> None:
 def _check_words(asked: argparse.ArgumentParser, words: list[str]) -> None:
     """Refuses what no file, table or server could take, whatever the option."""
     for before, word in zip(["", *words], words):
+        if word.endswith("=--"):  # argparse would hand over an empty list
+            asked.error(f"argument {word[:-3]}: got '--', expected a value")
         if "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
             option = f"argument {before}: " if before.startswith("-") else ""
             asked.error(f"{option}got {shown(word)}, expected UTF-8 text without NUL characters")

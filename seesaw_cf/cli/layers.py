@@ -125,7 +125,8 @@ def _draw(file: Path, table: dict[str, Any], options: dict[str, Any]) -> None:
     axes.set_yticks(range(len(table)), list(table))
     axes.set_xlabel("layer")
     axes.set_ylabel("position in the prompt")
-    axes.set_title(f"Restored {options['kind']} outputs, {options['facts']} facts, {Path(options['model']).name[-40:]}")
+    name = Path(options["model"]).name[-40:]  # may hold "$", which is no formula
+    axes.set_title(f"Restored {options['kind']} outputs, {options['facts']} facts, {name}", parse_math=False)
     figure.colorbar(image, label="indirect effect on p(answer)")
     with atomic_path(file) as temporary:
         figure.savefig(temporary, format="png")

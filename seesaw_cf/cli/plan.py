@@ -83,6 +83,11 @@ def _spread(args: argparse.Namespace) -> tuple[Components, float | None, str]:
     from seesaw_cf.stats import Components
 
     contrast = args.group is not None or args.share is not None
+    if args.run is None and (args.group is not None or args.axis is not None):
+        raise RecordError(
+            "plan: --group and --axis name people of a run, and no --run was given. Give --run RUN, or --share with "
+            "the share of people in the group."
+        )
     if args.run is None:
         components, share, source = (
             Components(),

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
+from seesaw_cf.checks import items, number, one_of
 from seesaw_cf.effects.estimands import CLUSTERS, Method, group_contrasts
 from seesaw_cf.effects.groups import AXES, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
@@ -17,9 +18,11 @@ from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 
-__all__ = ["FAMILY", "MARGIN", "MARGIN_LOG_ODDS", "audit", "audit_record", "in_log_odds"]
+__all__ = ["FAMILY", "FAMILY_COLUMNS", "MARGIN", "MARGIN_LOG_ODDS", "audit", "audit_record", "in_log_odds"]
 
 FAMILY = ("editor", "relation", "axis")
+# What a family may be named by: the columns of a contrast that are names.
+FAMILY_COLUMNS = (*FAMILY, "group", "reference")
 # Two points of probability; odds that change by a tenth. Conventions: state what matters to you.
 MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
@@ -74,11 +77,14 @@ def audit(
         UnknownNameError: Unknown axis, reference or correction.
         RecordError: A margin is not above 0, or there is nothing to estimate.
     """
-    if not margin > 0 or not margin_log_odds > 0:
-        raise RecordError(
-            f"audit: margin is {margin:g}, expected above 0, in the unit of the effect; margin_log_odds is "
-            f"{margin_log_odds:g}, expected above 0, in nats. State both."
-        )
+    number("audit: margin", margin, 0, ends=False)
+    number("audit: margin_log_odds", margin_log_odds, 0, ends=False)
+    number("audit: alpha", alpha, 0, 1, ends=False)
+    for name, floor in (("noise_floor", noise_floor), ("noise_floor_log_odds", noise_floor_log_odds)):
+        if floor is not None:
+            number(f"audit: {name}", floor, 0)
+    for name in items("audit: family", family, "names of columns"):
+        one_of("family column", name, FAMILY_COLUMNS)
     wanted = reference or {}
     options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": method}
     tables = [group_contrasts(prompts, axis, wanted.get(axis), **options) for axis in axes]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError
+from seesaw_cf.files import check_path, read_bytes
 from seesaw_cf.records.arrow import CASES, cases_to_table, table_to_cases
 from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.json_files import parse_json
@@ -32,7 +33,7 @@ def read_cases(path: str | os.PathLike[str]) -> list[Case]:
         RecordError: The file is empty, damaged or of another kind, a record is malformed, two cases share a case_id.
         UnknownNameError: A relation is unknown.
     """
-    place = Path(path)
+    place = check_path(path)
     if place.is_dir():
         shards = sorted(place.glob("*.parquet"))
         if not shards:
@@ -40,10 +41,7 @@ def read_cases(path: str | os.PathLike[str]) -> list[Case]:
                 f"{place}: a folder without .parquet files. Give a file, or one config's folder such as data/NAME."
             )
         return check_unique([case for shard in shards for case in _read_parquet(shard)], place)
-    try:
-        content = place.read_bytes()
-    except OSError as error:
-        raise StorageError(f"{place}: {error.strerror or error}. Check the path.") from error
+    content = read_bytes(place)
     return check_unique(_read_parquet(place), place) if content.startswith(b"PAR1") else parse_json(content, place)
 
 

@@ -6,15 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 
-from seesaw_cf.effects.audit import FAMILY, MARGIN, MARGIN_LOG_ODDS, audit, audit_record
+from seesaw_cf.checks import items, number, one_of
+from seesaw_cf.effects.audit import FAMILY, FAMILY_COLUMNS, MARGIN, MARGIN_LOG_ODDS, audit, audit_record
 from seesaw_cf.effects.estimands import CLUSTERS, Method, estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.multiple import Correction
@@ -23,8 +24,6 @@ __all__ = ["CONTROLS", "Audit", "Settings", "audit_prompts", "audit_summary", "g
 
 # Editors that should do nothing to anybody; the other editors are also shown in excess of them.
 CONTROLS = ("identity", "random", "unrelated")
-# What a family of tests can be named by.
-FAMILIES = ("editor", "relation", "axis", "group", "reference")
 _TOOK, _SCORED = 0.5, 0.95
 
 
@@ -53,22 +52,22 @@ class Settings:
     noise_floor_log_odds: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be a margin, a level, a noise floor or a family."""
+        """Refuses what no audit could be made with, before anything is computed.
+
+        Raises:
+            RecordError: A number that is not finite or out of range.
+            UnknownNameError: No such correction, method or column of a family.
+        """
         for name in ("margin", "margin_log_odds"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise RecordError(f"audit: {name} is {value:g}, expected above 0 and finite. State it before looking.")
-        if not 0 < self.alpha < 1:
-            raise RecordError(f"audit: alpha is {self.alpha:g}, expected between 0 and 1.")
+            number(f"audit: {name}", getattr(self, name), 0, ends=False)
+        number("audit: alpha", self.alpha, 0, 1, ends=False)
         for name in ("noise_floor", "noise_floor_log_odds"):
-            floor = getattr(self, name)
-            if floor is not None and not 0 <= floor < math.inf:
-                raise RecordError(
-                    f"audit: {name} is {floor:g}, expected 0 or above and finite. `seesaw-cf noise` measures it."
-                )
-        for column in self.family:
-            if column not in FAMILIES:
-                raise unknown_name("family column", column, FAMILIES)
+            if getattr(self, name) is not None:
+                number(f"audit: {name}", getattr(self, name), 0)
+        one_of("correction", self.correction, get_args(Correction))
+        one_of("method", self.method, get_args(Method))
+        for name in items("audit: family", self.family, "names of columns"):
+            one_of("family column", name, FAMILY_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.errors import PromptError
+from seesaw_cf.checks import items, shown
+from seesaw_cf.errors import PromptError, RecordError
 from seesaw_cf.types import Cloze
 
-__all__ = ["EncodedCloze", "encode_cloze", "joined", "leading_specials"]
+__all__ = ["EncodedCloze", "check_clozes", "encode_cloze", "joined", "leading_specials"]
+
+
+def check_clozes(clozes: Any) -> None:
+    """Refuses what is no list of clozes, such as plain texts.
+
+    Raises:
+        RecordError: It is no list, or an item is no `Cloze` with two texts.
+    """
+    for cloze in items("clozes", clozes, "a list of Cloze"):
+        if not isinstance(cloze, Cloze) or not isinstance(cloze.context, str) or not isinstance(cloze.target, str):
+            raise RecordError(f'clozes holds {shown(cloze)}, expected Cloze("Ada was born in", "London") and the like.')
 
 
 class EncodedCloze(NamedTuple):
@@ -28,6 +40,10 @@ def joined(cloze: Cloze) -> str:
     for part, text in (("context", cloze.context), ("target", cloze.target)):
         if not text.strip():
             raise PromptError(f"cloze {cloze}: the {part} is {text!r}, expected text. Fill it in or drop the row.")
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            raise PromptError(
+                f"cloze {shown(cloze)}: the {part} holds half a surrogate pair, which is no text. Repair the row."
+            )
     glued = cloze.context[-1].isspace() or cloze.target[0].isspace()
     return cloze.context + ("" if glued else " ") + cloze.target
 

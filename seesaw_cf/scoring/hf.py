@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
-from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze
+from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_cloze
 from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.types import Cloze, ClozeScore
 
@@ -65,6 +65,7 @@ class HFScorer:
         Raises:
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
+        check_clozes(clozes)
         answers: dict[Cloze, ClozeScore] = {}
         encoded: dict[EncodedCloze, list[Cloze]] = {}
         for cloze in dict.fromkeys(clozes):

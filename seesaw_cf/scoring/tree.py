@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.encode import EncodedCloze, check_clozes
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.forward import Answers, forward_rows
 from seesaw_cf.scoring.head import wide_head
@@ -128,6 +128,7 @@ class TrieScorer:
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
         answers: dict[Cloze, ClozeScore] = {}
+        check_clozes(clozes)
         distinct = sorted(set(clozes), key=attrgetter("context", "target"))
         for start in range(0, len(distinct), self.texts_at_once):
             answers |= self._slab(distinct[start : start + self.texts_at_once])

@@ -22,7 +22,8 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, SeesawError, StorageError
 from seesaw_cf.files import atomic_folder
-from seesaw_cf.sharing.deltas import describe, read_json
+from seesaw_cf.sharing.deltas import describe
+from seesaw_cf.textfiles import read_json
 from seesaw_cf.weights import LowRank, WeightDelta
 
 __all__ = ["factorise", "from_peft", "to_peft"]

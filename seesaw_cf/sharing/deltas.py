@@ -17,12 +17,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from seesaw_cf.checks import shown
 from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError
 from seesaw_cf.files import atomic_folder
 from seesaw_cf.manifest import versions
+from seesaw_cf.textfiles import read_json
 from seesaw_cf.weights import LowRank, WeightDelta, base_facts, fingerprint
 
-__all__ = ["FORMAT", "VERSION", "describe", "load_delta", "plain", "read_json", "save_delta"]
+__all__ = ["FORMAT", "VERSION", "describe", "load_delta", "plain", "save_delta"]
 
 FORMAT = "seesaw_cf.delta"
 VERSION = 1
@@ -156,28 +158,19 @@ def load_delta(
     return delta
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """Reads a JSON object.
-
-    Raises:
-        StorageError: There is no such file.
-        RecordError: It is not a JSON object.
-    """
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise StorageError(f"{file}: no such file. Check the path; the folder may not be what you think.") from error
-    except ValueError as error:
-        raise RecordError(
-            f"{file}: not valid JSON ({error}). The file is damaged; make or download it again."
-        ) from error
-    if not isinstance(value, dict):
-        raise RecordError(f"{file}: holds a {type(value).__name__}, expected an object. Make or download it again.")
-    return value
+# Keys of delta.json -> what they hold.
+_FACTS: dict[str, Any] = {
+    "context": str,
+    "updates": dict,
+    "sha256": str,
+    "meta": dict,
+    "meta_keys": list,
+    "base": dict | None,
+}
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:
-    facts = read_json(folder / _JSON)
+    facts = read_json(folder / _JSON, any_number=True)
     if facts.get("format") != FORMAT:
         raise RecordError(
             f"{folder / _JSON}: format is {facts.get('format')!r}, expected {FORMAT!r}. "
@@ -188,6 +181,9 @@ def _read_facts(folder: Path) -> dict[str, Any]:
             f"{folder / _JSON}: format version {facts.get('format_version')!r}; this package reads version {VERSION}. "
             "Install the version of seesaw_cf that wrote it (see its 'versions')."
         )
+    for key, kind in _FACTS.items():
+        if key in facts and not isinstance(facts[key], kind):
+            raise RecordError(f"{folder / _JSON}: {key} is {shown(facts[key])}. The file is damaged; make it again.")
     missing = [key for key in ("context", "updates", "sha256", "meta", "meta_keys") if key not in facts]
     if missing:
         raise RecordError(f"{folder / _JSON}: keys {missing} are missing. The file is damaged; make it again.")
@@ -214,7 +210,7 @@ def _read_updates(folder: Path, facts: Mapping[str, Any]) -> dict[str, LowRank |
         return {name: _update(tensors, name, entry) for name, entry in facts["updates"].items()}
     except FileNotFoundError as error:
         raise StorageError(f"{file}: no such file. Copy the whole folder.") from error
-    except (SafetensorError, KeyError, TypeError, AttributeError) as error:
+    except (SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise RecordError(f"{file} and {_JSON} do not agree ({error!r}). Copy or download both again.") from error
 
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from seesaw_cf.errors import StorageError, unknown_name
 from seesaw_cf.files import safe_name
-from seesaw_cf.sharing.deltas import read_json
 from seesaw_cf.tables import SCORES, read_table
+from seesaw_cf.textfiles import read_json
 from seesaw_cf.types import Estimate
 
 if TYPE_CHECKING:

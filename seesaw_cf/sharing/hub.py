@@ -18,8 +18,9 @@ from seesaw_cf.hub import NAME, check_repo, explained
 from seesaw_cf.sharing.adapters import to_peft
 from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
 from seesaw_cf.sharing.checkpoint import merge_and_save
-from seesaw_cf.sharing.deltas import describe, load_delta, read_json, save_delta
+from seesaw_cf.sharing.deltas import describe, load_delta, save_delta
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence
+from seesaw_cf.textfiles import read_json
 from seesaw_cf.weights import WeightDelta
 
 __all__ = ["FORMS", "prepare_repo", "share"]

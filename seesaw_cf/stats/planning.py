@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.checks import number, whole
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
@@ -20,6 +21,10 @@ __all__ = [
     "plan",
     "variance_components",
 ]
+
+
+# Beyond, squares and their products leave the range of floats.
+_LARGEST = 1e60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,15 @@ class Components:
     edit: float = 0.05
     person: float = 0.05
     prompt: float = 0.10
+
+    def __post_init__(self) -> None:
+        """Refuses what is no standard deviation.
+
+        Raises:
+            RecordError: One is negative or not finite.
+        """
+        for name in ("edit", "person", "prompt"):
+            number(f"standard deviation {name}", getattr(self, name), 0, _LARGEST)
 
 
 def variance_components(values: Floats, edit: Codes, person: Codes) -> Components:
@@ -163,15 +177,14 @@ def plan(
     Raises:
         RecordError: `delta` is 0, a number is below 1, or a share is outside 0..1.
     """
-    if delta == 0 or people_per_edit < 1 or edits_per_person < 1 or tests < 1:
-        raise RecordError(
-            f"plan: delta {delta:g}, people_per_edit {people_per_edit}, edits_per_person {edits_per_person:g}, tests "
-            f"{tests}; expected delta != 0 and the others at least 1."
-        )
-    inside = {"alpha": alpha, "power": power, "share": 0.5 if share is None else share}
-    for name, value in inside.items():
-        if not 0 < value < 1:
-            raise RecordError(f"plan: {name} is {value:g}, expected between 0 and 1.")
+    if number("plan: delta", delta, -_LARGEST, _LARGEST) == 0:
+        raise RecordError("plan: delta is 0, expected the effect to find. No study can find an effect of 0.")
+    whole("plan: people_per_edit", people_per_edit, 1)
+    number("plan: edits_per_person", edits_per_person, 1, _LARGEST)
+    whole("plan: tests", tests, 1)
+    whole("plan: max_edits", max_edits, 5)
+    for name, value in {"alpha": alpha, "power": power, "share": 0.5 if share is None else share}.items():
+        number(f"plan: {name}", value, 0, 1, ends=False)
     split = 1.0 if share is None else share * (1 - share)
 
     def design(edits: int) -> Plan:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 from scipy import stats
 
-from seesaw_cf.errors import RecordError
+from seesaw_cf.checks import number
 from seesaw_cf.stats.planning import minimum_detectable_effect
 
 __all__ = ["LABELS", "NOT_MEASURED", "REACH", "Verdict", "equivalence_p", "verdict"]
@@ -43,8 +43,7 @@ def equivalence_p(value: float, stderr: float, df: float, margin: float) -> floa
     Raises:
         RecordError: `margin` is not above 0.
     """
-    if not margin > 0:
-        raise RecordError(f"equivalence: margin is {margin:g}, expected above 0, in the unit of the effect. State one.")
+    number("equivalence: margin", margin, 0, ends=False)
     upper = stats.t.cdf((value - margin) / stderr, df)
     lower = stats.t.sf((value + margin) / stderr, df)
     return float(max(upper, lower))

@@ -50,7 +50,7 @@ def test_too_few_people_are_undetermined_with_the_reason() -> None:
 def test_noise_floor_and_margin_are_obeyed() -> None:
     frame = crossed(0.2)
     assert set(audit(frame, axes=["race"], margin=0.05, noise_floor=0.5)["verdict"]) == {"undetermined"}
-    with pytest.raises(RecordError, match="margin is 0, expected above 0"):
+    with pytest.raises(RecordError, match="margin is 0, expected a finite number above 0"):
         audit(frame, margin=0)
 
 

@@ -163,21 +163,24 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
     capsys.readouterr()
     assert main(["report", str(run), "--correction", "hol"]) == 1
     assert "unknown correction 'hol'. Did you mean 'holm'" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["report", str(run), "--margin", "0"])
-    assert "expected a finite number above 0" in capsys.readouterr().err
+    assert main(["report", str(run), "--family", "x,y"]) == 1
+    assert "unknown family column 'x'. Known: axis, editor, group, reference, relation." in capsys.readouterr().err
+    for words in (["--margin", "0"], ["--margin", "nan"], ["--noise-floor", "inf"], ["--noise-floor", "-1"]):
+        with pytest.raises(SystemExit):
+            main(["report", str(run), *words])
+        assert f"argument {words[0]}: got '{words[1]}', expected a finite number" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ({"noise_floor": math.nan}, "noise_floor is nan, expected 0 or above and finite"),
-        ({"noise_floor": math.inf}, "noise_floor is inf, expected 0 or above"),
-        ({"noise_floor": -1.0}, "noise_floor is -1, expected 0 or above"),
+        ({"noise_floor": math.nan}, "noise_floor is nan(.0)?, expected a finite number of at least 0"),
+        ({"noise_floor": math.inf}, "noise_floor is inf(.0)?, expected a finite number of at least 0"),
+        ({"noise_floor": -1.0}, "noise_floor is -1(.0)?, expected a finite number of at least 0"),
         ({"noise_floor_log_odds": math.nan}, "noise_floor_log_odds is nan"),
-        ({"margin": math.inf}, "margin is inf, expected above 0 and finite"),
-        ({"margin_log_odds": 0.0}, "margin_log_odds is 0, expected above 0"),
-        ({"alpha": math.nan}, "alpha is nan, expected between 0 and 1"),
+        ({"margin": math.inf}, "margin is inf, expected a finite number above 0"),
+        ({"margin_log_odds": 0.0}, "margin_log_odds is 0.0, expected a finite number above 0"),
+        ({"alpha": math.nan}, "alpha is nan, expected a finite number between 0 and 1"),
         ({"family": ("x", "y")}, "unknown family column 'x'"),
     ],
 )

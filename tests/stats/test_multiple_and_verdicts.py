@@ -82,7 +82,7 @@ def test_equivalence_and_detectable_effect_by_hand() -> None:
     # value 0, stderr 1, margin 2, df inf: p = P(Z > 2)
     assert equivalence_p(0, 1, math.inf, 2) == pytest.approx(stats.norm.sf(2))
     assert minimum_detectable_effect(1, math.inf) == pytest.approx(1.959964 + 0.841621, abs=1e-5)
-    with pytest.raises(RecordError, match="margin is 0, expected above 0"):
+    with pytest.raises(RecordError, match="margin is 0, expected a finite number above 0"):
         equivalence_p(0, 1, 9, 0)
 
 

@@ -83,9 +83,9 @@ def test_plan_finds_the_smallest_design_and_says_when_there_is_none() -> None:
     assert plan(0.1, PLANTED, people_per_edit=20).edits < found.edits
     assert plan(0.05, PLANTED, people_per_edit=20, tests=10).edits > found.edits
     assert not plan(1e-9, PLANTED, people_per_edit=20, max_edits=100).reachable
-    with pytest.raises(RecordError, match="delta 0"):
+    with pytest.raises(RecordError, match="delta is 0"):
         plan(0, PLANTED, people_per_edit=20)
-    with pytest.raises(RecordError, match="share is 1, expected between 0 and 1"):
+    with pytest.raises(RecordError, match="share is 1, expected a finite number between 0 and 1"):
         plan(0.1, PLANTED, people_per_edit=20, share=1)
 
 
