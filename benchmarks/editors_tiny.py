@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.editors_common import RESULTS, machine
 from benchmarks.editors_controls import COMPARED, SEEDS, claims, controls, kinds_of_identity, moved
+from seesaw_cf.controls import CONTROLS, control_name
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.effects import noise_floor, prompt_effects
 from seesaw_cf.files import write_text
@@ -96,7 +97,8 @@ def main() -> None:
         for name in names:
             editor, changes = ROWS[name]
             write_text(folder / f"{name}.json", json.dumps({editor: changes}))
-            job = replace(job, editors=(editor,), editor_config=folder / f"{name}.json")
+            wrapped = control_name(editor, "memit") if editor in CONTROLS else editor
+            job = replace(job, editors=(wrapped,), editor_config=folder / f"{name}.json")
             scores, edits = run(job, folder / name)
             if "noise_floor_D" not in record:
                 again, _ = run(replace(job, scorer="plain", max_tokens=300), folder / "again")

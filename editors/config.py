@@ -67,6 +67,16 @@ class LocateThenEditConfig:
     allow_identity: bool = False
     architecture: Architecture | None = None
 
+    @property
+    def moment_layers(self) -> tuple[int, ...]:
+        """Blocks whose second moments `fit` computes."""
+        return self.layers
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether `fit` needs a corpus."""
+        return bool(self.moment_layers) and self.dataset is None
+
     def __post_init__(self) -> None:
         """Checks numbers and templates; lists become tuples.
 

@@ -4,7 +4,9 @@
     random      a random change of the same norm at the same place as a given edit: the size of an edit without its aim
     unrelated   a real edit of a fact about something else: an edit without its subject
 
-Each wraps another editor, by name in its config: `Random(RandomConfig(editor="memit", settings={"layers": (3, 4)}))`.
+Each wraps the editor that it is the control of, by name in its config
+(`Random(ControlConfig(editor="memit", settings={"layers": (3, 4)}))`) or as an object (`Random(inner=editor)`), and
+needs nothing that the wrapped editor does not need.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.controls import is_control
 from seesaw_cf.editors.checks import request_facts
 from seesaw_cf.editors.config import configured, settle
 from seesaw_cf.errors import EditError
@@ -94,19 +97,19 @@ class ControlConfig:
     """Settings of a control.
 
     Attributes:
-        editor: Name of the editor that is wrapped, out of `seesaw_cf.editors.EDITORS`.
+        editor: Name of the editor that is wrapped, out of `seesaw_cf.editors.EDITORS`; "" when given as an object.
         settings: Fields of that editor's config that differ from its preset for the model.
         seed: For the random direction, or for the choice of the unrelated fact.
     """
 
-    editor: str = "memit"
+    editor: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuses a control of a control."""
         settle(self)
-        if self.editor in ("identity", "random", "unrelated"):
+        if is_control(self.editor):
             raise EditError(
                 f"a control cannot wrap the control {self.editor!r}. Set editor to a method such as 'memit'."
             )
@@ -124,7 +127,7 @@ class _Control:
     Attributes:
         config: The settings.
         corpus: Handed to the wrapped editor.
-        inner: The wrapped editor; made from the config by `fit` when None.
+        inner: The wrapped editor; made from the config by `fit` when None. What it learns, it learns itself.
     """
 
     config_class: ClassVar[type[ControlConfig]] = ControlConfig
@@ -140,6 +143,12 @@ class _Control:
         """The wrapped editor with its preset for `model`, changed by `settings`."""
         if self.inner is not None:
             return self.inner
+        if not self.config.editor:
+            name = type(self).__name__
+            raise EditError(
+                f"{name} wraps another editor, got none. Write {name}(ControlConfig(editor='memit'), corpus=texts), or "
+                f"{name}(inner=editor)."
+            )
         from seesaw_cf.editors import load_editor
 
         kind = load_editor(self.config.editor)

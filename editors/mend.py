@@ -63,6 +63,11 @@ class MENDConfig:
     allow_identity: bool = False
     architecture: Architecture | None = None
 
+    @property
+    def needs_texts(self) -> bool:
+        """Whether `fit` trains a network, from a corpus or examples."""
+        return self.weights is None
+
     def __post_init__(self) -> None:
         """Checks names and numbers."""
         settle(self)

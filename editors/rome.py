@@ -45,6 +45,11 @@ class ROMEConfig(LocateThenEditConfig):
     bare_keys: bool = False
     use_moments: bool = True
 
+    @property
+    def moment_layers(self) -> tuple[int, ...]:
+        """The layer, or nothing without `use_moments`."""
+        return self.layers if self.use_moments else ()
+
     def __post_init__(self) -> None:
         """Checks the settings; see `LocateThenEditConfig`."""
         LocateThenEditConfig.__post_init__(self)

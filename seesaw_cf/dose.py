@@ -21,12 +21,14 @@ from tqdm import tqdm
 
 from seesaw_cf.effects.success import harmonic_mean
 from seesaw_cf.errors import RecordError, RunFolderError
+from seesaw_cf.explain import announce
 from seesaw_cf.files import safe_name, write_text
 from seesaw_cf.job import Job, make_run
-from seesaw_cf.manifest import RunManifest, claim_folder
+from seesaw_cf.manifest import RunManifest, claim_folder, read_manifest
 from seesaw_cf.outcome import edit_units, score_edits
 from seesaw_cf.questions import Question, questions
 from seesaw_cf.runner import Run
+from seesaw_cf.tolerance import above, tolerance
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
 
 __all__ = ["DosePlan", "mixes_of", "run_dose"]
@@ -107,11 +109,13 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
     Raises:
         SeesawError: A name, file or record that cannot be used, or a folder of another run.
     """
-    run = make_run(replace(job, protocol="batch"), out)
+    run = make_run(replace(job, protocol="batch"), out, progress=progress)
     mixes = mixes_of(run.cases, plan)
     settings = json.loads(json.dumps(asdict(plan)))
     manifest = replace(run.manifest, protocol="dose", scoring={**run.manifest.scoring, "dose": settings})
     claim_folder(out, manifest)
+    announce([*run.manifest.notes, *run.notes])
+    nats, _ = tolerance(read_manifest(out))
     panels = {mix: _panel(run.cases, mix, plan) for mix in mixes}
     baseline = _baseline(run, plan, panels, out, manifest)
     units = [
@@ -127,7 +131,7 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
         if not file.exists():
             if unit.editor not in fitted:
                 fitted[unit.editor] = run.editors[unit.editor].fit(run.model, run.tokenizer)
-            row = _do(run, fitted[unit.editor], unit, plan, panels[unit.mix])
+            row = _do(run, fitted[unit.editor], unit, plan, panels[unit.mix], baseline[unit.mix], nats)
             write_text(file, json.dumps({"run": manifest.identity} | row, allow_nan=False) + "\n")
     rows = [_read(out / "units" / unit.file, manifest) for unit in units]
     write_text(out / "dose.json", json.dumps({"baseline": baseline, "units": rows}, indent=1, allow_nan=False) + "\n")
@@ -235,29 +239,39 @@ def _baseline(
 
 
 def _do(
-    run: Run, editor: Any, unit: _Unit, plan: DosePlan, panel: Mapping[AttributePrompt, Sequence[str]]
+    run: Run,
+    editor: Any,
+    unit: _Unit,
+    plan: DosePlan,
+    panel: Mapping[AttributePrompt, Sequence[str]],
+    health: Mapping[str, Any],
+    nats: float,
 ) -> dict[str, Any]:
-    """One sample: edited together, scored, measured."""
+    """One sample: edited together, scored, measured; `health` is the unedited model's, `nats` rounding."""
     cases = _draw(run.cases, unit, plan)
     asked = [(case, _asked(case, plan)) for case in cases]
     watched = _watched(panel, plan.texts)
     clozes = list(dict.fromkeys(q.cloze for _, qs in asked for q in qs))
     before = dict(zip(clozes, run.scorer.score(clozes), strict=True))
     (edited,) = edit_units(run.model, run.tokenizer, editor, [cases])
-    everything = [*asked, (replace(cases[0], case_id=-1), watched)]
-    (outcome,) = score_edits(run.model, run.scorer, [edited], [everything], run.hashes)
-    refused = [case for case in cases if edited.status[case.case_id] != "ok"]
-    kept = [(case, qs) for case, qs in asked if edited.status[case.case_id] == "ok"]
+    # An edit that changes nothing is not scored, so its health is that of the unedited model.
+    everything = asked if edited.zero else [*asked, (replace(cases[0], case_id=-1), watched)]
+    (outcome,) = score_edits(run.model, run.scorer, [edited], [everything], before, run.hashes)
+    made = {case_id for case_id, status in edited.status.items() if status in ("ok", "zero delta")}
+    refused = [case for case in cases if case.case_id not in made]
+    kept = [(case, qs) for case, qs in asked if case.case_id in made]
     row: dict[str, Any] = asdict(unit) | {"n_edits": len(kept), "n_refused": len(refused)}
+    row["n_zero"] = len(kept) if edited.zero else 0
     row["refused"] = sorted({edited.status[case.case_id][:200] for case in refused})
-    success = {name: _mean([_share(qs, kind, outcome.scores) for _, qs in kept]) for kind, name in _SUCCESS.items()}
+    shares = {name: [_share(qs, kind, outcome.scores, nats) for _, qs in kept] for kind, name in _SUCCESS.items()}
+    success = {name: _mean(values) for name, values in shares.items()}
     row |= {name: _number(value) for name, value in success.items()}
     row["S"] = _number(harmonic_mean(list(success.values())))
     differences = [_differences(qs, before, outcome.scores) for _, qs in kept]
     row["D"] = _number(_mean([_mean(list(one.values())) for one in differences]))
     row["n_people"] = sum(map(len, differences))
     row["D_by"] = _by_group([qs for _, qs in kept], differences)
-    return row | _health(panel, watched, outcome.scores)
+    return row | (dict(health) if edited.zero else _health(panel, watched, outcome.scores))
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -274,10 +288,11 @@ def _sides(qs: Sequence[Question], kind: str, scores: Scores) -> dict[int, tuple
     return {n: (pair["target_new"], pair["target_true"]) for n, pair in found.items() if len(pair) == 2}
 
 
-def _share(qs: Sequence[Question], kind: str, scores: Scores) -> float:
-    """Share of a case's prompts with the wanted target ahead: the new one, in the neighbourhood the true one."""
+def _share(qs: Sequence[Question], kind: str, scores: Scores, nats: float) -> float:
+    """Share of a case's prompts with the wanted target ahead by more than rounding (`nats`): the new one, in the
+    neighbourhood the true one."""
     sides = _sides(qs, kind, scores)
-    wins = [(true > new) if kind == "neighborhood" else (new > true) for new, true in sides.values()]
+    wins = [bool(above(*(pair[::-1] if kind == "neighborhood" else pair), nats)) for pair in sides.values()]
     return sum(wins) / len(wins) if wins else math.nan
 
 

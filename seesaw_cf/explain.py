@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 
-__all__ = ["Line", "about", "collected", "explain", "tell"]
+__all__ = ["Line", "about", "announce", "collected", "explain", "tell"]
 
 Line = tuple[int, str]
 """Level and text of a line of the log."""
@@ -69,6 +69,12 @@ def collected() -> Iterator[list[Line]]:
         for logger, level in zip(_TOLD, levels, strict=True):
             logger.removeHandler(handler)
             logger.setLevel(level)
+
+
+def announce(notes: Sequence[str]) -> None:
+    """Logs what a user should know before a run begins."""
+    for note in notes:
+        log.warning("%s", note)
 
 
 def tell(lines: Sequence[Line]) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -21,6 +22,7 @@ __all__ = [
     "cache_folder",
     "check_outputs",
     "check_path",
+    "create_text",
     "read_bytes",
     "safe_name",
     "write_new",
@@ -239,6 +241,33 @@ def _same(one: Path, other: Path) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return os.path.realpath(one) == os.path.realpath(other)
+
+
+def create_text(path: str | os.PathLike[str], text: str) -> bool:
+    """Writes a file that does not exist yet, whole or not at all; of several processes exactly one does.
+
+    Args:
+        path: The file. Its folder is made when missing.
+        text: Its content, written as UTF-8.
+
+    Returns:
+        False when the file was there already; it is whole and left as it is.
+
+    Raises:
+        StorageError: See `atomic_path`.
+    """
+    final = Path(path)
+    written = final.with_name(f".{final.name}.{uuid.uuid4().hex}.tmp")
+    write_text(written, text)
+    try:
+        os.link(written, final)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links: there the last process wins, its file is whole all the same
+        written.replace(final)
+    finally:
+        written.unlink(missing_ok=True)
+    return True
 
 
 def safe_name(name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import json
 import math
 import platform
@@ -17,22 +16,26 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.controls import planned
 from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
-from seesaw_cf.manifest import RunManifest, versions
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.explain import announce
+from seesaw_cf.making import make_editor, read_settings, settings_of
+from seesaw_cf.manifest import RunManifest, read_manifest, versions
+from seesaw_cf.preflight import Plan, check_places, check_plan, data_notes
 from seesaw_cf.prescores import tokenizer_hash
-from seesaw_cf.pretrained import load_model
+from seesaw_cf.pretrained import load_model, outline_model
 from seesaw_cf.questions import some_clozes
 from seesaw_cf.reading import load_revised_cases
 from seesaw_cf.runner import PROTOCOLS, Run
-from seesaw_cf.scoring import SCORERS, make_scorer
+from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
 from seesaw_cf.scoring.memory import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Case
 from seesaw_cf.weights import Editor, fingerprint
 from seesaw_cf.workers import check_engine, local_device, rank_and_world, run_on_ray, run_share
 
-__all__ = ["Job", "make_editor", "make_run", "run_job"]
+__all__ = ["Job", "make_editor", "make_run", "run_job", "settings_of"]
 
 _NOISE_CLOZES = 24
 _COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
@@ -44,7 +47,8 @@ class Job:
 
     Attributes:
         model: "seesaw-tiny", a Hub id or a folder.
-        editors: Names out of `seesaw_cf.editors.EDITORS`.
+        editors: Names out of `seesaw_cf.editors.EDITORS`. A kind of control among them is one of `controls`.
+        controls: Kinds of controls, out of `seesaw_cf.controls.CONTROLS`: one of each for every editor.
         data: "sample", a dataset folder, a record file or a Hub id.
         configs: Which of its configs.
         protocol: "single" or "batch".
@@ -69,6 +73,7 @@ class Job:
 
     model: str
     editors: tuple[str, ...]
+    controls: tuple[str, ...] = ()
     data: str = "sample"
     configs: tuple[str, ...] = ("cross_subject",)
     protocol: str = "single"
@@ -131,11 +136,15 @@ def run_job(
         return run_on_ray(make, actors=actors, gpus=gpus, address=address, progress=progress)
     rank, world = rank_and_world()
     run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0)
+    if rank == 0:
+        announce([*run.manifest.notes, *run.notes])
     return run_share(run, rank, world)
 
 
 def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False) -> Run:
-    """Loads everything a job names and sets torch's threads; nothing is computed or written yet.
+    """Loads everything a job names and sets torch's threads; no edit is made and nothing is written yet.
+
+    What can be asked before the weights are loaded is asked before, see `seesaw_cf.preflight`.
 
     Raises:
         SeesawError: A name, file, record or amount of memory that cannot be used.
@@ -146,63 +155,62 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         raise unknown_name("scorer", job.scorer, SCORERS)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
-    overrides = _overrides(job)
+    names = planned(job.editors, job.controls)
+    overrides = read_settings(job.editor_config, names)
+    check_places(out)
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     loaded = {config: load_revised_cases(job.data, config) for config in job.configs}
     everything = {config: found for config, (found, _) in loaded.items()}
     cases = [case for found in everything.values() for case in _sampled(found, job)]
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
-    model, tokenizer = load_model(
-        job.model,
-        device=local_device(job.device),
-        dtype=job.dtype,
-        revision=job.revision,
-        trust_remote_code=job.trust_remote_code,
-    )
-    _check_memory(job.memory, model)
     asked = {case.request.subject for case in cases}
     spare = [case for found in everything.values() for case in found if case.request.subject not in asked]
-    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare, cases) for name in job.editors}
+
+    def make(like: PreTrainedModel) -> dict[str, Editor]:
+        made: dict[str, Editor] = {}
+        for name in names:
+            made[name] = make_editor(name, like, settings_of(name, overrides), corpus, spare, cases, made)
+        return made
+
+    source = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
+    outline = outline_model(job.model, **source)
+    editors = make(outline) if outline is not None else {}
+    device = local_device(job.device)
+    notes = check_plan(_plan(job, out, outline, editors, cases, corpus is not None, keep_deltas))
+    model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=progress, **source)
+    _check_memory(job.memory, model)
+    editors = editors or make(model)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"block": job.block, "threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
     manifest.data.update(corpus_facts(corpus))
-    noise = measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True)
-    manifest.machine["noise"] = noise.record()
-    return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress)
+    manifest.machine["noise"] = _noise(job, out, scorer, cases)
+    return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress, notes)
 
 
-def make_editor(
-    name: str,
-    model: PreTrainedModel,
-    overrides: Mapping[str, Any],
-    corpus: Sequence[str] | None,
-    spare: Sequence[Case] = (),
-    cases: Sequence[Case] = (),
-) -> Editor:
-    """Builds an editor from its name, the preset for the model and the settings to change.
+def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[str, Any]:
+    """How far scores move when only the batch changes: measured once for a run, whoever continues or joins it."""
+    known = (read_manifest(out).get("machine") or {}).get("noise")
+    if isinstance(known, dict):
+        return known
+    return measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True).record()
 
-    Args:
-        name: Out of `seesaw_cf.editors.EDITORS`.
-        model: Decides the preset.
-        overrides: Setting -> value, as in a JSON file.
-        corpus: Texts for the editor.
-        spare: Cases about nobody whose edit is evaluated; in-context editing takes its demonstrations from them.
-        cases: The cases of the run; `unrelated` edits nobody whom a case asks about.
 
-    Raises:
-        UnknownNameError: No such editor, or its config has no such setting.
-        EditError: A setting that cannot be used.
-    """
-    # By name, not by import: the library must not depend on the editors.
-    cls: Any = importlib.import_module("seesaw_cf.editors").load_editor(name)
-    configured: Any = importlib.import_module("seesaw_cf.editors.config").configured
-    made: Any = cls(configured(name, cls.config_class, model, overrides), corpus=corpus)
-    made = made.learn(spare) if spare and hasattr(made, "learn") else made
-    editor: Editor = made.avoid(cases) if hasattr(made, "avoid") else made
-    return editor
+def _plan(
+    job: Job,
+    out: Path,
+    outline: PreTrainedModel | None,
+    editors: Mapping[str, Editor],
+    cases: Sequence[Case],
+    corpus: bool,
+    keep_deltas: bool,
+) -> Plan:
+    named = getattr(outline, "dtype", torch.float32) if job.dtype == "auto" else getattr(torch, job.dtype, None)
+    dtype = named if isinstance(named, torch.dtype) else torch.float32
+    on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
+    return Plan(outline, dtype, on_cpu, editors, corpus, cases, job.protocol == "batch", out, keep_deltas)
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
@@ -221,23 +229,6 @@ def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
         return list(cases)
     chosen = np.random.default_rng(job.seed).permutation(len(cases))[: job.limit]
     return [cases[index] for index in sorted(chosen)]
-
-
-def _overrides(job: Job) -> dict[str, dict[str, Any]]:
-    if job.editor_config is None:
-        return {}
-    try:
-        found = json.loads(job.editor_config.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{job.editor_config}: cannot be read ({error.strerror}). Check the path.") from error
-    except ValueError as error:
-        raise RecordError(f"{job.editor_config}: not JSON ({error}). Expected an object of editor names.") from error
-    if not isinstance(found, dict) or not all(isinstance(value, dict) for value in found.values()):
-        raise RecordError(f'{job.editor_config}: expected {{"editor": {{"field": value}}}}, got {found!r}.')
-    for name in found:
-        if name not in job.editors:
-            raise unknown_name("editor of this run", name, job.editors)
-    return found
 
 
 def _manifest(
@@ -273,4 +264,5 @@ def _manifest(
         job=json.loads(json.dumps(asdict(job), default=str)),
         machine={"platform": platform.platform(), "device": str(model.device)},
         versions=versions(),
+        notes=data_notes(cases),
     )

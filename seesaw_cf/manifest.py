@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.errors import RunFolderError
-from seesaw_cf.files import write_text
+from seesaw_cf.errors import RunFolderError, StorageError
+from seesaw_cf.files import create_text
 
-__all__ = ["RunManifest", "claim_folder", "versions"]
+__all__ = ["RunManifest", "check_folder", "claim_folder", "read_manifest", "versions"]
 
 _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
 # What must agree before a run is continued; versions and machine may differ and are only recorded.
@@ -38,6 +38,7 @@ class RunManifest:
         job: Every option of the run as it was given.
         machine: Device, platform.
         versions: Package versions and the commit of the checkout, when there is one.
+        notes: What the records cannot show, in sentences; see `seesaw_cf.preflight.data_notes`.
     """
 
     model: dict[str, Any]
@@ -49,6 +50,7 @@ class RunManifest:
     job: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def identity(self) -> str:
@@ -83,28 +85,62 @@ def versions() -> dict[str, Any]:
 def claim_folder(folder: Path, manifest: RunManifest) -> bool:
     """Makes `folder` this run's own, or checks that it already is.
 
+    Of several processes that start the same run at once one claims the folder and the others join it.
+
     Args:
         folder: The run folder; made when missing.
         manifest: What this run is made of.
 
     Returns:
-        True when an earlier, interrupted run of the same kind is being continued.
+        True when an earlier, interrupted run of the same kind is being continued, or another process's is joined.
 
     Raises:
         RunFolderError: The folder belongs to another run (every difference is listed), or holds something else.
+        StorageError: The folder cannot be written.
     """
+    check_folder(folder)
     file = folder / "manifest.json"
     wanted = json.loads(json.dumps(asdict(manifest), sort_keys=True))
-    if file.exists():
-        _check_same(file, wanted)
-        return True
-    if folder.exists() and any(folder.iterdir()):
+    text = json.dumps(wanted, indent=1, sort_keys=True) + "\n"
+    if not file.exists() and create_text(file, text):
+        return False
+    _check_same(file, wanted)
+    return True
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses a place that can be no run folder: a file, or a folder with something else in it.
+
+    Raises:
+        RunFolderError: See above.
+        StorageError: The folder cannot be read.
+    """
+    try:
+        there = [part.name for part in folder.iterdir()]
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise RunFolderError(
+            f"{folder} is a file, expected a folder or a name that is free. Choose another with --out."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{folder}: cannot be read ({error}). Choose another folder with --out.") from error
+    # Looked at after the listing: what another process writes meanwhile, it writes after its manifest.
+    strange = [name for name in there if not (name.startswith(".") and name.endswith(".tmp"))]
+    if strange and not (folder / "manifest.json").exists():
         raise RunFolderError(
             f"{folder} is not empty and has no manifest.json, so it is not a run folder. "
             "Choose a new folder with --out."
         )
-    write_text(file, json.dumps(wanted, indent=1, sort_keys=True) + "\n")
-    return False
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest that lies in a run folder; {} when there is none that can be read."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _check_same(file: Path, wanted: Mapping[str, Any]) -> None:

@@ -38,7 +38,7 @@ class Outcome:
     delta: WeightDelta | None = None
 
     def edit_rows(self, editor: str, asked: Asked, before: Mapping[Cloze, ClozeScore]) -> list[dict[str, Any]]:
-        """One row of `seesaw_cf.shards.EDITS` for each case."""
+        """One row of `seesaw_cf.shards.EDITS` for each case, without what `merge_shards` decides by the run's noise."""
         return [self._row(editor, case, qs, before) for case, qs in asked]
 
     def _row(
@@ -64,17 +64,22 @@ class Outcome:
             "true_pre": true_pre,
             "new_post": new_post,
             "true_post": true_post,
-            "raised": None if new_pre is None or new_post is None else new_post > new_pre,
-            "success": None if true_post is None or new_post is None else new_post > true_post,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The edit of one unit: its delta (None when refused or not finite) and what became of each of its cases."""
+    """The edit of one unit.
+
+    Attributes:
+        delta: None when it was refused or not finite.
+        status: What became of each of its cases.
+        zero: The delta changes nothing, so the edited model is the model as it was.
+    """
 
     delta: WeightDelta | None
     status: Mapping[int, str]
+    zero: bool = False
 
 
 def edit_units(
@@ -119,10 +124,10 @@ def _edit_one(
 
 def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Edited:
     """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
-    verdict = "non-finite delta" if not delta.is_finite() else "zero delta" if delta.is_zero() else ""
-    if verdict:
-        status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
-    return Edited(None if verdict == "non-finite delta" else delta, status)
+    finite, zero = delta.is_finite(), delta.is_zero()
+    verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"
+    status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
+    return Edited(delta if finite else None, status, zero and finite)
 
 
 def score_edits(
@@ -130,27 +135,31 @@ def score_edits(
     scorer: Scorer,
     edits: Sequence[Edited],
     asked: Sequence[Asked],
+    before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
 ) -> list[Outcome]:
     """Scores every question of each edit with its own edited model, then checks that the weights are the same bytes.
 
-    Low-rank edits are scored in one batch where that is cheaper, see `seesaw_cf.scoring.score_each`.
+    Low-rank edits are scored in one batch where that is cheaper, see `seesaw_cf.scoring.score_each`. An edit that
+    changes nothing is not scored: its scores are those from before, to the last bit.
 
     Args:
         model: The model; unchanged afterwards.
         scorer: Scores with `model`.
         edits: One edit for each unit.
         asked: The cases of each unit with their questions.
+        before: Scores before any edit of every question of `asked`.
         hashes: `parameter_hashes(model)` before any edit.
 
     Raises:
         EditError: The weights after the edits are not those from before.
     """
     moved = [_moved(edited.delta, unit) for edited, unit in zip(edits, asked, strict=True)]
-    jobs = [(e.delta, list(clozes.values())) for e, clozes in zip(edits, moved) if e.delta is not None]
+    pairs = zip(edits, moved, strict=True)
+    jobs = [(e.delta, list(clozes.values())) for e, clozes in pairs if e.delta is not None and not e.zero]
     scores = iter(score_each(scorer, model, jobs))
     _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
-    return [_outcome(edited, clozes, scores) for edited, clozes in zip(edits, moved)]
+    return [_outcome(edited, clozes, before, scores) for edited, clozes in zip(edits, moved, strict=True)]
 
 
 def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:
@@ -160,11 +169,18 @@ def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:
     return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in wanted}
 
 
-def _outcome(edited: Edited, moved: Mapping[Cloze, Cloze], scores: Iterator[list[ClozeScore]]) -> Outcome:
-    """Takes the next list of scores, unless there is nothing to score because there is no delta."""
+def _outcome(
+    edited: Edited,
+    moved: Mapping[Cloze, Cloze],
+    before: Mapping[Cloze, ClozeScore],
+    scores: Iterator[list[ClozeScore]],
+) -> Outcome:
+    """Takes the next list of scores, unless nothing was scored because there is no delta, or none that changes."""
     if edited.delta is None:
         refused = ClozeScore(math.nan, 0, False, next(iter(edited.status.values())))
         return Outcome(dict.fromkeys(moved, refused), edited.status, math.nan)
+    if edited.zero:
+        return Outcome({cloze: before[cloze] for cloze in moved}, edited.status, 0.0, edited.delta)
     norm = math.sqrt(sum(value**2 for value in edited.delta.norms().values()))
     return Outcome(dict(zip(moved, next(scores), strict=True)), edited.status, norm, edited.delta)
 

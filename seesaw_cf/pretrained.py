@@ -5,26 +5,54 @@ The only file of the library that may reach the network, and only for a model th
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib.resources
 import importlib.util
 import random
+import re
 import textwrap
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from huggingface_hub import constants as hub
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as logs
 
-from seesaw_cf.errors import StorageError, UnknownNameError, unknown_name
+from seesaw_cf.errors import SeesawError, StorageError, UnknownNameError, UnsupportedModelError, unknown_name
 
-__all__ = ["EMBEDDED", "load_model", "model_path", "model_texts", "sample_corpus"]
+__all__ = ["EMBEDDED", "load_model", "model_path", "model_texts", "outline_model", "sample_corpus"]
 
 # Models that come with the package: folders below seesaw_cf/models/.
 EMBEDDED: tuple[str, ...] = ("seesaw-tiny",)
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
 _SPREAD = ("balanced", "balanced_low_0", "sequential")
+
+# Words in what the loaders say -> what to do about it.
+_FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("not a valid JSON file", "Unrecognized model", "JSONDecodeError"),
+        "Expected a config.json of a transformers causal language model, with its model_type. Download it again.",
+    ),
+    (
+        ("backend tokenizer", "Can't load tokenizer", "tokenizer.json"),
+        "Expected a tokenizer beside the weights, such as tokenizer.json. Put it there with "
+        "AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER).",
+    ),
+    (
+        ("named model.safetensors", "use_safetensors=True"),
+        "Expected weights as safetensors; pickle (.bin) is not read, because it can run code. Where you trust the "
+        "file, convert it once with AutoModelForCausalLM.from_pretrained(NAME).save_pretrained(FOLDER); many Hub "
+        "models have safetensors at a revision such as refs/pr/1.",
+    ),
+)
+
+# Causal masks, positions and rotary frequencies in checkpoints of older versions.
+_BUFFER = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 
 _NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -55,6 +83,7 @@ def load_model(
     dtype: str | torch.dtype = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
+    progress: bool = True,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Loads a causal language model and its tokenizer.
 
@@ -65,6 +94,7 @@ def load_model(
         dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own.
         revision: Branch, tag or commit of a Hub model.
         trust_remote_code: Allow code from the model's repository to run.
+        progress: Show transformers' progress bar on stderr.
 
     Returns:
         The model in eval mode on the device, and the tokenizer.
@@ -72,12 +102,10 @@ def load_model(
     Raises:
         UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline. Or the device
             does not exist, or means several and accelerate is not installed.
+        UnsupportedModelError: The weights are not those of the model that config.json describes: tensors are missing,
+            left over or of another shape, or files are damaged, or there is pickle only.
     """
-    source = name_or_path
-    if name_or_path in EMBEDDED:
-        source, revision = str(model_path(name_or_path)), None
-    elif _is_misspelt(name_or_path):
-        raise unknown_name("model", name_or_path, EMBEDDED)
+    source, revision = _source(name_or_path, revision)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     spread = device if device in _SPREAD else None
@@ -89,14 +117,42 @@ def load_model(
     if spread is None:
         _check_device(device)
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
-    try:
+    weights = {"dtype": _dtype(dtype), "device_map": spread, "use_safetensors": True, "output_loading_info": True}
+    with _explained(name_or_path, revision), _silent(bars=progress):
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=_dtype(dtype), device_map=spread, **options)
-    except (OSError, ValueError) as error:
-        raise _not_loaded(name_or_path, revision, error) from error
+        # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
+        model, report = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
+    _check_whole(name_or_path, report)
     if spread is None:
         torch.nn.Module.to(model, device)
     return model.eval(), tokenizer
+
+
+def outline_model(
+    name_or_path: str, *, revision: str | None = None, trust_remote_code: bool = False
+) -> PreTrainedModel | None:
+    """A model's structure from its config alone: every shape, no weights, no memory.
+
+    Args:
+        name_or_path, revision, trust_remote_code: As for `load_model`.
+
+    Returns:
+        The model on torch's "meta" device; None when its class cannot be built so.
+
+    Raises:
+        UnknownNameError, UnsupportedModelError: As `load_model`, for what config.json shows.
+    """
+    source, revision = _source(name_or_path, revision)
+    options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+    with _explained(name_or_path, revision), _silent(bars=False):
+        config = AutoConfig.from_pretrained(source, **options)
+        if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
+            raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
+    with contextlib.suppress(Exception), _silent(bars=False), torch.device("meta"):
+        made: PreTrainedModel = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        made.is_outline = True  # for `editors.arch`, which refuses offloaded weights
+        return made.eval()
+    return None
 
 
 def _check_device(device: str | torch.device) -> None:
@@ -127,9 +183,87 @@ def _is_misspelt(name: str) -> bool:
     return bare and bool(difflib.get_close_matches(name.lower(), EMBEDDED, n=1, cutoff=0.6))
 
 
-def _not_loaded(name: str, revision: str | None, error: Exception) -> UnknownNameError:
-    place = f"folder {name}" if Path(name).is_dir() else f"model {name!r}"
-    why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _source(name: str, revision: str | None) -> tuple[str, str | None]:
+    """What transformers is asked for: the folder of an embedded model, or the name as it is.
+
+    Raises:
+        UnknownNameError: A name close to an embedded one.
+    """
+    if name in EMBEDDED:
+        return str(model_path(name)), None
+    if _is_misspelt(name):
+        raise unknown_name("model", name, EMBEDDED)
+    return name, revision
+
+
+@contextlib.contextmanager
+def _silent(bars: bool) -> Iterator[None]:
+    """Without transformers' own report of the weights, and its bar only when wanted; what was set is put back."""
+    level, shown = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    if not bars:
+        logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logs.set_verbosity(level)
+        if shown:
+            logs.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _explained(name: str, revision: str | None) -> Iterator[None]:
+    """Turns what the loaders raise into this package's errors."""
+    try:
+        yield
+    except SeesawError:
+        raise
+    except SafetensorError as error:
+        raise UnsupportedModelError(
+            f"{_place(name)}: a weights file is damaged ({error}), expected whole safetensors files. Download it "
+            f"again: `hf download {name} --force-download`, or copy the folder anew."
+        ) from error
+    except Exception as error:  # a damaged config.json makes the loaders fail in any way
+        raise _not_loaded(name, revision, error) from error
+
+
+def _check_whole(name: str, report: Mapping[str, Any]) -> None:
+    """Refuses a checkpoint that does not fill the model: what is missing would be random.
+
+    transformers leaves out of the report what a model's class declares as free to be absent or left over, such as tied
+    heads; buffers that older versions saved and newer ones compute are left out here.
+    """
+    shapes = {f"{key} {tuple(got)} instead of {tuple(want)}" for key, got, want in report.get("mismatched_keys", ())}
+    faults = {
+        "missing in the files": set(report.get("missing_keys", ())),
+        "not part of the model": {key for key in report.get("unexpected_keys", ()) if not _BUFFER.search(key)},
+        "of another shape": shapes,
+        "not readable": set(report.get("error_msgs", ())),
+    }
+    said = [
+        f"{len(found)} {what} ({', '.join(sorted(found)[:3])}{', ...' if len(found) > 3 else ''})"
+        for what, found in faults.items()
+        if found
+    ]
+    if said:
+        raise UnsupportedModelError(
+            f"{_place(name)} is not the model that its config.json describes: tensors {'; '.join(said)}. What is "
+            "missing would be random numbers. Download it again, or load the class it was saved from and save that "
+            "with save_pretrained."
+        )
+
+
+def _place(name: str) -> str:
+    return f"folder {name}" if Path(name).is_dir() else f"model {name!r}"
+
+
+def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    where = f"{_place(name)}{f' at revision {revision!r}' if revision else ''}"
+    empty = Path(name).is_dir() and not (Path(name) / "config.json").exists()
+    known = next((advice for words, advice in _FAULTS if any(word in str(error) for word in words)), None)
+    if known is not None and not empty:
+        return UnsupportedModelError(f"{where} could not be loaded ({textwrap.shorten(lines[0], 200)}). {known}")
     remedy = (
         "HF_HUB_OFFLINE is set, so only models already in the cache can be had: unset it, or download the model first "
         f"with `hf download {name}`."
@@ -138,9 +272,9 @@ def _not_loaded(name: str, revision: str | None, error: Exception) -> UnknownNam
         "needs trust_remote_code."
     )
     return UnknownNameError(
-        f"{place}{f' at revision {revision!r}' if revision else ''} could not be loaded "
-        f"({type(error).__name__}: {why}). Expected {' or '.join(map(repr, EMBEDDED))}, a folder with a transformers "
-        f"causal language model, or an id on the Hugging Face Hub. {remedy}"
+        f"{where} could not be loaded "
+        f"({type(error).__name__}: {lines[0]}). Expected {' or '.join(map(repr, EMBEDDED))}, a folder with a "
+        f"transformers causal language model, or an id on the Hugging Face Hub. {remedy}"
     )
 
 

@@ -8,7 +8,6 @@ with one number of threads.
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,15 +16,16 @@ from pathlib import Path
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.errors import EditError, RecordError, unknown_name
+from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
 from seesaw_cf.explain import about
 from seesaw_cf.files import safe_name
-from seesaw_cf.manifest import RunManifest, claim_folder
+from seesaw_cf.manifest import RunManifest, claim_folder, read_manifest
 from seesaw_cf.outcome import Outcome, edit_units, score_edits
 from seesaw_cf.prescores import blocks, pre_scores
 from seesaw_cf.questions import Question, questions, rows_to_table, score_row
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.shards import merge_shards, shard_path, write_shard
+from seesaw_cf.tolerance import tolerance
 from seesaw_cf.types import Case, Cloze, ClozeScore
 from seesaw_cf.weights import Editor, WeightDelta, base_facts, parameter_hashes
 
@@ -100,6 +100,7 @@ class Run:
         out: The run folder.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         progress: Show progress bars with ETA on stderr.
+        notes: What was found out about the run beforehand, in sentences.
     """
 
     model: PreTrainedModel
@@ -111,6 +112,7 @@ class Run:
     out: Path
     keep_deltas: bool = False
     progress: bool = True
+    notes: Sequence[str] = ()
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -179,7 +181,7 @@ class Run:
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
         asked = [self.asked[unit.key] for unit in task.units]
         with about(str(task)):
-            outcomes = score_edits(self.model, self.scorer, edits, asked, hashes)
+            outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
         for unit, outcome in zip(task.units, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
                 folder = self.out / "deltas" / safe_name(task.editor) / safe_name(unit.key)
@@ -218,7 +220,7 @@ class Run:
             RunFolderError: A shard is missing, or belongs to another run.
         """
         keys = [(task.editor, unit.key) for task in self.tasks for unit in task.units]
-        merge_shards(self.out, keys, self.manifest.identity)
+        merge_shards(self.out, keys, self.manifest.identity, tolerance(read_manifest(self.out))[0])
 
 
 def run_cases(
@@ -269,10 +271,16 @@ def _save(
 
 
 def _keep_delta(folder: Path, delta: WeightDelta, model: PreTrainedModel, manifest: RunManifest) -> None:
-    """Saves an edit; what a killed run left of this unit is made anew."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Saves an edit, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
+    if folder.exists():
+        return
     known = {"model_id": manifest.model.get("id"), "fingerprint": manifest.model.get("fingerprint")}
-    replace(delta, meta={**delta.meta, "base": {**base_facts(model, delta), **known}}).save(folder)
+    facts = {**delta.meta, "base": {**base_facts(model, delta), **known}}
+    try:
+        replace(delta, meta=facts).save(folder)
+    except StorageError:  # another process of the same run was first
+        if not folder.exists():
+            raise
 
 
 def _check_untouched(model: PreTrainedModel, hashes: Mapping[str, str]) -> None:

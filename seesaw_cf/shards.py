@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.files import atomic_path, safe_name
 from seesaw_cf.tables import SCORES, read_table, write_table
+from seesaw_cf.tolerance import above
 
 __all__ = ["EDITS", "merge_shards", "shard_path", "write_shard"]
 
@@ -24,7 +25,8 @@ _KEY = b"seesaw_cf.edits"
 _RUN = b"seesaw_cf.run"
 _ROWS_PER_GROUP = 250_000
 
-# logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after.
+# logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
+# both by more than the run's noise, see `seesaw_cf.tolerance`.
 EDITS: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -70,13 +72,15 @@ def write_shard(
     write_table(shard_path(out, editor, key), scores.replace_schema_metadata(facts))
 
 
-def merge_shards(out: Path, keys: Sequence[tuple[str, str]], run: str = "") -> None:
+def merge_shards(out: Path, keys: Sequence[tuple[str, str]], run: str = "", nats: float = 0.0) -> None:
     """Writes `scores.parquet` and `edits.parquet` from all shards, in the order of `keys`.
 
     Args:
         out: The run folder.
         keys: (editor, unit key) of every unit of the run.
         run: `RunManifest.identity` that every shard must carry; "" asks for none.
+        nats: Differences up to this are rounding, see `seesaw_cf.tolerance`: such an edit neither raised its target
+            nor succeeded.
 
     Raises:
         RunFolderError: A shard is missing, or belongs to another run.
@@ -92,7 +96,17 @@ def merge_shards(out: Path, keys: Sequence[tuple[str, str]], run: str = "") -> N
     with atomic_path(out / "scores.parquet") as file, pq.ParquetWriter(file, SCORES, compression="zstd") as writer:
         for table in _groups(_read_shards(out, keys, edits, run)):
             writer.write_table(table)
-    write_table(out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+    write_table(out / "edits.parquet", pa.Table.from_pylist([_judged(row, nats) for row in edits], EDITS))
+
+
+def _judged(row: dict[str, Any], nats: float) -> dict[str, Any]:
+    """The row with `raised` and `success`, None where a side was not scored."""
+
+    def higher(first: str, second: str) -> bool | None:
+        sides = row.get(first), row.get(second)
+        return None if None in sides else bool(above(*sides, nats))
+
+    return row | {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
 
 
 def _read_shards(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from seesaw_cf.errors import RunFolderError, ServiceError, UnknownNameError, unknown_name
-from seesaw_cf.explain import Line, collected, tell
+from seesaw_cf.explain import Line, announce, collected, tell
 from seesaw_cf.manifest import RunManifest, claim_folder
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class _Worker:
     def open_tasks(self) -> tuple[list[int], list[Line]]:
         """Makes the folder the run's own, scores the questions before any edit, and says what is to be done."""
         with collected() as lines:
+            announce([*self.run.manifest.notes, *self.run.notes])
             numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
             claim_folder(self.run.out, self.run.manifest)
             if numbers:

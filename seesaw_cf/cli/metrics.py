@@ -64,6 +64,9 @@ def _success(results: Results, seed: int) -> dict[str, Any]:
     """`edit_success` per editor; empty for a run that asked nothing about the edits themselves."""
     from seesaw_cf.effects import success_of_scores
     from seesaw_cf.tables import SCORES, read_table
+    from seesaw_cf.tolerance import tolerance
 
     scores = read_table(results.folder / "scores.parquet", SCORES)
-    return success_of_scores(scores, seed=seed) if len(results.efficacy) and "post" in results.efficacy else {}
+    if not len(results.efficacy) or "post" not in results.efficacy:
+        return {}
+    return success_of_scores(scores, seed=seed, nats=tolerance(results.manifest)[0])

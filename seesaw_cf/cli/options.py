@@ -110,6 +110,9 @@ def job_options(parser: argparse.ArgumentParser) -> None:
     model_options(parser)
     add = parser.add_argument
     add("--editor", action="append", required=True, help="editing method; give it again for more")
+    add(
+        "--control", action="append", help="negative control of every editor: identity, random or unrelated; repeatable"
+    )
     add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
     corpus_options(parser)
     add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
@@ -138,4 +141,9 @@ def job_of(args: argparse.Namespace) -> Job:
     from seesaw_cf.job import Job
 
     given = {field.name: getattr(args, field.name) for field in fields(Job) if hasattr(args, field.name)}
-    return Job(**given | {"editors": tuple(args.editor), "configs": tuple(args.config or ("cross_subject",))})
+    named = {
+        "editors": tuple(args.editor),
+        "controls": tuple(args.control or ()),
+        "configs": tuple(args.config or ("cross_subject",)),
+    }
+    return Job(**given | named)

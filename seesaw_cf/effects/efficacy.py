@@ -5,22 +5,30 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.effects.pairs import SIDES
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.stats import share
+from seesaw_cf.tolerance import BOUNDS, above, tied
 
 __all__ = ["efficacy"]
 
 
-def efficacy(scores: pa.Table | pd.DataFrame, *, score: ScoreForm = "summed") -> pd.DataFrame:
+def efficacy(
+    scores: pa.Table | pd.DataFrame, *, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]
+) -> pd.DataFrame:
     """Share of edits after (and before) which the new target is more likely than the true one; ties fail.
 
     Args:
         scores: A score table with rows of kind "efficacy".
         score: The form of confidence that is compared, see `seesaw_cf.effects.difference`.
 
+        nats: Log-probabilities no further apart than this are a tie; a run's own is `seesaw_cf.tolerance.tolerance` of
+            its manifest.
+
     Returns:
         One row per (editor, relation): `pre` and `post` shares with `pre_low`, `pre_high`, `post_low`, `post_high`
-        (Wilson, 95 %), `n` edits and `n_unscored` edits that could not be scored. Relation "all" comes last for each
+        (Wilson, 95 %), `n` edits, `n_tied` of them with a tie after the edit, and `n_unscored` edits that could not be
+        scored. Relation "all" comes last for each
         editor.
 
     Raises:
@@ -35,14 +43,17 @@ def efficacy(scores: pa.Table | pd.DataFrame, *, score: ScoreForm = "summed") ->
     for editor in sorted(prompts["editor"].unique()):
         for frame in (prompts, everything):
             for relation, rows in frame[frame["editor"] == editor].groupby("edit_relation", sort=True):
-                found.append({"editor": editor, "relation": relation} | _shares(rows))
+                found.append({"editor": editor, "relation": relation} | _shares(rows, score, nats))
     return pd.DataFrame(found)
 
 
-def _shares(rows: pd.DataFrame) -> dict[str, float | int]:
+def _shares(rows: pd.DataFrame, score: ScoreForm, nats: float) -> dict[str, float | int]:
     usable = rows[rows["status"] == "ok"]
+    tokens = [usable[name] if score == "normalised" else 1.0 for name in ("n_new", "n_true")]
+    sides = {name: usable[name] / tokens[name.endswith("true")] for name in SIDES}
     out: dict[str, float | int] = {}
     for phase in ("pre", "post"):
-        estimate = share(int((usable[f"D_{phase}"] > 0).sum()), len(usable))
+        estimate = share(int(above(sides[f"{phase}_new"], sides[f"{phase}_true"], nats).sum()), len(usable))
         out |= {phase: estimate.value, f"{phase}_low": estimate.low, f"{phase}_high": estimate.high}
-    return out | {"n": len(usable), "n_unscored": len(rows) - len(usable)}
+    ties = int(tied(sides["post_new"], sides["post_true"], nats).sum())
+    return out | {"n": len(usable), "n_tied": ties, "n_unscored": len(rows) - len(usable)}

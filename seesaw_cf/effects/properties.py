@@ -18,6 +18,7 @@ from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.relations import FREE
 from seesaw_cf.stats import cluster_weights, clustered_mean, interval, mcnemar, paired_change, ratio_draws, share
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.tolerance import BOUNDS, above
 
 __all__ = ["Mode", "answers", "check_mode", "cross_property", "gold_rank", "mark", "summarise_accuracy"]
 
@@ -34,14 +35,15 @@ def check_mode(mode: str) -> None:
         raise unknown_name("mode", mode, get_args(Mode))
 
 
-def gold_rank(logprobs: Floats, gold: NDArray[np.bool_]) -> int:
+def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
     """Rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
 
     Args:
-        logprobs: (candidates,), nats; only their order matters.
+        logprobs: (candidates,), nats.
         gold: (candidates,), which of them are true; at least one.
+        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.tolerance`.
     """
-    return 1 + int((logprobs[~gold] >= logprobs[gold].max()).sum())
+    return 1 + int((~above(logprobs[gold].max(), logprobs[~gold], nats)).sum())
 
 
 def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
@@ -129,12 +131,12 @@ def _in_order(where: str, names: list[str], found: NDArray[Any], logprobs: Float
     return np.array([by_name.get(name, np.nan) for name in names], dtype=np.float64)
 
 
-def mark(frame: pd.DataFrame, mode: Mode = "exact") -> pd.DataFrame:
+def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
     """Adds `pre_correct`, `post_correct`, `pre_rank`, `post_rank` and `status` to rows of `answers`.
 
-    Exact: the gold candidate beats all others (ties fail). Paper: the first best candidate's whole string, prompt
-        included,
-    contains a gold label, which makes "male" right whenever the model says "female".
+    Exact: the gold candidate beats all others by more than `nats`, the run's rounding (ties fail). Paper: the first
+    best candidate's whole string, prompt included, contains a gold label, which makes "male" right whenever the model
+    says "female".
 
     Status is "ok", "no gold" (no gold label at all), "unscored" (a candidate without a finite score) or "unanswerable"
     (no gold label is a candidate). An unanswerable case counts as wrong in the exact mode, with rank 0; the paper mode
@@ -144,7 +146,7 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact") -> pd.DataFrame:
         RecordError: Columns of unequal length, or a log-probability above 0.
     """
     check_mode(mode)
-    marks = [_mark(dict(row), mode) for row in frame.to_dict("records")]
+    marks = [_mark(dict(row), mode, nats) for row in frame.to_dict("records")]
     return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
 
 
@@ -152,7 +154,7 @@ _LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored":
 _EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
 
 
-def _mark(row: dict[Any, Any], mode: Mode) -> dict[str, Any]:
+def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> dict[str, Any]:
     names, gold_names = list(row["candidates"]), set(row["gold"])
     gold = np.array([name in gold_names for name in names], dtype=bool)
     out = dict(_EMPTY)
@@ -172,7 +174,7 @@ def _mark(row: dict[Any, Any], mode: Mode) -> dict[str, Any]:
     if not all(v.size and np.isfinite(v).all() for v in values.values()):
         return out | {"status": "unscored"}
     for phase, logprobs in values.items():
-        rank = gold_rank(logprobs, gold) if gold.any() else 0
+        rank = gold_rank(logprobs, gold, nats) if gold.any() else 0
         text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
         correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
         out |= {f"{phase}_correct": correct, f"{phase}_rank": rank}

@@ -16,6 +16,7 @@ from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, 
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.stats.plain import plain
+from seesaw_cf.tolerance import BOUNDS, above
 
 __all__ = ["TESTS", "edit_success", "harmonic_mean", "success_of_scores"]
 
@@ -82,6 +83,7 @@ def edit_success(
     *,
     draws: int = 2000,
     seed: int = 0,
+    nats: float = BOUNDS["float32"],
 ) -> dict[str, Any]:
     """The success numbers of every protocol whose columns are filled, from one row per (case, prompt).
 
@@ -95,6 +97,7 @@ def edit_success(
         n_tokens: Tokens of the expected answer.
         generated: 1 when greedy generation gives exactly the expected answer, else 0.
         draws, seed: Bootstrap over cases, the same samples for every number.
+        nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.tolerance`.
 
     Returns:
         protocol -> {`protocol` (what it means), number -> {value, low, high, n_prompts, n_cases}}; each value is a
@@ -115,7 +118,7 @@ def edit_success(
     numeric = [name for name in given if name not in ("case_id", "test")]
     frame[numeric] = frame[numeric].astype(np.float64)
     _check(frame)
-    derived = _derive(frame).sort_values("case_id", kind="stable")
+    derived = _derive(frame, nats).sort_values("case_id", kind="stable")
     case, cases = pd.factorize(derived["case_id"], sort=True)
     weights = cluster_weights(len(cases), draws, seed) if draws else np.zeros((0, len(cases)))
     result: dict[str, Any] = {}
@@ -142,13 +145,14 @@ KINDS = {"efficacy": "rewrite", "paraphrase": "paraphrase", "neighborhood": "nei
 
 
 def success_of_scores(
-    scores: pa.Table | pd.DataFrame, *, draws: int = 2000, seed: int = 0
+    scores: pa.Table | pd.DataFrame, *, draws: int = 2000, seed: int = 0, nats: float = BOUNDS["float32"]
 ) -> dict[str, dict[str, Any]]:
     """`edit_success` of every editor of a run, from its score table.
 
     Args:
         scores: A score table with rows of kind "efficacy", and "paraphrase" and "neighborhood" where they were asked.
         draws, seed: Bootstrap over cases.
+        nats: See `edit_success`.
 
     Returns:
         Editor -> the result of `edit_success`. "generation" is exact: a target all of whose tokens are the first choice
@@ -183,6 +187,7 @@ def success_of_scores(
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
             draws=draws,
             seed=seed,
+            nats=nats,
         )
     return found
 
@@ -215,10 +220,10 @@ def _check(frame: pd.DataFrame) -> None:
             )
 
 
-def _derive(frame: pd.DataFrame) -> pd.DataFrame:
+def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:
     def wins(first: str, second: str) -> pd.Series:
         known = np.isfinite(frame[first]) & np.isfinite(frame[second])
-        return (frame[first] > frame[second]).astype(np.float64).where(known)
+        return pd.Series(above(frame[first], frame[second], nats), frame.index, np.float64).where(known)
 
     margin = np.exp(frame["post_new"]) - np.exp(frame["post_true"])
     return frame.assign(

@@ -16,13 +16,13 @@ import numpy as np
 import torch
 
 from seesaw_cf.checks import whole
+from seesaw_cf.controls import planned, split_control
 from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
 from seesaw_cf.errors import EditError, RecordError, unknown_name
 from seesaw_cf.files import write_text
 from seesaw_cf.generation.api import OpenAIGenerator, public_url
 from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
-from seesaw_cf.job import make_editor
 from seesaw_cf.longform.annotate import annotate
 from seesaw_cf.longform.annotators import SHIPPED, measured
 from seesaw_cf.longform.claims import make_pairs
@@ -36,6 +36,7 @@ from seesaw_cf.longform.report import write_longform_report
 from seesaw_cf.longform.simple import simple_metrics
 from seesaw_cf.longform.survey import survey_samples
 from seesaw_cf.longform.writing import ApiWriter, LocalWriter, PassageRun, Writer
+from seesaw_cf.making import make_editor, settings_of
 from seesaw_cf.manifest import RunManifest, versions
 from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import EMBEDDED, load_model
@@ -192,6 +193,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
     """
+    job = replace(job, editors=planned(job.editors))
     texts = job.texts()
     _check_editors(job)
     judge = judge_of(job, out)
@@ -248,13 +250,14 @@ def _check_editors(job: LemeJob) -> None:
     if job.chat not in ("auto", "yes", "no"):
         raise unknown_name("value of chat", job.chat, ("auto", "yes", "no"))
     for name, fields in (job.editor_config or {}).items():
-        if name not in job.editors:
-            raise unknown_name("editor of this run", name, job.editors)
+        known = {part for editor in job.editors for part in split_control(editor) if part}
+        if name not in known:
+            raise unknown_name("editor of this run", name, known)
         if not isinstance(fields, Mapping):
             raise RecordError(f'editor config: {name} is {fields!r:.80}, expected an object such as {{"layers": [3]}}.')
     for name in job.editors:
         # By name, not by import: the library must not depend on the editors.
-        importlib.import_module("seesaw_cf.editors").load_editor(name)
+        importlib.import_module("seesaw_cf.editors").load_editor(split_control(name)[0] or name)
         if job.base_url and name != "ike":
             raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
 
@@ -273,7 +276,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
         overrides["ike"] = {"room": room} | overrides.get("ike", {})
-    editors = {name: make_editor(name, model, overrides.get(name, {}), corpus, spare) for name in job.editors}
+    editors = {name: make_editor(name, model, settings_of(name, overrides), corpus, spare) for name in job.editors}
     pools = {name: getattr(editor, "pool", None) for name, editor in editors.items()}
     if pools.get("ike") == ():
         _log.warning(NONE_LEFT)

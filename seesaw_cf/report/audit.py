@@ -11,6 +11,7 @@ from typing import Any, get_args
 import pandas as pd
 
 from seesaw_cf.checks import items, number, one_of
+from seesaw_cf.controls import compared, is_control
 from seesaw_cf.effects.audit import FAMILY, FAMILY_COLUMNS, MARGIN, MARGIN_LOG_ODDS, audit, audit_record
 from seesaw_cf.effects.estimands import CLUSTERS, Method, estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
@@ -20,10 +21,8 @@ from seesaw_cf.report.floor import Floor
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.multiple import Correction
 
-__all__ = ["CONTROLS", "Audit", "Settings", "audit_prompts", "audit_summary", "gates"]
+__all__ = ["Audit", "Settings", "audit_prompts", "audit_summary", "gates"]
 
-# Editors that should do nothing to anybody; the other editors are also shown in excess of them.
-CONTROLS = ("identity", "random", "unrelated")
 _TOOK, _SCORED = 0.5, 0.95
 
 
@@ -78,7 +77,7 @@ class Audit:
         settings: As declared.
         floor: The noise floor that was used, and where it comes from.
         verdicts: Rows of `seesaw_cf.effects.audit`.
-        excess: D of each editor minus D of each control per relation, axis and group: `estimate_groups`, `control`.
+        excess: D of each editor minus D of its own control, per relation, axis and group: `estimate_groups`, `control`.
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
     """
 
@@ -110,8 +109,7 @@ def audit_prompts(
     batch = manifest.get("protocol") == "batch"
     clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
     editors = sorted(prompts["editor"].unique())
-    real = [name for name in editors if name not in CONTROLS]
-    controls = [name for name in CONTROLS if name in editors]
+    real = [name for name in editors if not is_control(name)]
     options: dict[str, Any] = {"axes": axes, "clusters": clusters}
     try:
         verdicts = audit(
@@ -129,26 +127,25 @@ def audit_prompts(
         )
     except RecordError as error:
         verdicts = pd.DataFrame({"note": [str(error)]}).iloc[:0]
-    compared = [(first, control) for control in controls for first in real]
     return Audit(
         settings,
         floor,
         verdicts,
-        _differences(prompts, compared, ("editor", "control"), settings, options),
+        _differences(prompts, compared(editors, manifest), ("editor", "control"), settings, options),
         _differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, options),
     )
 
 
 def _differences(
     prompts: pd.DataFrame,
-    compared: list[tuple[str, str]],
+    sides: list[tuple[str, str]],
     names: tuple[str, str],
     settings: Settings,
     options: dict[str, Any],
 ) -> pd.DataFrame:
     """D of the first of two editors minus D of the second on the prompts both were scored on, corrected."""
     found = []
-    for first, second in compared:
+    for first, second in sides:
         rows = excess_over_control(prompts[prompts["editor"].isin((first, second))], second)
         missing = int((rows["status"] != "ok").sum())
         if missing < len(rows):
@@ -171,7 +168,7 @@ def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol:
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in chosen.to_dict("records"):
         took = float(row.get("post_low", math.nan))
-        control = row["editor"] in CONTROLS
+        control = is_control(row["editor"])
         refused = sum(int(row[name]) for name in ("n_zero", "n_non_finite", "n_refused"))
         if not control:
             rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.controls import is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
-from seesaw_cf.report.audit import CONTROLS, gates
+from seesaw_cf.report.audit import gates
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.results import HOLDER, Results, records, relation_name
 
@@ -53,7 +54,7 @@ def _edited(results: Results) -> str:
 
 def _took(results: Results) -> str:
     frame = results.efficacy[results.efficacy["relation"] == ALL] if len(results.efficacy) else results.efficacy
-    rows = [row for row in records(frame) if row["editor"] not in CONTROLS and not pd.isna(row.get("post"))]
+    rows = [row for row in records(frame) if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
     if not rows:
         return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
     shares = _list(

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from seesaw_cf.effects.prompts import ScoreForm
+from seesaw_cf.tolerance import BOUNDS
 
 __all__ = ["Floor", "floor_of"]
-
-# Spread of one score, in nats, that float arithmetic of this type is taken to make where nobody measured it. It only
-# decides which numbers print as 0; verdicts need a measured or stated floor.
-_BOUNDS = {"float64": 1e-9, "float32": 1e-4, "float16": 0.05, "bfloat16": 0.2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def floor_of(manifest: Mapping[str, Any], probability: float | None, log_odds: f
         source = f"from the run: 99 % of scores move by < {nats:.2g} nats when only the batch changes" if nats else ""
         source = "; ".join(filter(None, [source, *(f"{name}: stated" for name in kinds if kinds[name] == "stated")]))
     dtype = str(manifest.get("model", {}).get("dtype", "float32"))
-    return Floor(values["probability"], values["log_odds"], source, _BOUNDS.get(dtype, _BOUNDS["float32"]))
+    return Floor(values["probability"], values["log_odds"], source, BOUNDS.get(dtype, BOUNDS["float32"]))
 
 
 def _number(value: Any) -> float | None:

@@ -25,6 +25,7 @@ from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.shards import EDITS
 from seesaw_cf.stats import share
 from seesaw_cf.tables import SCORES, read_table
+from seesaw_cf.tolerance import tolerance
 
 __all__ = [
     "HOLDER",
@@ -118,6 +119,7 @@ def read_results(
     scores = read_table(path / "scores.parquet", SCORES)
     edits = read_table(path / "edits.parquet", EDITS).to_pandas()
     kinds = set(pc.unique(scores["kind"]).to_pylist())
+    nats, _ = tolerance(manifest)
     prompts = prompt_effects(scores, score=score) if "cross_subject" in kinds else None
     floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
     effects = pd.DataFrame()
@@ -130,9 +132,9 @@ def read_results(
         manifest=manifest,
         score=score,
         edits=edits,
-        efficacy=_gate(edits, efficacy(scores, score=score) if "efficacy" in kinds else None),
+        efficacy=_gate(edits, efficacy(scores, score=score, nats=nats) if "efficacy" in kinds else None),
         effects=effects,
-        accuracy=_accuracy(scores, mode, seed) if "cross_property" in kinds else pd.DataFrame(),
+        accuracy=_accuracy(scores, mode, seed, nats) if "cross_property" in kinds else pd.DataFrame(),
         unscored=_unscored(scores),
         n_rows=scores.num_rows,
         floor=floor,
@@ -214,9 +216,9 @@ def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMod
     return out
 
 
-def _accuracy(scores: pa.Table, mode: BiasMode, seed: int) -> pd.DataFrame:
+def _accuracy(scores: pa.Table, mode: BiasMode, seed: int, nats: float) -> pd.DataFrame:
     rule: Mode = "paper" if mode == "paper" else "exact"
-    marked = mark(answers(scores, mode=rule), rule)
+    marked = mark(answers(scores, mode=rule), rule, nats)
     keys = ["editor", "edit_relation", "effect_relation"]
     rows = []
     for frame in (marked, marked.assign(edit_relation="all", effect_relation="all")):

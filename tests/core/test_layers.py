@@ -24,6 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "files",
         "textfiles",
         "prescores",
+        "controls",
         "corpus",
     ),
     "metrics": (
@@ -49,6 +50,8 @@ LIGHT = (
     "textfiles",
     "hub",
     "relations",
+    "controls",
+    "tolerance",
     "groups",
     "tables",
     "effects",

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
-from seesaw_cf.errors import StorageError, UnknownNameError
+from seesaw_cf.errors import StorageError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.pretrained import EMBEDDED, load_model, model_path, model_texts, sample_corpus
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
+from tests.fakes import tiny_model, tiny_tokenizer
 
 
 def test_embedded_model_loads_offline_in_eval_mode_and_scores() -> None:
@@ -97,3 +100,83 @@ def test_sample_corpus_is_a_seeded_draw_without_replacement() -> None:
 
 def test_embedded_names_all_have_folders() -> None:
     assert all(model_path(name).is_dir() for name in EMBEDDED)
+
+
+def _saved(folder: Path, kind: str = "llama") -> Path:
+    tiny_model(kind).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def _drop(tensors: dict[str, torch.Tensor], name: str) -> None:
+    del tensors[name]
+
+
+def _add(tensors: dict[str, torch.Tensor], name: str) -> None:
+    tensors["model.more"] = torch.zeros(2)
+
+
+def _cut(tensors: dict[str, torch.Tensor], name: str) -> None:
+    tensors[name] = tensors[name][:-1].contiguous()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_drop, r"tensors 1 missing in the files \(model\.layers\.1\.mlp\.down_proj\.weight\)"),
+        (_add, r"1 not part of the model \(model\.more\)"),
+        (_cut, r"1 of another shape \(model\.layers\.1\.mlp\.down_proj\.weight \(\d+, \d+\) instead of \(\d+, \d+\)\)"),
+    ],
+)
+def test_a_checkpoint_that_is_not_the_model_is_refused(
+    tmp_path: Path, change: Any, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = _saved(tmp_path / "model")
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors, "model.layers.1.mlp.down_proj.weight")
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    capfd.readouterr()
+    with pytest.raises(UnsupportedModelError, match=message):
+        load_model(str(folder), device="cpu", progress=False)
+    assert capfd.readouterr().err == ""  # neither transformers' own table nor its bar
+
+
+def test_tied_heads_and_computed_buffers_are_no_fault(tmp_path: Path) -> None:
+    folder = _saved(tmp_path / "model", "gpt2")
+    tensors = load_file(folder / "model.safetensors")
+    assert "lm_head.weight" not in tensors  # tied to the embedding
+    tensors["transformer.h.0.attn.bias"] = torch.ones(1, 1, 4, 4)
+    tensors["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e4)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    load_model(str(folder), device="cpu", progress=False)
+
+
+def _truncate(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def _only_pickle(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def _no_tokenizer(folder: Path) -> None:
+    for file in folder.glob("token*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_truncate, "a weights file is damaged .* Download it again"),
+        (_only_pickle, r"pickle \(\.bin\) is not read, because it can run code\. .* convert it once"),
+        (_no_tokenizer, "Expected a tokenizer beside the weights"),
+        (lambda folder: (folder / "config.json").write_text("{"), r"Expected a config\.json of a transformers causal"),
+        (lambda folder: (folder / "config.json").write_text("{}"), r"Expected a config\.json of a transformers causal"),
+    ],
+)
+def test_damaged_folders_say_what_to_do(tmp_path: Path, damage: Any, message: str) -> None:
+    folder = _saved(tmp_path / "model")
+    damage(folder)
+    with pytest.raises(UnsupportedModelError, match=message):
+        load_model(str(folder), device="cpu", progress=False)

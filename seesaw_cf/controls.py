@@ -1,0 +1,73 @@
+"""Names of control editors: "identity(memit)" is the control of kind "identity" that wraps the editor "memit"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from seesaw_cf.errors import UnknownNameError, unknown_name
+
+__all__ = ["CONTROLS", "compared", "control_name", "is_control", "planned", "split_control"]
+
+CONTROLS = ("identity", "random", "unrelated")
+"""Kinds of editors that should do nothing to anybody."""
+
+_NAME = re.compile(rf"({'|'.join(CONTROLS)})(?:\((.+)\))?")
+
+
+def control_name(kind: str, editor: str) -> str:
+    """The name of the control of an editor."""
+    return f"{kind}({editor})"
+
+
+def split_control(name: str) -> tuple[str, str]:
+    """Kind and wrapped editor: ("identity", "memit"); the editor is "" for a bare kind, the kind for other editors."""
+    found = _NAME.fullmatch(name)
+    return (found[1], found[2] or "") if found else ("", name)
+
+
+def is_control(name: str) -> bool:
+    """Whether an editor of that name is a control."""
+    return bool(split_control(name)[0])
+
+
+def planned(editors: Sequence[str], controls: Sequence[str] = ()) -> tuple[str, ...]:
+    """The editors of a run: those that are audited, then every kind of control for each of them.
+
+    Args:
+        editors: Names as they were given; a bare kind of control among them is one of `controls`.
+        controls: Kinds of controls.
+
+    Raises:
+        UnknownNameError: No such kind of control, or no editor that it could be the control of.
+    """
+    for kind in controls:
+        if kind not in CONTROLS:
+            raise unknown_name("control", kind, CONTROLS)
+    kinds = list(dict.fromkeys([*controls, *(name for name in editors if name in CONTROLS)]))
+    named = list(dict.fromkeys(name for name in editors if name not in CONTROLS))
+    audited = [name for name in named if not is_control(name)]
+    if kinds and not audited:
+        raise UnknownNameError(
+            f"the control {kinds[0]!r} needs an editor that it is the control of, got none. Name one, for example "
+            f"--editor memit --control {kinds[0]}."
+        )
+    return tuple(dict.fromkeys([*named, *(control_name(kind, name) for name in audited for kind in kinds)]))
+
+
+def compared(names: Iterable[str], manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(editor, its own control) for every control among the editors of a run.
+
+    Args:
+        names: The run's editors.
+        manifest: Its manifest. A bare kind in it, as earlier versions wrote, wraps the editor of its settings; one
+            without settings is compared with every editor.
+    """
+    there = sorted(names)
+    settings = manifest.get("editors") or {}
+    found = []
+    for control in (name for name in there if is_control(name)):
+        wrapped = split_control(control)[1] or (settings.get(control) or {}).get("editor", "")
+        found += [(name, control) for name in there if not is_control(name) and wrapped in (name, "")]
+    return found

@@ -1,0 +1,226 @@
+"""What a run needs is asked before weights are loaded; what records lack is said and kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from seesaw_cf import job as jobs
+from seesaw_cf import preflight
+from seesaw_cf.cli import main
+from seesaw_cf.controls import compared, control_name, is_control, planned, split_control
+from seesaw_cf.editors.controls import Identity
+from seesaw_cf.editors.ike import IKE
+from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
+from seesaw_cf.job import Job, make_run
+from seesaw_cf.making import make_editor, read_settings, settings_of
+from seesaw_cf.pretrained import outline_model
+from seesaw_cf.reading import load_cases
+from seesaw_cf.types import AttributePrompt, Case, Entity
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    where = tmp_path_factory.mktemp("model")
+    small.model().save_pretrained(where)
+    byte_level(bos=False).save_pretrained(where)
+    return str(where)
+
+
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    def loaded(*_: Any, **__: Any) -> None:
+        raise AssertionError("the weights were loaded")
+
+    monkeypatch.setattr(jobs, "load_model", loaded)
+
+
+def _settings(tmp_path: Path, found: dict[str, Any]) -> Path:
+    file = tmp_path / "editors.json"
+    file.write_text(json.dumps(found))
+    return file
+
+
+@pytest.mark.usefixtures("no_weights")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"editors": ("rome",)}, r"rome: texts are needed .* with --corpus: a text file"),
+        ({"editors": ("ft",), "controls": ("identical",)}, r"unknown control 'identical'\. Did you mean 'identity'"),
+        ({"editors": ("identity",)}, r"needs an editor that it is the control of.* --editor memit --control identity"),
+        ({"editors": ("ike",), "controls": ("random",)}, r"random\(ike\): in-context editing changes no weights"),
+        ({"editors": ("fft",)}, "unknown editor 'fft'"),
+        ({"editors": ("ft",), "protocol": "singel"}, "Did you mean 'single'"),
+        ({"editors": ("ft",), "scorer": "try"}, "unknown scorer"),
+    ],
+)
+def test_what_is_missing_is_said_before_weights_are_loaded(
+    tmp_path: Path, folder: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SeesawError, match=message):
+        make_run(Job(folder, **{"limit": 2, "device": "cpu", **changes}), tmp_path / "run")
+
+
+@pytest.mark.usefixtures("no_weights")
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ft": {"layers": [9]}}, "9"),
+        ({"ft": {"layerz": [1]}}, "unknown setting of FTConfig 'layerz'. Did you mean 'layers'"),
+        ({"memit": {}}, "unknown editor of this run 'memit'"),
+        ({"identity": {"editor": "rome"}}, "a control of a run wraps each of its editors"),
+    ],
+)
+def test_settings_are_checked_before_weights_are_loaded(
+    tmp_path: Path, folder: str, settings: dict[str, Any], message: str
+) -> None:
+    job = Job(folder, ("ft",), ("identity",), limit=2, device="cpu", editor_config=_settings(tmp_path, settings))
+    with pytest.raises(SeesawError, match=message):
+        make_run(job, tmp_path / "run")
+
+
+def test_a_place_that_cannot_be_written_is_refused_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    words = ["run", "--model", "no/model", "--editor", "ft", "--out"]
+    assert main([*words, str(tmp_path / "file")]) == 1
+    assert "file is a file, expected a folder" in capsys.readouterr().err
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(StorageError, match=r"run cannot be written .* Choose another with --out"):
+        preflight.check_places(tmp_path / "run")
+    monkeypatch.setattr(os, "access", lambda path, mode: True)
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(StorageError, match="Set SEESAW_CF_CACHE to another folder"):
+        preflight.check_places(tmp_path / "run")
+    monkeypatch.delenv("SEESAW_CF_CACHE")
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home directory")))
+    with pytest.raises(StorageError, match="no folder for the cache"):
+        preflight.check_places(tmp_path / "run")
+
+
+def _plan(folder: str, tmp_path: Path, names: Sequence[str], **changes: Any) -> preflight.Plan:
+    outline = outline_model(folder)
+    assert outline is not None
+    assert all(parameter.device.type == "meta" for parameter in outline.parameters())
+    editors = {name: make_editor(name, outline, {}, ["text"]) for name in names}
+    plan = preflight.Plan(outline, outline.dtype, True, editors, True, small.cases(), False, tmp_path / "run")
+    return replace(plan, **changes)
+
+
+def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
+    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = _plan(folder, tmp_path, ["rome"])
+    assert preflight.moment_bytes(plan) == (8 * 32**2, 1)  # one layer, d_ff = 32, float64 sums
+    assert preflight.check_plan(plan) == []
+    free = SimpleNamespace(free=100)
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: free)
+    with pytest.raises(StorageError, match=r"run: about \d.* will be written, 100 bytes are free"):
+        preflight.check_plan(plan)
+    free.free = 10**12
+    # FT keeps full matrices of 16 x 32 floats for each of nine cases, ROME two factors.
+    dense, thin = _plan(folder, tmp_path, ["ft"]), plan
+    assert preflight._delta_bytes(dense) == 9 * 4 * 16 * 32 * len(dense.editors["ft"].config.layers)
+    assert preflight._delta_bytes(thin) == 9 * 4 * (16 + 32)
+    monkeypatch.setattr(preflight, "_physical", lambda: 1000)
+    with pytest.raises(SeesawError, match=r"the weights take .* in float32 and the sums .* this machine has 1 kB"):
+        preflight.check_plan(plan)
+    monkeypatch.setattr(preflight, "_physical", lambda: 10**12)
+    monkeypatch.setattr(preflight, "_SAID", 1)
+    said = " ".join(preflight.check_plan(plan))
+    assert "Second moments of 1 layers take 8.19 kB of memory while they are summed and 4.1 kB afterwards" in said
+    assert [preflight.size(n) for n in (5, 8.22e9, 1.5e6)] == ["5 bytes", "8.2 GB", "1.5 MB"]
+
+
+def test_what_records_lack_is_said_in_sentences() -> None:
+    cases = small.cases()
+    assert preflight.data_notes(cases) == []
+    bare = [
+        replace(case, attribute_prompts=tuple(replace(p, gender=()) for p in case.attribute_prompts)) for case in cases
+    ]
+    (note,) = preflight.data_notes(bare)
+    assert note.startswith("None of the 36 prompts about other people carries a gender, race or region")
+    prompts = (AttributePrompt("X's gender is", Entity(None, "X")),)
+    crossed: list[Case] = [replace(case, effect_relation_id="P569", attribute_prompts=()) for case in cases]
+    (note,) = preflight.data_notes(crossed)
+    assert note.startswith("9 of 9 cross-property cases have no candidates or no prompts")
+    asked = [replace(case, effect_prompts=prompts, candidates=("a", "b"), gold=("a",)) for case in crossed]
+    assert preflight.data_notes(asked) == []
+    (note,) = preflight.data_notes([replace(asked[0], gold=()), *asked[1:]])
+    assert note.startswith("1 of 9 cross-property cases do not say which candidate is true")
+    for config in ("cross_subject", "cross_property"):
+        assert preflight.data_notes(load_cases("sample", config)) == []
+
+
+def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -> None:
+    assert planned(["ft", "rome"], ["identity", "random"]) == (
+        *("ft", "rome"),
+        *("identity(ft)", "random(ft)", "identity(rome)", "random(rome)"),
+    )
+    assert planned(["ft", "identity"]) == planned(["ft"], ["identity"]) == ("ft", "identity(ft)")
+    assert planned(["identity(memit)"]) == ("identity(memit)",)
+    assert split_control(control_name("random", "memit")) == ("random", "memit")
+    assert split_control("memit") == ("", "memit")
+    assert [is_control(name) for name in ("identity", "identity(ft)", "identityx", "ft")] == [True, True, False, False]
+    with pytest.raises(UnknownNameError, match="needs an editor"):
+        planned(["identity"])
+
+
+def test_every_editor_is_compared_with_its_own_control() -> None:
+    names = ["ft", "memit", "identity(ft)", "random(memit)", "identity(memit)"]
+    assert compared(names, {}) == [("ft", "identity(ft)"), ("memit", "identity(memit)"), ("memit", "random(memit)")]
+    earlier = {"editors": {"identity": {"editor": "memit"}}}
+    assert compared(["ft", "memit", "identity"], earlier) == [("memit", "identity")]
+    assert compared(["ft", "memit", "identity"], {}) == [("ft", "identity"), ("memit", "identity")]
+
+
+def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path) -> None:
+    overrides = {"ft": {"steps": 3}, "identity": {"seed": 5}}
+    assert settings_of("identity(ft)", overrides) == {"seed": 5, "editor": "ft", "settings": {"steps": 3}}
+    assert settings_of("ft", overrides) == {"steps": 3}
+    made = make_editor("identity(ft)", small.model(), settings_of("identity(ft)", overrides), None)
+    assert isinstance(made, Identity)
+    assert made.inner is not None
+    assert (made.inner.config.steps, made.config.seed, made.config.editor) == (3, 5, "ft")
+    spare = load_cases("sample", "cross_subject")[:3]
+    taught = make_editor("identity(ike)", small.model(), {}, None, spare)
+    assert isinstance(taught, Identity)
+    assert isinstance(taught.inner, IKE)
+    assert taught.inner == make_editor("ike", small.model(), {}, None, spare)
+    same = make_editor("identity(ft)", small.model(), {}, None, others={"ft": made.inner})
+    assert isinstance(same, Identity)
+    assert same.inner is made.inner
+    (tmp_path / "x").write_text("{")
+    with pytest.raises(RecordError, match="not JSON"):
+        read_settings(tmp_path / "x", ["ft"])
+
+
+def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_with_its_own(
+    tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = _settings(tmp_path, {"ft": {"steps": 1, "layers": [1]}})
+    words = ["run", "--model", folder, "--editor", "ft", "--control", "identity", "--limit", "6", "--device", "cpu"]
+    assert main([*words, "--quiet", "--editor-config", str(file), "--out", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    assert sorted(part.name for part in (tmp_path / "run" / "shards").iterdir()) == ["ft", "identity-ft"]
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["editors"]["identity(ft)"] == {"editor": "ft", "settings": {"steps": 1, "layers": [1]}, "seed": 0}
+    assert manifest["notes"] == []
+    assert manifest["machine"]["noise"]["n"] > 0
+    audit = json.loads((tmp_path / "run" / "report" / "audit.json").read_text())
+    assert {(row["editor"], row["control"]) for row in audit["excess_over_control"]} == {("ft", "identity(ft)")}

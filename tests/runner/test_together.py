@@ -1,0 +1,126 @@
+"""Two processes with the same job and the same folder: both finish, with the same bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.errors import RunFolderError, StorageError
+from seesaw_cf.files import create_text
+from seesaw_cf.manifest import check_folder, claim_folder
+from seesaw_cf.prescores import blocks, pre_scores
+from seesaw_cf.questions import questions
+from seesaw_cf.scoring import HFScorer
+from tests.runner import claimer, small
+from tests.tokenizer_styles import byte_level
+
+
+def test_of_many_threads_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
+    threads, rounds = 6, 200
+    gate = threading.Barrier(threads)
+
+    def race(number: int) -> bool:
+        gate.wait()
+        joined = claim_folder(tmp_path / str(number), claimer.manifest())
+        (tmp_path / str(number) / "shards").mkdir(exist_ok=True)
+        return joined
+
+    with ThreadPoolExecutor(threads) as pool:
+        for number in range(rounds):
+            assert sorted(pool.map(race, [number] * threads)) == [False] + [True] * (threads - 1)
+            assert {file.name for file in (tmp_path / str(number)).iterdir()} == {"manifest.json", "shards"}
+
+
+def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
+    rounds = 100
+    command = [sys.executable, "-m", "tests.runner.claimer", str(tmp_path), str(rounds)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    workers = [subprocess.Popen(command, **pipes) for _ in range(3)]  # type: ignore[call-overload]
+    try:
+        assert [worker.stdout.readline() for worker in workers] == ["ready\n"] * 3
+        for _ in range(rounds):
+            for worker in workers:
+                worker.stdin.write("\n")
+                worker.stdin.flush()
+            said = Counter(worker.stdout.readline() for worker in workers)
+            assert said == {"claimed\n": 1, "joined\n": 2}
+    finally:
+        for worker in workers:
+            worker.stdin.close()
+            worker.wait(timeout=60)
+            worker.stdout.close()
+
+
+def test_another_job_that_races_for_the_folder_is_refused(tmp_path: Path) -> None:
+    gate = threading.Barrier(2)
+
+    def race(seed: int) -> str:
+        gate.wait()
+        try:
+            return "joined" if claim_folder(tmp_path / "run", claimer.manifest(seed=seed)) else "claimed"
+        except RunFolderError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(2) as pool:
+        found = sorted(pool.map(race, [0, 1]), key=len)
+    assert found[0] == "claimed"
+    assert "belongs to another run" in found[1]
+
+
+def test_a_file_system_without_hard_links_takes_the_last_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert create_text(tmp_path / "a" / "b.json", "{}")
+    assert [file.read_text() for file in (tmp_path / "a").iterdir()] == ["{}"]
+
+
+def test_places_that_can_be_no_run_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunFolderError, match="file is a file, expected a folder"):
+        check_folder(tmp_path / "file")
+    with pytest.raises(RunFolderError, match="is a file, expected a folder"):
+        check_folder(tmp_path / "file" / "below")
+    with pytest.raises(RunFolderError, match="is not empty and has no manifest"):
+        check_folder(tmp_path)
+    with pytest.raises(StorageError, match="cannot be read"):
+        check_folder(tmp_path / ("x" * 300))
+    check_folder(tmp_path / "new")
+
+
+def test_scores_cached_by_two_at_once_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
+    parts = blocks(q.cloze for case in small.cases() for q in questions(case))
+    model, tokenizer = small.model(), byte_level(bos=False)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: list(pre_scores(HFScorer(model, tokenizer), parts, {})), range(8)))
+    assert all(scores == found[0] for scores in found)
+    assert not [file for file in tmp_path.rglob("*") if file.suffix == ".tmp"]
+
+
+@pytest.mark.slow(60)
+def test_two_runs_started_together_end_with_the_same_bytes(tmp_path: Path) -> None:
+    options = ["--editor", "ft", "--limit", "2", "--threads", "1", "--keep-deltas", "--quiet"]
+    command = [sys.executable, "-m", "seesaw_cf", "run", "--model", "seesaw-tiny", *options, "--out"]
+
+    def start(out: str, cache: str) -> subprocess.Popen[str]:
+        env = {**os.environ, "SEESAW_CF_CACHE": str(tmp_path / cache)}
+        return subprocess.Popen([*command, str(tmp_path / out)], env=env, stderr=subprocess.PIPE, text=True)
+
+    both = [start("both", "shared"), start("both", "shared")]
+    said = [process.communicate(timeout=600)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    alone = start("alone", "own")
+    assert alone.wait(timeout=600) == 0
+    for table in ("scores.parquet", "edits.parquet"):
+        assert (tmp_path / "both" / table).read_bytes() == (tmp_path / "alone" / table).read_bytes()

@@ -1,0 +1,132 @@
+"""Zero is zero, and rounding is neither a success nor a failure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf.effects.efficacy import efficacy
+from seesaw_cf.effects.properties import gold_rank
+from seesaw_cf.effects.success import edit_success
+from seesaw_cf.outcome import Edited, score_edits
+from seesaw_cf.questions import questions
+from seesaw_cf.shards import merge_shards
+from seesaw_cf.tolerance import BOUNDS, above, tied, tolerance
+from seesaw_cf.types import Cloze, ClozeScore, EditRequest
+from seesaw_cf.weights import LowRank, WeightDelta
+from tests.effects.rows import four, table
+from tests.runner import small
+
+
+class _Never:
+    """A scorer that must not be asked."""
+
+    def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        raise AssertionError(f"{len(clozes)} clozes of an edit that changes nothing were scored")
+
+
+_ROWS, _COLUMNS = small.model().get_parameter(small.PARAMETER).shape
+NOTHING = {
+    "no updates": WeightDelta(),
+    "dense": WeightDelta({small.PARAMETER: torch.zeros(_ROWS, _COLUMNS)}),
+    "left": WeightDelta({small.PARAMETER: LowRank(torch.zeros(_ROWS, 1), torch.ones(1, _COLUMNS))}),
+    "right": WeightDelta({small.PARAMETER: LowRank(torch.ones(_ROWS, 1), torch.zeros(1, _COLUMNS))}),
+}
+
+
+class _Nothing(small.Nudge):
+    def edit(self, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> WeightDelta:
+        return NOTHING["left"]
+
+
+@pytest.mark.parametrize("delta", NOTHING.values(), ids=NOTHING)
+def test_an_edit_that_changes_nothing_is_not_scored(delta: WeightDelta) -> None:
+    case = small.cases()[0]
+    asked = [(case, list(questions(case)))]
+    before = {q.cloze: ClozeScore(-0.1 * i - 1, 1, False, "ok") for i, q in enumerate(asked[0][1])}
+    edits = [Edited(delta, {case.case_id: "zero delta"}, zero=True)]
+    (outcome,) = score_edits(small.model(), _Never(), edits, [asked], before, {})
+    assert outcome.scores == before
+    assert outcome.delta_norm == 0
+
+
+@pytest.mark.parametrize("protocol", ["single", "batch"])
+def test_after_an_edit_of_norm_zero_every_score_is_the_one_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    small.run(tmp_path / "run", {"none": _Nothing()}, editors={"none": {}}, protocol=protocol)
+    rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pandas()
+    pre, post = (rows[rows["phase"] == phase]["logprob"].to_numpy() for phase in ("pre", "post"))
+    assert np.array_equal(pre, post)
+    edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
+    assert {(row["status"], row["raised"], row["delta_norm"]) for row in edits} == {("zero delta", False, 0.0)}
+
+
+def test_raised_and_success_are_judged_by_the_noise_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    small.run(tmp_path / "run")
+    edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
+    assert {row["raised"] for row in edits} == {True, False}
+    largest = max(row["new_post"] - row["new_pre"] for row in edits)
+    file = tmp_path / "run" / "manifest.json"
+    manifest = json.loads(file.read_text())
+    manifest["machine"]["noise"] = {"max": largest}  # twice that is the limit
+    file.write_text(json.dumps(manifest))
+    small.run(tmp_path / "run")
+    again = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
+    assert {row["raised"] for row in again} == {False}
+    with pytest.raises(Exception, match="not finished"):
+        merge_shards(tmp_path / "run", [("nudge", "no such unit")])
+
+
+def test_the_limit_is_what_was_measured_or_the_bound_of_the_dtype() -> None:
+    assert tolerance({"machine": {"noise": {"max": 3e-6}}}) == (6e-6, "measured")
+    assert tolerance({"machine": {"noise": {"max": None}}, "model": {"dtype": "bfloat16"}}) == (
+        BOUNDS["bfloat16"],
+        "bound for bfloat16",
+    )
+    assert tolerance({}) == (BOUNDS["float32"], "bound for float32")
+    assert tolerance({"model": {"dtype": "auto"}}) == (BOUNDS["float32"], "bound for float32")
+
+
+_logprobs = st.floats(-50, 0)
+
+
+@given(a=_logprobs, b=_logprobs, nats=st.floats(0, 1))
+def test_of_two_scores_one_is_above_or_they_are_tied(a: float, b: float, nats: float) -> None:
+    assert above(a, b, nats) + above(b, a, nats) + tied(a, b, nats) == 1
+    assert not above(a, a, nats)
+    assert not above(math.nan, b, nats)
+    assert not tied(a, math.nan, nats)
+
+
+def test_ties_within_the_noise_are_counted_and_are_no_success() -> None:
+    rows = []
+    for case, gap in enumerate((1.0, 5e-5, -5e-5, -1.0)):
+        rows += four(-5, -1, -2 + gap, -2, case_id=case, kind="efficacy")
+    row = efficacy(table(rows)).iloc[0]
+    assert (row["post"], row["n_tied"], row["n"]) == (0.25, 2, 4)
+    assert efficacy(table(rows), nats=0).iloc[0]["post"] == 0.5
+    values = [[-1.0], [-2.0], [-1.0 + 5e-5], [-1.0]]
+    nothing = [[None]] * 4
+    found = edit_success([1], ["rewrite"], *values, *nothing, draws=0)["counterfact"]
+    assert (found["ES"]["value"], found["still_true"]["value"], found["already_true"]["value"]) == (0.0, 0.0, 1.0)
+    assert edit_success([1], ["rewrite"], *values, *nothing, draws=0, nats=0)["counterfact"]["ES"]["value"] == 1.0
+
+
+def test_the_right_answer_must_be_ahead_by_more_than_the_noise() -> None:
+    gold = np.array([True, False, False])
+    assert gold_rank(np.array([-1.0, -1.0 - 5e-5, -9.0]), gold) == 2
+    assert gold_rank(np.array([-1.0, -1.0 - 5e-5, -9.0]), gold, nats=0) == 1
+    assert gold_rank(np.array([-1.0, -1.1, -9.0]), gold) == 1
