@@ -333,8 +333,8 @@ _NUMBERS = [
     Mutant(
         "ties-win",
         "seesaw_cf/effects/properties.py",
-        "logprobs[~gold] >= logprobs[gold].max()",
-        "logprobs[~gold] > logprobs[gold].max()",
+        "(~above(logprobs[gold].max(), logprobs[~gold], nats)).sum()",
+        "above(logprobs[~gold], logprobs[gold].max(), nats).sum()",
         "a tie counts as the right answer",
         ("tests/effects/test_properties.py",),
     ),

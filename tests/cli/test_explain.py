@@ -30,7 +30,7 @@ def test_explain_names_the_editor_and_the_first_case(tmp_path: Path, caplog: pyt
     assert not caplog.messages
 
     assert main([*RUN, "--out", str(tmp_path / "run"), "--explain"]) == 0
-    before, plan = caplog.messages
+    _floor, before, plan = caplog.messages  # the noise floor is measured first
     clozes = int(before.split()[3])
     assert before == f"before any edit: {clozes} distinct clozes, 0 from the cache"
     edit = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()[0]
