@@ -173,7 +173,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
             made[name] = make_editor(name, like, settings_of(name, overrides), corpus, spare, cases, made)
         return made
 
-    source = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
+    source: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     outline = outline_model(job.model, **source)
     editors = make(outline) if outline is not None else {}
     device = local_device(job.device)

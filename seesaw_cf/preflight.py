@@ -244,8 +244,8 @@ def _delta_bytes(plan: Plan) -> int:
         method = split_control(name)[1] or name
         inner = getattr(editor, "inner", None) or editor
         layers = getattr(inner.config, "layers", None) or ()
-        parts = _parts(plan.outline, inner) if layers else None
-        for layer in layers if parts else ():
+        parts: Any = _parts(plan.outline, inner) if layers else None
+        for layer in layers:
             rows, columns = parts.weight(layer).shape
             each = rows * columns if method in _DENSE else rows + columns
             total += 4 * each * (1 if plan.batch and method in _DENSE else len(plan.cases))

@@ -121,7 +121,9 @@ def load_model(
     with _explained(name_or_path, revision), _silent(bars=progress):
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
-        model, report = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
+    model: PreTrainedModel = loaded[0]
+    report: dict[str, Any] = loaded[1]
     _check_whole(name_or_path, report)
     if spread is None:
         torch.nn.Module.to(model, device)
@@ -149,9 +151,10 @@ def outline_model(
         if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
             raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
     with contextlib.suppress(Exception), _silent(bars=False), torch.device("meta"):
-        made: PreTrainedModel = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        made: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
         made.is_outline = True  # for `editors.arch`, which refuses offloaded weights
-        return made.eval()
+        outline: PreTrainedModel = made.eval()
+        return outline
     return None
 
 

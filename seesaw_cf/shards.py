@@ -103,8 +103,8 @@ def _judged(row: dict[str, Any], nats: float) -> dict[str, Any]:
     """The row with `raised` and `success`, None where a side was not scored."""
 
     def higher(first: str, second: str) -> bool | None:
-        sides = row.get(first), row.get(second)
-        return None if None in sides else bool(above(*sides, nats))
+        one, other = row.get(first), row.get(second)
+        return None if one is None or other is None else bool(above(one, other, nats))
 
     return row | {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
 
