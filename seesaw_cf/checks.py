@@ -65,7 +65,7 @@ def number(
     Raises:
         RecordError: (or `error`) It is no number, not finite or outside.
     """
-    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
         found = _as_float(value)
         if math.isfinite(found) and (low <= found <= high if ends else low < found < high):
             return found
@@ -78,7 +78,7 @@ def whole(where: str, value: Any, low: int = 0, high: int = MOST, *, error: type
     Raises:
         RecordError: (or `error`) It is something else.
     """
-    if isinstance(value, numbers.Integral) and not isinstance(value, bool) and low <= int(value) <= high:
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral) and low <= int(value) <= high:
         return int(value)
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, kind='whole number')}.")
 
@@ -194,7 +194,7 @@ def field_types(record: Any, *, error: type[SeesawError] = RecordError) -> None:
 
 
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     found = typing.get_type_hints(kind)
     return {entry.name: found[entry.name] for entry in fields(kind)}
 
@@ -223,12 +223,12 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(_as_float(value))
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(_as_float(value))
 
 
 _SIMPLE: dict[Any, Callable[[Any], bool]] = {
     bool: lambda value: isinstance(value, bool),
-    int: lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool),
+    int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
     float: _is_number,
     str: _is_text,
     type(None): lambda value: value is None,

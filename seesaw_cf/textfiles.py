@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError, SeesawError
@@ -13,9 +13,7 @@ from seesaw_cf.files import read_bytes
 
 __all__ = ["parse_json_text", "read_json", "read_json_lines", "read_text", "unique_keys"]
 
-T = TypeVar("T")
-
-_KINDS = {dict: "an object", list: "a list", str: "a string"}
+_KINDS: dict[type[Any], str] = {dict: "an object", list: "a list", str: "a string"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -43,12 +41,12 @@ def read_text(path: str | os.PathLike[str], *, error: type[SeesawError] = Record
 
 def read_json(
     path: str | os.PathLike[str],
-    kind: type[T] = dict,  # type: ignore[assignment]
+    kind: type[Any] = dict,
     *,
     expected: str = "",
     any_number: bool = False,
     error: type[SeesawError] = RecordError,
-) -> T:
+) -> Any:
     """The value in a JSON file.
 
     Args:
@@ -81,12 +79,12 @@ def read_json_lines(path: str | os.PathLike[str]) -> list[tuple[str, dict[str, A
 def parse_json_text(
     text: str,
     where: str,
-    kind: type[T],
+    kind: type[Any],
     *,
     expected: str = "",
     any_number: bool = False,
     error: type[SeesawError] = RecordError,
-) -> T:
+) -> Any:
     """The value of a JSON text; see `read_json`.
 
     Raises:

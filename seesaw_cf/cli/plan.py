@@ -54,8 +54,8 @@ def run(args: argparse.Namespace) -> None:
     deltas = [args.delta / 2, args.delta, 2 * args.delta]
     plans = {delta: plan(delta, components, **settings) for delta in deltas}
     if args.json:
-        rows = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
-        say(json.dumps({"components": asdict(components), "source": source} | settings | {"plans": rows}, indent=1))
+        found = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
+        say(json.dumps({"components": asdict(components), "source": source} | settings | {"plans": found}, indent=1))
         return
     what = "the mean over everybody" if share is None else f"a contrast of {share:.1%} of the people with all others"
     say(wrap(f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}."))

@@ -59,11 +59,9 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _measured(folder: Path, again: Path) -> tuple[float, float]:
-    """The noise floors, in probability and log-odds, from two runs' pre-edit scores, made with another batch size or
-
-    dtype."""
+    """The noise floors in probability and log-odds: pre-edit scores of two runs that differ in batch size or dtype."""
     from seesaw_cf.effects import noise_floor
     from seesaw_cf.tables import SCORES, read_table
 
-    tables = [read_table(run / "scores.parquet", SCORES) for run in (folder, again)]
-    return noise_floor(*tables), noise_floor(*tables, score="log_odds")
+    first, second = (read_table(run / "scores.parquet", SCORES) for run in (folder, again))
+    return noise_floor(first, second), noise_floor(first, second, score="log_odds")

@@ -9,8 +9,8 @@ import pandas as pd
 from scipy import stats
 
 from seesaw_cf.checks import items, number, one_of
-from seesaw_cf.effects.estimands import CLUSTERS, Method, group_contrasts
-from seesaw_cf.effects.groups import AXES, UNKNOWN
+from seesaw_cf.effects.estimands import Method, group_contrasts
+from seesaw_cf.effects.groups import AXES, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import adjust_families, equivalence_p, minimum_detectable_effect, verdict

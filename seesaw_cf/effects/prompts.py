@@ -91,7 +91,7 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.Data
     sides = [pairs["pre_new"], pairs["pre_true"]]
     if score == "normalised":
         sides = [side / n for side, n in zip(sides, tokens) if n is not None]
-    out["likelier_pre"] = np.where(ok, np.exp(np.maximum(*sides)), np.nan)
+    out["likelier_pre"] = np.where(ok, np.exp(np.maximum(sides[0], sides[1])), np.nan)
     out["status"] = pairs["status"].mask(ok & ~np.isfinite(out["D"]), "token counts: missing")
     return out
 

@@ -288,7 +288,8 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         "tokenizer": tokenizer_hash(tokenizer),
         "chat": chat,
         "editors": {
-            name: asdict(editor.config) | ({} if pools[name] is None else {"demonstrations": pool_digest(pools[name])})
+            name: asdict(editor.config)
+            | ({"demonstrations": pool_digest(pool)} if (pool := pools[name]) is not None else {})
             for name, editor in editors.items()
         },
     }

@@ -13,8 +13,8 @@ import pandas as pd
 from seesaw_cf.checks import items, number, one_of
 from seesaw_cf.controls import compared, is_control
 from seesaw_cf.effects.audit import FAMILY, FAMILY_COLUMNS, MARGIN, MARGIN_LOG_ODDS, audit, audit_record
-from seesaw_cf.effects.estimands import CLUSTERS, Method, estimate_groups, excess_over_control
-from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.effects.estimands import Method, estimate_groups, excess_over_control
+from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor

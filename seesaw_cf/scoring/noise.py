@@ -90,7 +90,8 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
     greedy = np.array([[score.greedy for score in scores] for scores in found.values()]).reshape(len(found), -1)
     values = logprobs[:, good]
     if not values.size:
-        return Noise(0, tuple(found), *[float("nan")] * 4, 0)
+        nan = float("nan")
+        return Noise(0, tuple(found), rms=nan, p99=nan, p99_probability=nan, max=nan, flips=0)
     first, second = np.triu_indices(len(found), 1)
     spread = values.max(0) - values.min(0)
     return Noise(

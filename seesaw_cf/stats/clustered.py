@@ -126,17 +126,17 @@ def clustered_means(
         missing = int(np.ceil(min_effective - min(crossing.effective.values()) - _EXACT))
         note = f"too few clusters ({', '.join(few)} effective); about {missing} more equal ones are needed"
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
-        return [Inference(float(v), nan, nan, nan, nan, nan, *base, method, note) for v in weight @ values]
+        return [Inference(float(v), nan, nan, nan, nan, nan, *base, method=method, note=note) for v in weight @ values]
     found = []
     for estimate, stderr, df, largest in zip(*crossing.errors(values), np.abs(values[crossing.used]).max(axis=0)):
         if stderr <= 1e-12 * max(1e-300, largest):
             note = "all values equal: no error to estimate"
-            found.append(Inference(float(estimate), nan, nan, nan, nan, nan, *base, method, note))
+            found.append(Inference(float(estimate), nan, nan, nan, nan, nan, *base, method=method, note=note))
             continue
         half = float(stats.t.ppf((1 + level) / 2, df)) * float(stderr)
         p = float(2 * stats.t.sf(abs(estimate) / stderr, df))
         limits = float(estimate - half), float(estimate + half)
-        found.append(Inference(float(estimate), *limits, float(stderr), p, float(df), *base, method))
+        found.append(Inference(float(estimate), *limits, float(stderr), p, float(df), *base, method=method))
     return found
 
 

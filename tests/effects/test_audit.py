@@ -112,7 +112,7 @@ def small(shift: float) -> pd.DataFrame:
 
 
 def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
-    floors = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
+    floors: dict[str, Any] = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
     lost = audit(small(0.5), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
     assert (lost["scale"], lost["margin"]) == ("log-odds", 0.1)
     assert (lost["verdict"], lost["direction"]) == ("amplified", "below 0")

@@ -104,7 +104,7 @@ def test_unscored_prompts_are_counted_not_averaged() -> None:
 def test_below_five_effective_clusters_the_estimate_stands_alone() -> None:
     """Four edits of equal weight: no interval, no p; five: both."""
     for edits in (4, 5):
-        rows = [(e, f"p{s}", [], 0.02 * e + 0.01 * s) for e in range(edits) for s in range(8)]
+        rows: list[Any] = [(e, f"p{s}", [], 0.02 * e + 0.01 * s) for e in range(edits) for s in range(8)]
         row = by_group(group_effects(prompts(rows), axes=[]), ALL)[ALL]
         assert row["D"] == pytest.approx(0.02 * (edits - 1) / 2 + 0.035)
         assert math.isnan(row["low"]) == math.isnan(row["p"]) == math.isnan(row["log_odds_low"]) == (edits < 5)

@@ -129,7 +129,7 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
     assert preflight.moment_bytes(plan) == (8 * 32**2, 1)  # one layer, d_ff = 32, float64 sums
     assert preflight.check_plan(plan) == []
     free = SimpleNamespace(free=100)
-    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda _: free)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: free)
     with pytest.raises(StorageError, match=r"run: about \d.* will be written, 100 bytes are free"):
         preflight.check_plan(plan)
     free.free = 10**12
