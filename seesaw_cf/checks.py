@@ -185,7 +185,8 @@ def field_types(record: Any, *, error: type[SeesawError] = RecordError) -> None:
         UnknownNameError: A name that is none of its `Literal`.
     """
     kind = type(record)
-    for name, hint in _hints(kind).items():
+    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
+    for name, hint in hints.items():
         value = getattr(record, name)
         if typing.get_origin(hint) is typing.Literal:
             one_of(name, value, typing.get_args(hint))

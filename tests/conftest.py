@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_seconds, reverse=True)
 
 
-class _Spread(LoadScopeScheduling):
+class _Spread(LoadScopeScheduling):  # type: ignore[misc]
     """Each test goes to whoever is free, but the tests of a file in `TOGETHER` stay with one worker."""
 
     def _split_scope(self, nodeid: str) -> str:

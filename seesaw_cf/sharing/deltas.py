@@ -170,7 +170,7 @@ _FACTS: dict[str, Any] = {
 
 
 def _read_facts(folder: Path) -> dict[str, Any]:
-    facts = read_json(folder / _JSON, any_number=True)
+    facts: dict[str, Any] = read_json(folder / _JSON, any_number=True)
     if facts.get("format") != FORMAT:
         raise RecordError(
             f"{folder / _JSON}: format is {facts.get('format')!r}, expected {FORMAT!r}. "

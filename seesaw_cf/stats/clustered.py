@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,24 +119,24 @@ def clustered_means(
     _check(values, parts, clusters)
     crossing = Crossing(parts, clusters)
     nan = float("nan")
-    base = (int(crossing.used.sum()), crossing.counts, crossing.effective)
-    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
+    base = Inference(nan, nan, nan, nan, nan, nan, int(crossing.used.sum()), crossing.counts, crossing.effective)
+    base = replace(base, method=f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)")
     few = [f"{name}: {n:.1f}" for name, n in crossing.effective.items() if n < min_effective - _EXACT]
     if few:
         missing = int(np.ceil(min_effective - min(crossing.effective.values()) - _EXACT))
         note = f"too few clusters ({', '.join(few)} effective); about {missing} more equal ones are needed"
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
-        return [Inference(float(v), nan, nan, nan, nan, nan, *base, method=method, note=note) for v in weight @ values]
+        return [replace(base, value=float(v), note=note) for v in weight @ values]
     found = []
     for estimate, stderr, df, largest in zip(*crossing.errors(values), np.abs(values[crossing.used]).max(axis=0)):
         if stderr <= 1e-12 * max(1e-300, largest):
             note = "all values equal: no error to estimate"
-            found.append(Inference(float(estimate), nan, nan, nan, nan, nan, *base, method=method, note=note))
+            found.append(replace(base, value=float(estimate), note=note))
             continue
         half = float(stats.t.ppf((1 + level) / 2, df)) * float(stderr)
         p = float(2 * stats.t.sf(abs(estimate) / stderr, df))
-        limits = float(estimate - half), float(estimate + half)
-        found.append(Inference(float(estimate), *limits, float(stderr), p, float(df), *base, method=method))
+        value, low, high = float(estimate), float(estimate - half), float(estimate + half)
+        found.append(replace(base, value=value, low=low, high=high, stderr=float(stderr), p=p, df=float(df)))
     return found
 
 
