@@ -121,6 +121,7 @@ def test_two_runs_started_together_end_with_the_same_bytes(tmp_path: Path) -> No
     said = [process.communicate(timeout=600)[1] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     alone = start("alone", "own")
-    assert alone.wait(timeout=600) == 0
+    said.append(alone.communicate(timeout=600)[1])
+    assert alone.returncode == 0, said
     for table in ("scores.parquet", "edits.parquet"):
         assert (tmp_path / "both" / table).read_bytes() == (tmp_path / "alone" / table).read_bytes()
