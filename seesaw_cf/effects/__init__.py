@@ -1,5 +1,6 @@
 """From the score table to effects: pure functions of tables, no model needed."""
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.effects.audit import audit, audit_record
 from seesaw_cf.effects.columns import accuracy_of_columns, bias_of_columns
 from seesaw_cf.effects.efficacy import efficacy
@@ -42,3 +43,5 @@ __all__ = [
     "success_of_scores",
     "toward_truth",
 ]
+
+check_public(globals())

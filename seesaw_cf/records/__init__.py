@@ -1,5 +1,6 @@
 """Data records: the released JSON files, CounterFact and zsRE as `Case` objects, and cases as Parquet."""
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
 from seesaw_cf.records.importing import import_files
@@ -26,3 +27,5 @@ __all__ = [
     "write_json",
     "write_record",
 ]
+
+check_public(globals())

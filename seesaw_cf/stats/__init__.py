@@ -1,5 +1,6 @@
 """Inference for effects of edits: intervals, tests and verdicts that respect how the data are clustered."""
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
 from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
@@ -42,3 +43,5 @@ __all__ = [
     "variance_components",
     "verdict",
 ]
+
+check_public(globals())

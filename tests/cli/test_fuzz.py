@@ -1,0 +1,209 @@
+"""Arbitrary values at every option of every command: success, a usage error or a message, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from seesaw_cf.cli import COMMANDS, main, parser
+from seesaw_cf.errors import StorageError
+from tests.report.runs import cases, write_manifest, write_run
+
+# What a required option or a positional gets while the fuzzed one gets something else. "report" would draw pictures.
+VALID = {
+    "model": "seesaw-tiny",
+    "editor": "rome",
+    "out": "out",
+    "delta": "0.01",
+    "repo": "someone/something",
+    "rater": "ada",
+    "sheet": "sheet.csv",
+    "key": "key.json",
+    "folder": "run",
+    "edited": "run",
+    "source": "run",
+    "passages": "empty.json",
+    "data": "empty.json",
+    "judge": "judge",
+    "tables": "empty.parquet",
+    "rows": "empty.json",
+    "paths": "empty.json",
+}
+VALUES = (
+    *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
+    *(
+        "",
+        " ",
+        "é",
+        "日本",
+        "😀",
+        "\udcff",
+        "a\0b",
+        "x" * 300,
+        "../..",
+        "..",
+        ".",
+        "$x_{",
+        "%s{}",
+        "[red]",
+        "<b>",
+        "--",
+    ),
+    *("run", "missing", "missing/deeper", "loop", "empty", "empty.json", "empty.parquet", "latin.txt", "latin.json"),
+    *(
+        "list.json",
+        "deep.json",
+        "nan.json",
+        "cut.parquet",
+        "cut.safetensors",
+        "cut",
+        "locked",
+        "/dev/full",
+        "/dev/null",
+    ),
+    *("latin.txt:text", "latin.json:text", "cut.parquet:text", "a:b:c:d", ":", "http://[", "file:///etc/passwd"),
+)
+NAMED = st.sampled_from(VALUES)
+# A word that begins with a dash is an option of its own behind a positional, and a value behind "=".
+ANY = NAMED | st.text(max_size=12) | st.floats().map(repr) | st.integers().map(str)
+
+
+def leaves(command: str) -> Iterator[tuple[tuple[str, ...], list[argparse.Action]]]:
+    """The words of each action of a command, with its options."""
+    waiting: list[tuple[tuple[str, ...], argparse.ArgumentParser]] = [((), parser(command))]
+    while waiting:
+        words, found = waiting.pop()
+        nested = [act for act in found._actions if isinstance(act, argparse._SubParsersAction)]
+        for act in nested:
+            taken = [(name, sub) for name, sub in act.choices.items() if words or name == command]
+            waiting.extend(((*words, name), sub) for name, sub in taken)
+        if not nested:
+            yield words, [act for act in found._actions if act.dest != "help"]
+
+
+LEAVES = {" ".join(words): options for command in COMMANDS for words, options in leaves(command)}
+
+
+def spelled(option: argparse.Action, value: str) -> list[str]:
+    """The option with a value, as on a command line."""
+    if not option.option_strings:
+        return [value]
+    if option.nargs == 0:
+        return [option.option_strings[-1]]
+    return [f"{option.option_strings[-1]}={value}"]
+
+
+def line(leaf: str, evil: dict[str, str]) -> list[str]:
+    """A command line on which everything needed has a cheap value, except what is given."""
+    words = leaf.split()
+    for option in LEAVES[leaf]:
+        needed = option.required or (not option.option_strings and option.nargs != "*")
+        if option.dest in evil:
+            words += spelled(option, evil[option.dest])
+        elif needed:
+            words += spelled(option, VALID[option.dest])
+    return words
+
+
+@st.composite
+def lines(draw: st.DrawFn, leaf: str) -> list[str]:
+    names = sorted({option.dest for option in LEAVES[leaf]})
+    if not names:
+        return leaf.split()
+    wanted = draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    return line(leaf, {name: draw(ANY) for name in wanted})
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Good, damaged and odd files, under the names in `VALUES`."""
+    folder = tmp_path_factory.mktemp("material")
+    made = cases(("P27",), 2, 3)
+    write_manifest(write_run(folder / "run", made), ("memit",), len(made), machine={})
+    (folder / "empty").mkdir()
+    shutil.copytree(folder / "run", folder / "cut")
+    for path in (folder / "cut").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    contents = {
+        "empty.json": b"",
+        "empty.parquet": b"",
+        "latin.txt": "caf\xe9\n".encode("latin-1"),
+        "latin.json": '{"text": "caf\xe9"}'.encode("latin-1"),
+        "list.json": b"[1, null, [], {}]",
+        "deep.json": b"[" * 100_000,
+        "nan.json": b'{"a": NaN, "b": 1e999, "a": "\\ud800"}',
+        "cut.parquet": b"PAR1\x00\x01PAR1",
+        "cut.safetensors": b"\xff\x00\x00\x00\x00\x00\x00\x00{",
+        "locked": b"",
+    }
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    (folder / "locked").chmod(0)
+    (folder / "loop").symlink_to("loop")
+    return folder
+
+
+@pytest.fixture
+def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in; no model is loaded, no server is reached and nobody waits."""
+
+    def no_model(*args: Any, **options: Any) -> NoReturn:
+        raise StorageError("no model is loaded in this test")
+
+    def no_network(*args: Any) -> NoReturn:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    work = tmp_path / "work"
+    shutil.copytree(material, work, symlinks=True, ignore=shutil.ignore_patterns("locked"))
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    for kind in (AutoModelForCausalLM, AutoTokenizer):
+        monkeypatch.setattr(kind, "from_pretrained", no_model)
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    return work
+
+
+def answers(words: list[str]) -> None:
+    """Runs a command; what is not success, a usage error or a message comes out of `main` as it is."""
+    try:
+        code: Any = main(words)
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code in (0, 1, 2), words
+
+
+BOUNDED = settings(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def test_the_options_of_every_command_are_found() -> None:
+    assert {leaf.split()[0] for leaf in LEAVES} == set(COMMANDS)
+    assert sum(map(len, LEAVES.values())) > 250
+
+
+@pytest.mark.parametrize("leaf", sorted(LEAVES))
+def test_a_few_values(leaf: str, stage: Path) -> None:
+    @settings(BOUNDED, max_examples=8)
+    @given(lines(leaf))
+    def check(words: list[str]) -> None:
+        answers(words)
+
+    check()
