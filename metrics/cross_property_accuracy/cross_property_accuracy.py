@@ -34,8 +34,9 @@ Args:
     pre_prior, post_prior (`list` of `list` of `float`, optional): log-probabilities of the candidates after a prompt
         without the subject; adds `pmi` (ranked by how much the subject raises them).
     groups (`list` of `list` of `str`, optional): group tags of the case's subject; adds `groups`.
-    draws (`int`): bootstrap samples of cases, default 2000.
-    seed (`int`): seed of the bootstrap, default 0.
+    subject (`list` of `str`, optional): the person of each case, where one person stands in several.
+    draws (`int`): bootstrap samples of cases in the paper mode, default 2000.
+    seed (`int`): seed of that bootstrap, default 0.
 
 Returns:
     `dict` of plain JSON types: `pairs` ("P21/P101" -> `pre`, `post`, `change`, their intervals, `lost`, `gained`, `p`,
@@ -104,6 +105,7 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
         pre_prior: Sequence[Sequence[float]] | None = None,
         post_prior: Sequence[Sequence[float]] | None = None,
         groups: Sequence[Sequence[str]] | None = None,
+        subject: Sequence[str] | None = None,
         draws: int = 2000,
         seed: int = 0,
     ) -> dict[str, Any]:
@@ -115,6 +117,7 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
             pre_prior=pre_prior,
             post_prior=post_prior,
             groups=groups,
+            subject=subject,
             draws=draws,
             seed=seed,
         )

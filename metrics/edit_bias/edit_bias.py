@@ -34,14 +34,14 @@ Args:
     mode (`str`): "crossed" (default: errors clustered by edit and person, contrasts) or "paper" (published arithmetic).
     score (`str`): "summed" (default), "normalised" (the papers' value) or "log_odds".
     n_tokens_new, n_tokens_true (`list` of `int`, optional): target tokens per row, needed for "normalised".
-    draws (`int`): bootstrap samples of whole cases, default 2000.
-    seed (`int`): seed of the bootstrap, default 0.
+    draws (`int`): bootstrap samples of whole cases in the paper mode, default 2000.
+    seed (`int`): seed of that bootstrap, default 0.
 
 Returns:
     `dict` of plain JSON types with `overall` and `groups`: for each group `D_pre`, `D_post`, `D` (means of case means),
-    `low`, `high`, `stderr`, `p`, `df`, `effective`, `note`, `p_paper`, `bootstrap_low`, `bootstrap_high`, `contrast`,
-    `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`, `n_cases`, `n_unscored`; and `n_rows`,
-    `n_unscored`, `unscored`, `axis`, `score`, `mode`, `method`. None = cannot be had; `note` says why.
+    `low`, `high`, `stderr`, `p`, `df`, `effective`, `note`, `log_odds` with interval and test, `likelier_pre`,
+    `contrast`, `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`, `n_cases`, `n_unscored`;
+    and `n_rows`, `n_unscored`, `unscored`, `axis`, `score`, `mode`, `method`. None = cannot be had; `note` says why.
 
 Examples:
 
@@ -68,7 +68,7 @@ Examples:
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
 class EditBias(evaluate.Metric):  # type: ignore[misc]
-    """D_pre, D_post and D_d per group, with the papers' t-test and a clustered bootstrap interval."""
+    """D_pre, D_post and D_d per group, with errors clustered by edit and person."""
 
     def _info(self) -> evaluate.MetricInfo:
         logprob = datasets.Value("float64")

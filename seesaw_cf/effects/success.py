@@ -15,6 +15,7 @@ from seesaw_cf.effects.columns import check_lengths
 from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, pair_targets
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.tolerance import BOUNDS, above
 
@@ -101,7 +102,8 @@ def edit_success(
 
     Returns:
         protocol -> {`protocol` (what it means), number -> {value, low, high, n_prompts, n_cases}}; each value is a
-        mean of case means, in 0..1 (margins in -1..1). Numbers without data are None. `n_rows`, `n_empty` rows.
+        mean of case means, in 0..1 (margins in -1..1). Numbers without data are None, and so are intervals of fewer
+        than five cases. `n_rows`, `n_empty` rows.
 
     Raises:
         RecordError: Unequal lengths, log-probabilities above 0, or token counts that contradict each other.
@@ -131,9 +133,11 @@ def edit_success(
         if protocol in SCORES:
             name, parts = SCORES[protocol]
             together = np.array([draws_of[part] for part in parts]).T
-            low, high, _ = interval(np.array([harmonic_mean(row) for row in together]))
+            n_cases = min(rows[part]["n_cases"] for part in parts)
+            drawn = np.array([harmonic_mean(row) for row in together])
+            low, high, _ = interval(drawn if n_cases >= MIN_EFFECTIVE else drawn[:0])
             value = harmonic_mean([rows[part]["value"] for part in parts])
-            rows[name] = {"value": value, "low": low, "high": high, "n_cases": min(rows[p]["n_cases"] for p in parts)}
+            rows[name] = {"value": value, "low": low, "high": high, "n_cases": n_cases}
         result[protocol] = rows
     result["n_rows"] = len(frame)
     result["n_empty"] = int(derived[_DERIVED].isna().all(axis=1).sum())
@@ -245,7 +249,7 @@ def _number(
     present = (n > 0).astype(np.float64)
     means = np.divide(np.bincount(case[used], values[used], weights.shape[1]), n, out=np.zeros(n.size), where=n > 0)
     samples = ratio_draws(weights, means[:, None], present[:, None])[:, 0]
-    low, high, _ = interval(samples) if present.sum() > 1 else (float("nan"),) * 3
+    low, high, _ = interval(samples) if present.sum() >= MIN_EFFECTIVE else (float("nan"),) * 3
     value = float(means[n > 0].mean()) if used.any() else float("nan")
     counts = {"n_prompts": int(used.sum()), "n_cases": int(present.sum())}
     return {"value": value, "low": low, "high": high} | counts, samples

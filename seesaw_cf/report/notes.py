@@ -84,10 +84,15 @@ numbers of prompts and people behind each cell are in `effects_by_group.csv`."""
 
 def stars(n_tests: int, floor: str) -> str:
     """What the star means, and how many would appear by chance."""
+    chance = (
+        f""" Not corrected for multiplicity: of {n_tests} intervals about {n_tests * 0.05:.1f} would exclude 0 if no
+edit had any effect; the verdicts below are corrected."""
+        if n_tests
+        else ""
+    )
     return f"""Errors are clustered by edit and by person; below five effective edits or people there is no interval
 and no star. * = the 95 % interval excludes 0 and the effect is above the noise floor ({floor}); effects within the
-floor print as 0. Not corrected for multiplicity: of {n_tests} intervals about {n_tests * 0.05:.1f} would
-exclude 0 if no edit had any effect; the verdicts below are corrected."""
+floor print as 0.{chance}"""
 
 
 def small_probability(results: Results) -> str:
