@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit
+from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.results import Results, records, relation_name
 from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED, REACH
 
@@ -59,7 +61,7 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
     shown = [
         f"![{text.escape(about)}]({name})" for name, about in (pictures or {}).items() if name.startswith("verdicts_")
     ]
-    return [part for part in [*parts, *shown, _excess(audit), _pairs(audit)] if part]
+    return [part for part in [*parts, *shown, _excess(audit, results.score), _pairs(audit, results.score)] if part]
 
 
 def _declared(audit: Audit) -> str:
@@ -115,7 +117,7 @@ def _detectable(rows: pd.DataFrame) -> str:
     return " and ".join(f"{found['detectable'].median():.2g} in {scale}" for scale, found in rows.groupby("scale"))
 
 
-def _excess(audit: Audit) -> str:
+def _excess(audit: Audit, score: ScoreForm) -> str:
     if audit.excess.empty:
         return ""
     rows = [
@@ -123,7 +125,7 @@ def _excess(audit: Audit) -> str:
             f"*{text.escape(relation_name(row['relation']))}*",
             text.escape(row["editor"]),
             text.escape(row["control"]),
-            *_estimate(row),
+            *_estimate(row, audit.floor, score),
         ]
         for row in records(audit.excess[audit.excess["axis"] == ALL])
     ]
@@ -136,14 +138,14 @@ D_d of the edit minus D_d of a control on the same prompts: an edit that changes
     return f"{about}\n\n{text.markdown_table(heads, rows, left=3)}"
 
 
-def _pairs(audit: Audit) -> str:
+def _pairs(audit: Audit, score: ScoreForm) -> str:
     if audit.pairs.empty:
         return ""
     rows = [
         [
             f"*{text.escape(relation_name(row['relation']))}*",
             f"{text.escape(row['first'])} − {text.escape(row['second'])}",
-            *_estimate(row),
+            *_estimate(row, audit.floor, score),
         ]
         for row in records(audit.pairs[audit.pairs["axis"] == ALL])
     ]
@@ -155,12 +157,15 @@ from what is right about others. All people; groups are in `editors.csv`."""
     return f"{about}\n\n{text.markdown_table(heads, rows, left=2)}"
 
 
-def _estimate(row: Mapping[str, Any]) -> list[str]:
-    value = text.minus(text.number(row["value"]))
-    limits = text.minus(text.interval(row["low"], row["high"])) if not row["note"] else f"({text.escape(row['note'])})"
-    log_odds = text.minus(text.number(row["log_odds"], digits=2))
+def _estimate(row: Mapping[str, Any], floor: Floor, score: ScoreForm) -> list[str]:
+    dust, nats = floor.dust(score), floor.dust_log_odds
+    value = text.minus(text.number(row["value"], dust))
+    limits = (
+        text.minus(text.interval(row["low"], row["high"], dust)) if not row["note"] else f"({text.escape(row['note'])})"
+    )
+    log_odds = text.minus(text.number(row["log_odds"], nats, 2))
     if not row["note"]:
-        log_odds += " " + text.minus(text.interval(row["log_odds_low"], row["log_odds_high"], digits=2))
+        log_odds += " " + text.minus(text.interval(row["log_odds_low"], row["log_odds_high"], nats, 2))
     n = " / ".join(str(row["clusters"].get(name, "–")) for name in ("edit", "person"))
     return [f"{value} {limits}", log_odds, text.p_value(row["p_adjusted"]), n]
 
