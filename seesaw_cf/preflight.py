@@ -28,7 +28,7 @@ from seesaw_cf.weights import Editor
 
 __all__ = ["Plan", "check_places", "check_plan", "data_notes", "moment_bytes", "size"]
 
-_ROW = 120  # bytes on disk of a score row, in its shard and in the merged table, measured on the sample
+_ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
 _SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
 _SAID = 2**28  # sizes below are not worth a line
 _DENSE = ("ft",)  # editors whose deltas are full matrices
