@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.errors import RunFolderError
 from seesaw_cf.files import write_text
 from seesaw_cf.longform.estimates import case_mean
 from seesaw_cf.longform.survey_items import ITEMS
@@ -20,6 +20,7 @@ from seesaw_cf.longform.writing import EDITS
 from seesaw_cf.report import text
 from seesaw_cf.stats.plain import json_text, plain
 from seesaw_cf.tables import read_table
+from seesaw_cf.textfiles import read_json
 
 __all__ = ["leme_results", "write_leme_report"]
 
@@ -45,7 +46,7 @@ def leme_results(folder: Path) -> dict[str, Any]:
     passages = read_table(folder / "passages.parquet", PASSAGES)
     ratings = read_table(folder / "ratings.parquet", RATINGS).to_pandas()
     edits = read_table(folder / "edits.parquet", EDITS).to_pandas()
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest = read_json(folder / "manifest.json", error=RunFolderError)
     survey = {
         str(rater): survey_of_columns(
             rows["case_id"].tolist(), rows["editor"].tolist(), rows["item"].tolist(), rows["rating"].tolist(), "none"
@@ -91,7 +92,7 @@ def _demonstrations(edits: Any) -> dict[str, Any] | None:
 
 def _annotator(file: Path) -> list[str]:
     """How good the annotator is on texts it has not seen, as sentences."""
-    found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    found = read_json(file, error=RunFolderError) if file.exists() else {}
     if found.get("report", {}).get("figures"):
         return held_out_lines(found["report"])
     return [NOT_MEASURED] if found else []

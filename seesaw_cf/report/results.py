@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seesaw_cf import groups
+from seesaw_cf.checks import shown
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
@@ -25,6 +25,7 @@ from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.shards import EDITS
 from seesaw_cf.stats import share
 from seesaw_cf.tables import SCORES, read_table
+from seesaw_cf.textfiles import read_json
 from seesaw_cf.tolerance import tolerance
 
 __all__ = [
@@ -42,6 +43,8 @@ __all__ = [
 HOLDER = "target_new"
 # The papers' star.
 STAR_LEVEL = 0.05
+# Parts of a run's manifest, by type; a file that was changed by hand is refused.
+_SECTIONS = dict.fromkeys(("model", "editors", "data", "scoring", "job", "machine", "versions"), dict) | {"notes": list}
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
@@ -159,12 +162,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"{folder}: the run is not finished ({' and '.join(missing)} missing, {done} units done). "
             "Repeat the `seesaw-cf run` command that began it; it continues where it was."
         )
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunFolderError(f"{file} is damaged ({error}). Run again into a new folder with --out.") from error
-    if not isinstance(found, dict):
-        raise RunFolderError(f"{file} is damaged: expected an object. Run again into a new folder with --out.")
+    found: dict[str, Any] = read_json(file, error=RunFolderError)
+    for key, kind in _SECTIONS.items():
+        if key in found and not isinstance(found[key], kind):
+            raise RunFolderError(
+                f"{file} is damaged: {key} is {shown(found[key])}, expected {kind.__name__}. "
+                "Run again into a new folder with --out."
+            )
     return found
 
 

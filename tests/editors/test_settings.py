@@ -63,7 +63,9 @@ def test_values_of_another_kind_are_errors(settings: dict[str, Any], message: st
 def test_unknown_settings_are_errors_also_inside_others() -> None:
     with pytest.raises(UnknownNameError, match=r"setting of MENDTraining 'step'. Did you mean 'steps'"):
         changed(MENDConfig(layers=(1,)), {"training": {"step": 3}})
-    control = make_editor("random", tiny_model("llama"), {"settings": {"laiers": [1]}}, ["some text"])
+    control = make_editor(
+        "random", tiny_model("llama"), {"editor": "memit", "settings": {"laiers": [1]}}, ["some text"]
+    )
     with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'laiers'. Did you mean 'layers'"):
         control.fit(tiny_model("llama"), None)  # type: ignore[arg-type]
 

@@ -302,10 +302,13 @@ def test_bad_folders_are_refused(run_folder: Path, tmp_path: Path) -> None:
         write_report(tmp_path / "nothing")
     copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
     (copy / "manifest.json").write_text("{")
-    with pytest.raises(RunFolderError, match="is damaged"):
+    with pytest.raises(RunFolderError, match=r"manifest.json: not JSON"):
         write_report(copy)
     (copy / "manifest.json").write_text("[]")
-    with pytest.raises(RunFolderError, match="expected an object"):
+    with pytest.raises(RunFolderError, match=r"manifest.json: got \[\]\. Expected an object"):
+        write_report(copy)
+    (copy / "manifest.json").write_text('{"model": 3}')
+    with pytest.raises(RunFolderError, match=r"is damaged: model is 3, expected dict\. Run again into a new folder"):
         write_report(copy)
     write_manifest(copy, ("memit",), 1)
     (copy / "scores.parquet").write_bytes(b"PAR1 cut")
