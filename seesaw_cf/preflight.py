@@ -26,7 +26,7 @@ from seesaw_cf.questions import questions
 from seesaw_cf.types import Case
 from seesaw_cf.weights import Editor
 
-__all__ = ["Plan", "check_places", "check_plan", "data_notes", "moment_bytes", "size"]
+__all__ = ["Plan", "check_places", "check_plan", "check_texts", "data_notes", "moment_bytes", "size"]
 
 _ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
 _SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
@@ -98,13 +98,22 @@ def check_plan(plan: Plan) -> list[str]:
     return notes
 
 
-def _texts(plan: Plan) -> list[str]:
-    needy = [name for name, editor in _methods(plan.editors).items() if getattr(editor.config, "needs_texts", False)]
-    if needy and not plan.corpus:
+def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
+    """Refuses editors that learn from texts where there are none.
+
+    Raises:
+        EditError: Says which editors, and how texts are given.
+    """
+    needy = [name for name, editor in _methods(editors).items() if getattr(editor.config, "needs_texts", False)]
+    if needy and not there:
         raise EditError(
             f"{', '.join(needy)}: texts are needed (second moments of the edited layers, or training), got none. Give "
             "some that the model knows with --corpus: a text file with one text a line, thousands of lines."
         )
+
+
+def _texts(plan: Plan) -> list[str]:
+    check_texts(plan.editors, plan.corpus)
     return []
 
 

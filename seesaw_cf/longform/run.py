@@ -38,6 +38,7 @@ from seesaw_cf.longform.survey import survey_samples
 from seesaw_cf.longform.writing import ApiWriter, LocalWriter, PassageRun, Writer
 from seesaw_cf.making import make_editor, settings_of
 from seesaw_cf.manifest import RunManifest, versions
+from seesaw_cf.preflight import check_texts
 from seesaw_cf.prescores import tokenizer_hash
 from seesaw_cf.pretrained import EMBEDDED, load_model
 from seesaw_cf.tables import write_table
@@ -277,6 +278,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
         overrides["ike"] = {"room": room} | overrides.get("ike", {})
     editors = {name: make_editor(name, model, settings_of(name, overrides), corpus, spare) for name in job.editors}
+    check_texts(editors, corpus is not None)
     pools = {name: getattr(editor, "pool", None) for name, editor in editors.items()}
     if pools.get("ike") == ():
         _log.warning(NONE_LEFT)

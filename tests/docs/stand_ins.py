@@ -21,6 +21,7 @@ from seesaw_cf.longform.survey_items import ITEMS
 from .. import fresh
 from ..builder.conftest import serve
 from ..conftest import ROOT
+from ..fakes import tiny_texts
 from ..generation.models import chat_model, chat_tokenizer
 from ..generation.server import OpenAIServer
 from ..hub_server import Hub
@@ -105,6 +106,11 @@ class StandIns:
         write_csv(self.folder / "annotations.csv", annotation_rows())
         return "annotations.csv"
 
+    def texts(self) -> str:
+        """What the small chat model has learnt from."""
+        (self.folder / "texts.txt").write_text("\n".join(tiny_texts() * 4) + "\n", encoding="utf-8")
+        return "texts.txt"
+
     def ratings(self) -> str:
         """Two ratings of every item of six samples about people who share nothing."""
         rows = [
@@ -127,6 +133,7 @@ PLACEHOLDERS: dict[str, Callable[[StandIns], str]] = {
     "YOUR_MODEL": lambda here: here.api.name,
     "YOUR_ANNOTATIONS.csv": StandIns.annotations,
     "YOUR_RATINGS.csv": StandIns.ratings,
+    "YOUR_TEXTS.txt": StandIns.texts,
     "meta-llama/Llama-2-7b-chat-hf": lambda here: here.chat_folder,
     "http://localhost:8000/v1": lambda here: here.api.url,
     "https://api.openai.com/v1": lambda here: here.api.url,
