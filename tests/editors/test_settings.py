@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.cli import main
+from seesaw_cf.controls import is_control
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.arch import Architecture
 from seesaw_cf.editors.config import changed
@@ -95,9 +96,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_editor_runs_from_the_command_line(
     name: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two cases on the embedded model, with nothing given but the editor's name (and fewer steps for MEND)."""
+    """Two cases on the embedded model, with nothing given but the editor's name (and fewer steps for MEND).
+
+    A control wraps the editor that it stands beside.
+    """
     monkeypatch.setenv("SEESAW_CF_CACHE", str(cache))
     words = ["run", "--model", "seesaw-tiny", "--editor", name, "--limit", "2", "--device", "cpu", "--quiet"]
+    row = f"{name}(memit)" if is_control(name) else name
+    words += ["--editor", "memit"] if is_control(name) else []
     if name == "mend":
         (tmp_path / "settings.json").write_text(json.dumps({"mend": MEND_QUICK}))
         words += ["--editor-config", str(tmp_path / "settings.json")]
@@ -105,9 +111,9 @@ def test_every_editor_runs_from_the_command_line(
     assert "D_d" in capsys.readouterr().out
     edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()
     fine = {"ok", "zero delta"} if name == "identity" else {"ok"}  # what is known already needs no change
-    assert {row["status"] for row in edits} <= fine
+    assert {edit["status"] for edit in edits if edit["editor"] == row} <= fine
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert set(manifest["editors"]) == {name}
+    assert set(manifest["editors"]) == ({row, "memit"} if is_control(name) else {name})
 
 
 @pytest.mark.slow(15)
