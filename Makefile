@@ -1,5 +1,6 @@
 # `make demo` shows the main job, `make test` proves it, `make cpus` tests numbers on imitated processors, `make slow` tests
-# what takes minutes: whole subprocesses, killed workers, real servers. Each makes .venv on first use.
+# what takes minutes: whole subprocesses, killed workers, real servers, `make exhaustive` every case of the tables of which the
+# others run a part, and more examples of every law, `make docs` builds the documentation into site/. Each makes .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +12,7 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test lint types tests cpus slow clean
+.PHONY: demo docs test lint types tests cpus slow exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --config cross_subject --config cross_property --out runs/demo --report report
@@ -21,6 +22,7 @@ test: lint types tests
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(VENV)/dev
 	$(BIN)/mypy -p seesaw_cf -p tests
@@ -32,7 +34,7 @@ tests: $(VENV)/dev
 # another order of sums, with two threads (which do not spin while they wait: there are more of them than cores).
 CPU_TESTS := tests/golden/test_closed_forms.py tests/golden/test_golden.py::test_run_in_float32 \
 	tests/editors/test_zero.py tests/editors/test_mend_golden.py \
-	tests/core/test_scoring.py tests/scoring/test_tree.py tests/scoring/test_edited.py tests/scoring/test_rotary.py \
+	tests/core/test_scoring.py tests/scoring/test_trie_scorer.py tests/scoring/test_edited.py tests/scoring/test_first_block.py \
 	tests/stats/test_clustered.py tests/effects/test_estimands.py \
 	tests/runner/test_runner.py
 CPU_PYTEST = $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist worksteal $(CPU_TESTS)
@@ -43,7 +45,23 @@ cpus: $(VENV)/dev
 	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(CPU_PYTEST)
 
 slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m slow -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
+
+exhaustive: $(VENV)/dev
+	$(BIN)/python -m pytest -m exhaustive -n auto --maxprocesses 8 --dist worksteal
+	SEESAW_CF_EXAMPLES=300 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
+
+# The tests with the oldest packages that setup.cfg allows, and with the newest there are; torch stays as it is pinned.
+oldest newest: $(BIN)/python
+	$(PYTHON) -m venv $(VENV)-$@
+	$(VENV)-$@/bin/pip install --quiet --no-compile torch==2.13.0 uv
+	$(VENV)-$@/bin/uv pip install --quiet --python $(VENV)-$@/bin/python \
+		--resolution $(if $(filter oldest,$@),lowest-direct,highest) --editable '.[test]' torch==2.13.0
+	$(VENV)-$@/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
+
+# Warnings are errors; the site asks nothing of the network. The theme's notice about the next mkdocs is left out.
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -57,10 +75,14 @@ $(VENV)/core: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots]'
 	touch $@
 
+$(VENV)/docs: $(VENV)/core
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 # The tests' packages include those of `make demo`.
 $(VENV)/dev: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[test]'
-	touch $(VENV)/core $@
+	touch $(VENV)/core $(VENV)/docs $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info runs report
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist *.egg-info runs report site

@@ -17,16 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from seesaw_cf.files import write_text
-from seesaw_cf.longform.annotate import LABELS, sentences
-from seesaw_cf.longform.annotators_embed import Embedder, TextVectors
-from seesaw_cf.longform.annotators_features import claim_parts
-from seesaw_cf.longform.annotators_match import Featurizer, MatchAnnotator, fit_match, fit_words
-from seesaw_cf.longform.splits import grouped_folds
-from seesaw_cf.longform.training import BASELINES, Answers, Fit, figures, random_split
-from seesaw_cf.longform.training_data import AnnotationData, read_annotations
-from seesaw_cf.longform.training_encoder import PRESETS, fit_pair
-from seesaw_cf.longform.training_scores import temper
+from seesaw_cf.io.files import write_text
+from seesaw_cf.longform.annotate.annotate import LABELS, sentences
+from seesaw_cf.longform.annotate.calibration import temper
+from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
+from seesaw_cf.longform.annotate.features import claim_parts
+from seesaw_cf.longform.annotate.match import Featurizer, MatchAnnotator
+from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations
+from seesaw_cf.longform.train.annotator import BASELINES, Answers, Fit, figures, random_split
+from seesaw_cf.longform.train.encoder import PRESETS, fit_pair
+from seesaw_cf.longform.train.match import fit_match, fit_words
+from seesaw_cf.longform.train.splits import grouped_folds
 from seesaw_cf.stats.bootstrap import Floats
 
 RESULTS = Path(__file__).parent / "results" / "annotators.json"
@@ -144,7 +145,8 @@ def main() -> None:
     facts: dict[str, Any] = {"folds": given.folds, "n": len(fold), "notes": data.notes}
     facts["n_groups"] = len(set(data.groups))
     if "match" in wanted:
-        facts["published_random_split"] = random_split(data, fits(data, ["match"]))
+        found, overlap = random_split(data, fits(data, ["match"]))
+        facts["published_random_split"] = {**found, "overlap": overlap}
     known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"recipes": {}}
     known |= facts | {"recipes": known["recipes"] | recipes}
     write_text(RESULTS, json.dumps(known, indent=1) + "\n")

@@ -28,9 +28,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from seesaw_cf.builder_scripts.sources import QUERIES
-from seesaw_cf.builder_scripts.statistics import markdown
-from seesaw_cf.files import write_text
+from seesaw_cf.builder_scripts.dataset.statistics import markdown
+from seesaw_cf.builder_scripts.source.sources import QUERIES
+from seesaw_cf.io.files import write_text
 
 HERE = Path(__file__).parent
 RESULTS, FIGURE = HERE / "results", HERE / "figures" / "builder_scale.png"
@@ -120,7 +120,7 @@ def one(people: int, edits: Sequence[str], work: Path) -> dict[str, Any]:
     world, store = work / f"{people}.nt", work / f"{people}.db"
     given = ["--edits", *edits] if edits else []
     size = ["--people", str(people), "--skew", str(SKEW)]
-    make = ["-m", "seesaw_cf.builder_scripts.worlds", *size, "--out", str(world), *given]
+    make = ["-m", "benchmarks.worlds", *size, "--out", str(world), *given]
     steps = {"world": measure([sys.executable, *make])}
     (triples,) = numbers(r"([\d,]+) triples", steps["world"]["text"])
     steps["load"] = measure([sys.executable, "-c", LOAD, str(store), str(world)])

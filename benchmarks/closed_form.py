@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.editors_common import interleaved, relative, report
-from seesaw_cf.editors.solve import factorise
+from seesaw_cf.editors.locate.solve import factorise
 
 
 def main() -> None:

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_work import small_model
-from seesaw_cf.editors.arch import model_parts
-from seesaw_cf.files import write_text
-from seesaw_cf.scoring.fused import fused_modules
+from seesaw_cf.io.files import write_text
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.scoring.fast.activations import fused_activations
 
 RESULT = Path(__file__).parent / "results" / "compiled.json"
 LENGTHS = (1000, 980, 1010, 890, 764)
@@ -52,7 +52,7 @@ def measure(kind: str) -> dict[str, Any]:
         rows = []
         for _ in range(ROUNDS):
             row = {"compiled": spent(compiled, given), "library": spent(mlp, given)}
-            with fused_modules(model):
+            with fused_activations(model):
                 row["scored"] = spent(mlp, given)
             rows.append(row)
         difference = max(float((compiled(values) - mlp(values)).abs().max()) for values in given)

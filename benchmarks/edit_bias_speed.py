@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.effects import group_effects, prompt_effects
-from seesaw_cf.files import write_text
+from seesaw_cf.io.files import write_text
 from seesaw_cf.tables import SCORES
 
 RESULTS = Path(__file__).parent / "results"

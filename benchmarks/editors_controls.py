@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.effects import audit, estimate_groups, prompt_effects
+from seesaw_cf.effects import AuditSettings, audit, estimate_groups, prompt_effects
 from seesaw_cf.stats.plain import plain
 
 __all__ = ["COMPARED", "MARGIN", "SEEDS", "claims", "controls", "kinds_of_identity", "moved"]
@@ -39,7 +39,7 @@ def moved(prompts: pd.DataFrame) -> dict[str, Any]:
 
 def claims(prompts: pd.DataFrame, scoring_floor: float) -> dict[str, int]:
     """Number of contrasts and verdicts of the audit with its defaults: by relation, all axes, Holm in each family."""
-    verdicts = audit(prompts, margin=MARGIN, noise_floor=scoring_floor)["verdict"]
+    verdicts = audit(prompts, AuditSettings(margin=MARGIN, noise_floor=scoring_floor))["verdict"]
     return {"contrasts": len(verdicts), **{label: int((verdicts == label).sum()) for label in _CLAIMS}}
 
 

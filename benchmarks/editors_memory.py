@@ -25,8 +25,8 @@ import torch
 
 from benchmarks.editors_common import RESULTS, TEMPLATES, gpt2, machine, requests, tokenizer
 from seesaw_cf.editors import load_editor
-from seesaw_cf.files import write_text
-from seesaw_cf.pretrained import sample_corpus
+from seesaw_cf.io.files import write_text
+from seesaw_cf.models.load import sample_corpus
 
 WARM = ["Paris is the capital of France and lies on the river Seine."] * 2
 _WITH_MOMENTS = ("rome", "memit", "emmet")

@@ -15,12 +15,12 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from benchmarks.editors_common import TEMPLATES, gpt2, interleaved, relative, report, requests, tokenizer
-from seesaw_cf.editors.activations import pad
-from seesaw_cf.editors.arch import model_parts
-from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.locate.optimise import optimise
+from seesaw_cf.editors.locate.positions import PreparedEdit, prepare
 from seesaw_cf.editors.memit import MEMITConfig
-from seesaw_cf.editors.optimise import optimise
-from seesaw_cf.editors.positions import PreparedEdit, prepare
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.packing import pad
 
 
 def published(model: PreTrainedModel, edit: PreparedEdit, config: MEMITConfig) -> Tensor:

@@ -20,10 +20,10 @@ import torch
 
 from benchmarks.scoring_work import cpu_or_wall, gender, small_model, tokenizer, workloads
 from benchmarks.turns import in_turn, ratios
-from seesaw_cf.files import atomic_path
+from seesaw_cf.io.files import atomic_path
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring import EditedScorer, TrieScorer
 from seesaw_cf.types import Cloze
-from seesaw_cf.weights import LowRank, WeightDelta, applied
 
 RESULTS = Path(__file__).parent / "results"
 # The same prompts are gender prompts with two answers, the different ones are about places.

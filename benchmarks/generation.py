@@ -15,8 +15,8 @@ import torch
 
 from benchmarks.editors_common import TINY, gpt2, interleaved, report, requests, tokenizer
 from seesaw_cf.generation import Ask, HFGenerator, Sampling
-from seesaw_cf.pretrained import load_model
-from seesaw_cf.weights import LowRank, WeightDelta, applied
+from seesaw_cf.models.load import load_model
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 
 WORDS = ("Write an essay about {}\nInclude the following information:\n- occupation", "{} is", "In the city, {} was")
 

@@ -45,11 +45,10 @@ ESTIMANDS = ("tests/effects/test_estimands.py",)
 _EDITORS = [
     Mutant(
         "alphaedit-without-decay",
-        "editors/alphaedit.py",
-        '        groups = [requests]\n        return edit_groups(\n            "alphaedit", self.config,',
-        "        groups = [requests]\n        return edit_groups(\n"
-        '            "alphaedit", replace(self.config, weight_decay=0.0),',
-        "AlphaEdit without weight decay",
+        "editors/locate/method.py",
+        "max(config.layers), config)",
+        "max(config.layers), replace(config, weight_decay=0.0))",
+        "AlphaEdit, MEMIT and EMMET without weight decay",
         ALPHAEDIT,
     ),
     Mutant(
@@ -95,8 +94,8 @@ _EDITORS = [
     Mutant(
         "rome-without-decay",
         "editors/rome.py",
-        'found = optimise(parts, edits, layer, self.config, at="mlp")',
-        'found = optimise(parts, edits, layer, replace(self.config, weight_decay=0.0), at="mlp")',
+        'layer, self.config, at="mlp")',
+        'layer, type(self.config)(**vars(self.config) | {"weight_decay": 0.0}), at="mlp")',
         "ROME without weight decay",
         ROME,
     ),
@@ -110,7 +109,7 @@ _EDITORS = [
     ),
     Mutant(
         "memit-key-share",
-        "editors/spread.py",
+        "editors/locate/spread.py",
         "edits, 0.5).T",
         "edits, None).T",
         "MEMIT with ROME's average of keys",
@@ -118,7 +117,7 @@ _EDITORS = [
     ),
     Mutant(
         "memit-share",
-        "editors/spread.py",
+        "editors/locate/spread.py",
         "left / (len(ordered) - number)",
         "left / len(ordered)",
         "MEMIT's residual shared among all layers instead of those left",
@@ -126,7 +125,7 @@ _EDITORS = [
     ),
     Mutant(
         "memit-moment-weight",
-        "editors/solve.py",
+        "editors/locate/solve.py",
         "spread = self.inverse_times(keys) / weight",
         "spread = self.inverse_times(keys) * weight",
         "MEMIT's lambda on the wrong side",
@@ -134,7 +133,7 @@ _EDITORS = [
     ),
     Mutant(
         "decay-squared",
-        "editors/optimise.py",
+        "editors/locate/optimise.py",
         "(shift.norm(dim=1) / norms**2)",
         "(shift.norm(dim=1) ** 2 / norms**2)",
         "the decay term squared, as in the paper's text and not as published",
@@ -142,7 +141,7 @@ _EDITORS = [
     ),
     Mutant(
         "kl-turned",
-        "editors/optimise.py",
+        "editors/locate/optimise.py",
         "(log_p.exp() * (log_p - before[kept]))",
         "(before[kept].exp() * (before[kept] - log_p))",
         "KL the other way round",
@@ -150,7 +149,7 @@ _EDITORS = [
     ),
     Mutant(
         "nll-summed",
-        "editors/optimise.py",
+        "editors/locate/optimise.py",
         "weight = 1.0 / len(row.targets) / len(edit.rows)",
         "weight = 1.0 / len(edit.rows)",
         "the target's loss summed over its tokens instead of averaged",
@@ -158,7 +157,7 @@ _EDITORS = [
     ),
     Mutant(
         "ball-too-wide",
-        "editors/optimise.py",
+        "editors/locate/optimise.py",
         "_project(shift, config.clamp * norms)",
         "_project(shift, 1.05 * config.clamp * norms)",
         "the clamp 5 % too wide",
@@ -166,7 +165,7 @@ _EDITORS = [
     ),
     Mutant(
         "one-step-more",
-        "editors/optimise.py",
+        "editors/locate/optimise.py",
         "| (step == config.steps - 1))",
         "| (step == config.steps))",
         "the optimisation makes a step after its last loss",
@@ -174,7 +173,7 @@ _EDITORS = [
     ),
     Mutant(
         "subject-token",
-        "editors/positions.py",
+        "editors/locate/positions.py",
         "return len(lead) + holding[-1]",
         "return len(lead) + max(0, holding[-1] - 1)",
         "the token before the subject's last one",
@@ -182,7 +181,7 @@ _EDITORS = [
     ),
     Mutant(
         "zero-is-not-zero",
-        "editors/optimise.py",
+        "editors/locate/optimise.py",
         "return shift + (initial - now) if bool(shift.any()) else torch.zeros_like(now)",
         "return shift + (initial - now)",
         "an edit without a step leaves what its context templates differ by",
@@ -190,7 +189,7 @@ _EDITORS = [
     ),
     Mutant(
         "moment-count",
-        "editors/moments.py",
+        "editors/locate/moments.py",
         "matrix = self.products[layer] / total\n",
         "matrix = self.products[layer] / (total - 1)\n",
         "second moments divided by n - 1",
@@ -230,7 +229,7 @@ _EDITORS = [
     ),
     Mutant(
         "mend-not-centred",
-        "editors/mend_network.py",
+        "editors/mend/network.py",
         "normal_v = (v - self.v_mean) / (self.v_std + 1e-7)",
         "normal_v = v / (self.v_std + 1e-7)",
         "MEND's gradients scaled but not centred",
@@ -238,7 +237,7 @@ _EDITORS = [
     ),
     Mutant(
         "mend-kl-turned",
-        "editors/mend_factors.py",
+        "editors/mend/factors.py",
         "(before.exp() * (before - after))",
         "(after.exp() * (after - before))",
         "MEND's KL the other way round",
@@ -249,7 +248,7 @@ _EDITORS = [
 _SCORING = [
     Mutant(
         "next-token",
-        "seesaw_cf/scoring/hf.py",
+        "seesaw_cf/scoring/hf_scorer.py",
         "places = [place - 1 for item in batch",
         "places = [place for item in batch",
         "log-probabilities read one position too late",
@@ -257,7 +256,7 @@ _SCORING = [
     ),
     Mutant(
         "mean-over-tokens",
-        "seesaw_cf/scoring/hf.py",
+        "seesaw_cf/scoring/hf_scorer.py",
         "logprobs[at : at + count].sum()",
         "logprobs[at : at + count].mean()",
         "a mean over target tokens called their sum",
@@ -277,11 +276,11 @@ _SCORING = [
         "chosen = chosen - peaks[at] - sums.log()[at]",
         "chosen = chosen - sums.log()[at]",
         "the log-softmax without its largest logit",
-        ("tests/scoring/test_tree.py",),
+        ("tests/scoring/test_trie_scorer.py",),
     ),
     Mutant(
         "edits-of-others",
-        "seesaw_cf/scoring/row_deltas.py",
+        "seesaw_cf/scoring/per_token.py",
         "((given.to(wide) @ enter) * own) @ leave",
         "(given.to(wide) @ enter) @ leave",
         "every row gets the edits of all rows",

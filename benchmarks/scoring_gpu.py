@@ -26,10 +26,10 @@ from benchmarks.scoring_work import (
     released,
     tokenizer,
 )
+from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze
-from seesaw_cf.weights import LowRank, WeightDelta
 
 SHAPES: dict[str, Any] = {
     "gpt-j-6b": GPTJConfig(bos_token_id=0, eos_token_id=0),

@@ -28,9 +28,9 @@ from transformers import (
 )
 from transformers.pytorch_utils import Conv1D
 
+from seesaw_cf.models.blocks import transformer_blocks
 from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.last import transformer_blocks
-from seesaw_cf.scoring.trie import unique_nodes
+from seesaw_cf.scoring.rows import unique_nodes
 from seesaw_cf.types import Cloze
 
 VOCABULARY = 16_000
@@ -73,8 +73,8 @@ def gender(folder: Path | None) -> list[Cloze]:
 
 def sample(count: int) -> dict[str, list[Cloze]]:
     """The same from the embedded sample."""
-    from seesaw_cf.questions import questions
-    from seesaw_cf.reading import load_cases
+    from seesaw_cf.records.load import load_cases
+    from seesaw_cf.run.questions import questions
 
     return {
         config.replace("_", "-"): [q.cloze for case in load_cases("sample", config)[:count] for q in questions(case)]

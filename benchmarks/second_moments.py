@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.editors_common import TINY, gpt2, interleaved, relative, report, tokenizer
-from seesaw_cf.editors.activations import batches, pad
-from seesaw_cf.editors.arch import ModelParts, model_parts
-from seesaw_cf.editors.hooks import hooked, stop_after, watch
-from seesaw_cf.editors.moments import second_moments
+from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
+from seesaw_cf.models.architectures import ModelParts, model_parts
+from seesaw_cf.models.hooks import hooked, stop_after, watch
+from seesaw_cf.models.packing import batches, pad
 
 LAYERS = (3, 4, 5)
 
@@ -53,8 +53,8 @@ def main() -> None:
 
     def one_pass() -> list[Tensor]:
         with tempfile.TemporaryDirectory() as folder:
-            options = {"batch_tokens": given.batch_tokens, "cache": Path(folder)}
-            found = second_moments(parts, tokenizer(), LAYERS, texts, **options)  # type: ignore[arg-type]
+            options = MomentOptions(batch_tokens=given.batch_tokens)
+            found = second_moments(parts, tokenizer(), LAYERS, texts, options, Path(folder))
         return [found[layer].matrix for layer in LAYERS]
 
     def per_layer() -> list[Tensor]:

@@ -23,7 +23,7 @@ from scipy import sparse, stats
 from tqdm import tqdm
 
 from benchmarks.simulation_report import markdown, picture
-from seesaw_cf.files import write_text
+from seesaw_cf.io.files import write_text
 from seesaw_cf.stats import Crossing, adjust, case_weights, label_permutation
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects import accuracy_of_columns
-from seesaw_cf.files import write_text
-from seesaw_cf.relations import FREE, relation, templates
+from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
+from seesaw_cf.io.files import write_text
+from seesaw_cf.records.relations import FREE, relation, templates
+from seesaw_cf.stats.plain import as_json
 
 RESULTS = Path(__file__).parent / "results"
 # Table 5 as printed, (pre, FT, MEMIT), in its order; citizenship/birth is not printed but counted in the average.
@@ -61,7 +62,7 @@ def accuracies(path: Path, mode: str) -> dict[str, dict[str, Any]]:
     results = {}
     for editor in ("ft", "memit"):
         post = table[table["editor"] == editor].set_index("case_id").loc[pre.index]
-        results[editor] = accuracy_of_columns(
+        rows = AccuracyColumns(
             pre.index.tolist(),
             pre["edit_relation"].astype(str).tolist(),
             pre["effect_relation"].astype(str).tolist(),
@@ -70,9 +71,9 @@ def accuracies(path: Path, mode: str) -> dict[str, dict[str, Any]]:
             pre["gold"].tolist(),
             pre["logprobs"].tolist(),
             [_in_order(*row) for row in zip(pre["candidates"], post["candidates"], post["logprobs"])],
-            mode=mode,  # type: ignore[arg-type]
             post_prompts=post["prompt"].tolist(),
         )
+        results[editor] = as_json(accuracy_of_columns)(rows, mode=mode)  # type: ignore[arg-type]
     return results
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.records.relations import RELATIONS
 
 __all__ = ["PAPER_OPTIONS", "SAMPLE_OPTIONS", "BuildOptions", "paper"]
 

@@ -2,20 +2,55 @@
 
     editor = MEMIT(MEMITConfig.for_model(model), corpus=texts).fit(model, tokenizer)
     delta = editor.edit(model, tokenizer, requests)
-    with seesaw_cf.weights.applied(model, delta):
+    with seesaw_cf.models.applied(model, delta):
         ...
 
-Names are resolved by a plain table, so that nothing heavy is imported before it is asked for.
+Every method is a class and its settings, importable from here; nothing heavy is imported before it is asked for.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import unknown_name
+from seesaw_cf.exports import lazy, resolve
 
-__all__ = ["EDITORS", "load_editor"]
+if TYPE_CHECKING:
+    from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
+    from seesaw_cf.editors.controls import ControlConfig, Identity, Random, Unrelated
+    from seesaw_cf.editors.emmet import EMMET, EMMETConfig
+    from seesaw_cf.editors.ft import FT, FTConfig
+    from seesaw_cf.editors.ike.ike import IKE, IKEConfig
+    from seesaw_cf.editors.lora import LoRA, LoRAConfig
+    from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+    from seesaw_cf.editors.mend.mend import MEND, MENDConfig
+    from seesaw_cf.editors.rome import ROME, ROMEConfig
+
+__all__ = [
+    "EDITORS",
+    "EMMET",
+    "FT",
+    "IKE",
+    "MEMIT",
+    "MEND",
+    "ROME",
+    "AlphaEdit",
+    "AlphaEditConfig",
+    "ControlConfig",
+    "EMMETConfig",
+    "FTConfig",
+    "IKEConfig",
+    "Identity",
+    "LoRA",
+    "LoRAConfig",
+    "MEMITConfig",
+    "MENDConfig",
+    "ROMEConfig",
+    "Random",
+    "Unrelated",
+    "load_editor",
+]
 
 EDITORS: dict[str, str] = {
     "ft": "seesaw_cf.editors.ft:FT",
@@ -23,14 +58,19 @@ EDITORS: dict[str, str] = {
     "memit": "seesaw_cf.editors.memit:MEMIT",
     "emmet": "seesaw_cf.editors.emmet:EMMET",
     "alphaedit": "seesaw_cf.editors.alphaedit:AlphaEdit",
-    "mend": "seesaw_cf.editors.mend:MEND",
+    "mend": "seesaw_cf.editors.mend.mend:MEND",
     "lora": "seesaw_cf.editors.lora:LoRA",
-    "ike": "seesaw_cf.editors.ike:IKE",
+    "ike": "seesaw_cf.editors.ike.ike:IKE",
     "identity": "seesaw_cf.editors.controls:Identity",
     "random": "seesaw_cf.editors.controls:Random",
     "unrelated": "seesaw_cf.editors.controls:Unrelated",
 }
 """Editor name -> "module:class"."""
+
+# The settings of a method stand in the same file, those of all controls are one class.
+_CLASSES = {target.partition(":")[2]: target.partition(":")[0] for target in EDITORS.values()}
+_CONFIGS = {f"{name}Config": module for name, module in _CLASSES.items() if not module.endswith(".controls")}
+__getattr__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "seesaw_cf.editors.controls"})
 
 
 def load_editor(name: str) -> type[Any]:
@@ -40,13 +80,15 @@ def load_editor(name: str) -> type[Any]:
         name: A key of `EDITORS`.
 
     Returns:
-        A class made as `cls(config, corpus=texts)` that follows `seesaw_cf.weights.Editor`.
+        A class made as `cls(config, corpus=texts)` that follows `seesaw_cf.models.Editor`.
 
     Raises:
         UnknownNameError: No such editor; near names are suggested.
     """
     if name not in EDITORS:
         raise unknown_name("editor", name, EDITORS)
-    module, _, attribute = EDITORS[name].partition(":")
-    found: type[Any] = getattr(import_module(module), attribute)
+    found: type[Any] = resolve(EDITORS[name])
     return found
+
+
+check_public(globals())

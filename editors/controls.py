@@ -11,22 +11,24 @@ needs nothing that the wrapped editor does not need.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.controls import is_control
-from seesaw_cf.editors.checks import request_facts
-from seesaw_cf.editors.config import configured, settle
+from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.editors.locate.checks import request_facts
+from seesaw_cf.editors.locate.config import check_settings, preset_config
 from seesaw_cf.errors import EditError
+from seesaw_cf.io.seeds import seed_of
+from seesaw_cf.models.editor import AllowsIdentity, Editor
+from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import Case, EditRequest, Entity
-from seesaw_cf.weights import Editor, LowRank, WeightDelta
 
 __all__ = ["POOL", "ControlConfig", "Identity", "Random", "Unrelated"]
 
@@ -103,12 +105,12 @@ class ControlConfig:
     """
 
     editor: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Refuses a control of a control."""
-        settle(self)
+        check_settings(self)
         if is_control(self.editor):
             raise EditError(
                 f"a control cannot wrap the control {self.editor!r}. Set editor to a method such as 'memit'."
@@ -152,11 +154,13 @@ class _Control:
         from seesaw_cf.editors import load_editor
 
         kind = load_editor(self.config.editor)
-        config = configured(self.config.editor, kind.config_class, model, self.config.settings)
+        config = preset_config(self.config.editor, kind.config_class, model, self.config.settings)
         made: Editor = kind(config, corpus=self.corpus)
         return made
 
-    def _finished(self, name: str, updates: Any, requests: Sequence[EditRequest], inner: WeightDelta) -> WeightDelta:
+    def _control_delta(
+        self, name: str, updates: Mapping[str, LowRank | Tensor], requests: Sequence[EditRequest], inner: WeightDelta
+    ) -> WeightDelta:
         meta = {
             "editor": name,
             "config": asdict(self.config),
@@ -188,10 +192,10 @@ class Identity(_Control):
                 )
         same = [replace(request, target_new=request.target_true) for request in requests]
         inner = self._made(model)
-        if hasattr(inner.config, "allow_identity"):
+        if isinstance(inner.config, AllowsIdentity):
             inner = replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
         delta = inner.edit(model, tokenizer, same)
-        return self._finished("identity", delta.updates, requests, delta)
+        return self._control_delta("identity", delta.updates, requests, delta)
 
 
 @dataclass(frozen=True)
@@ -233,7 +237,7 @@ class Random(_Control):
             name: _random_like(delta.dense(name), rank, _generator(self.config.seed, name, *facts))
             for name in delta.updates
         }
-        return self._finished("random", updates, requests, delta)
+        return self._control_delta("random", updates, requests, delta)
 
 
 @dataclass(frozen=True)
@@ -271,7 +275,7 @@ class Unrelated(_Control):
         """
         chosen = self.chosen(requests)
         inner = self._made(model).edit(model, tokenizer, chosen)
-        return self._finished("unrelated", inner.updates, requests, inner)
+        return self._control_delta("unrelated", inner.updates, requests, inner)
 
     def chosen(self, requests: Sequence[EditRequest]) -> list[EditRequest]:
         """The facts edited instead; drawn from (seed, requests), so not dependent on the order of edits in a run.
@@ -305,8 +309,7 @@ def _words(request: EditRequest) -> set[str]:
 
 
 def _generator(seed: int, *parts: str) -> torch.Generator:
-    digest = hashlib.sha256(json.dumps([seed, *parts]).encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+    return torch.Generator().manual_seed(seed_of(seed, *parts, bits=63))
 
 
 def _random_like(change: Tensor, rank: int, generator: torch.Generator) -> LowRank | Tensor:
@@ -321,3 +324,6 @@ def _random_like(change: Tensor, rank: int, generator: torch.Generator) -> LowRa
     right = torch.randn(rank, columns, generator=generator, dtype=torch.float64)
     left *= norm / float((left @ right).norm())
     return LowRank(*(part.to(device=change.device, dtype=dtype) for part in (left, right)))
+
+
+check_public(globals())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -11,17 +11,18 @@ from torch import Tensor
 from torch.func import functional_call
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.arch import Architecture, ModelParts
-from seesaw_cf.editors.checks import check_requests, finished
-from seesaw_cf.editors.config import settle
-from seesaw_cf.editors.fitted import parts_for
-from seesaw_cf.editors.hooks import first_tensor, untouched
-from seesaw_cf.editors.positions import Row, encode_text, prepare
-from seesaw_cf.editors.presets import preset
-from seesaw_cf.editors.resume import Layout, lay_out
-from seesaw_cf.errors import EditError, unknown_name
+from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.locate.positions import Row, encode_text, prepare
+from seesaw_cf.editors.locate.presets import preset
+from seesaw_cf.editors.locate.resume import Layout, lay_out
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import Architecture, ModelParts
+from seesaw_cf.models.hooks import first_tensor, untouched
+from seesaw_cf.models.weights import WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import WeightDelta, base_facts
 
 __all__ = ["FT", "FTConfig"]
 
@@ -61,15 +62,13 @@ class FTConfig:
     architecture: Architecture | None = None
 
     def __post_init__(self) -> None:
-        """Checks the numbers and the objective."""
-        settle(self)
-        if self.objective not in ("last_token", "teacher_forced"):
-            raise unknown_name("objective", str(self.objective), ["last_token", "teacher_forced"])
+        """Checks types, numbers and the objective."""
+        check_settings(self)
 
     @classmethod
-    def for_model(cls, model: PreTrainedModel, quiet: bool = False) -> Self:
+    def for_model(cls, model: PreTrainedModel) -> Self:
         """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
-        return cls(**preset("ft", model, quiet))
+        return cls(**preset("ft", model))
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,8 @@ class FT:
     Source: Zhu et al. 2020, as run in the ROME and MEMIT papers (memit/baselines/ft/ft_main.py).
 
     Deviates: Only the named projections are trained, where the published program also takes any parameter whose name
-    contains the text ("transformer.h.2" matches h.20). BOS is not part of the target
-    (switch: bos_in_target). Padding is masked by length
-    and not by the id of the unknown token.
+    contains the text ("transformer.h.2" matches h.20). BOS is not part of the target (switch: bos_in_target). Padding
+    is masked by length and not by the id of the unknown token.
 
     Attributes:
         config: The settings.
@@ -124,7 +122,7 @@ class FT:
             updates, losses = _train(parts, rows, self.config, requests)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
         base = base_facts(model, WeightDelta(updates))
-        return finished("ft", asdict(self.config), requests, updates, diagnostics, losses=losses, base=base)
+        return make_delta("ft", self.config, requests, updates, diagnostics, losses=losses, base=base)
 
 
 def _train(
@@ -202,3 +200,6 @@ def _loss(parts: ModelParts, layout: Layout, rows: Sequence[Row], new: dict[str,
     log_p = parts.logits(flat[torch.tensor(places, device=flat.device)]).log_softmax(-1)
     chosen = log_p.gather(1, torch.tensor(targets, device=log_p.device)[:, None])[:, 0]
     return -(chosen * torch.tensor(weights, dtype=log_p.dtype, device=log_p.device)).sum()
+
+
+check_public(globals())

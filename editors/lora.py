@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.activations import pad
-from seesaw_cf.editors.arch import Architecture, ModelParts, model_parts
-from seesaw_cf.editors.checks import check_requests, finished
-from seesaw_cf.editors.config import settle
-from seesaw_cf.editors.fitted import parts_for
-from seesaw_cf.editors.hooks import hooked, untouched
-from seesaw_cf.editors.positions import Row, prepare
+from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.locate.positions import Row, prepare
 from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
+from seesaw_cf.models.hooks import hooked, untouched
+from seesaw_cf.models.packing import pad
+from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import LowRank, WeightDelta, base_facts
 
 __all__ = ["LoRA", "LoRAConfig"]
 
@@ -58,7 +60,7 @@ class LoRAConfig:
 
     def __post_init__(self) -> None:
         """Checks the numbers."""
-        settle(self)
+        check_settings(self)
         if self.rank < 1 or not self.alpha > 0:
             raise EditError(f"LoRAConfig: rank is {self.rank} and alpha {self.alpha}, expected numbers above 0.")
 
@@ -117,7 +119,7 @@ class LoRA:
             updates, losses = _train(parts, rows, self.config)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
         base = base_facts(model, WeightDelta(updates))
-        return finished("lora", asdict(self.config), requests, updates, diagnostics, losses=losses, base=base)
+        return make_delta("lora", self.config, requests, updates, diagnostics, losses=losses, base=base)
 
 
 def _train(parts: ModelParts, rows: Sequence[Row], config: LoRAConfig) -> tuple[dict[str, LowRank], list[float]]:
@@ -167,7 +169,7 @@ def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> LowRank:
     return LowRank(left.contiguous().requires_grad_(), right.contiguous().requires_grad_())
 
 
-def _add(parts: ModelParts, layer: int, update: LowRank, scale: float) -> Any:
+def _add(parts: ModelParts, layer: int, update: LowRank, scale: float) -> RemovableHandle:
     """Registers a hook that adds x ΔW to the projection's output."""
 
     def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
@@ -188,3 +190,6 @@ def _loss(parts: ModelParts, rows: Sequence[Row]) -> Tensor:
         wide = asked.to(torch.promote_types(asked.dtype, torch.float32))
         losses.append(nn.functional.cross_entropy(wide, torch.tensor(row.targets, device=wide.device)))
     return torch.stack(losses).mean()
+
+
+check_public(globals())

@@ -11,21 +11,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.arch import Architecture, ModelParts, model_parts
-from seesaw_cf.editors.hooks import first_tensor, untouched, watch
-from seesaw_cf.editors.positions import encode_text, last_token_before
+from seesaw_cf.editors.locate.positions import encode_text, last_token_before
 from seesaw_cf.errors import EditError, unknown_name
+from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
+from seesaw_cf.models.hooks import first_tensor, untouched, watch
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.types import Cloze, EditRequest, Estimate
 
-__all__ = ["KINDS", "POSITIONS", "FactTrace", "estimates", "propose_layers", "trace_fact", "trace_facts"]
+__all__ = [
+    "KINDS",
+    "POSITIONS",
+    "FactTrace",
+    "TraceOptions",
+    "estimates",
+    "propose_layers",
+    "trace_fact",
+    "trace_facts",
+]
 
 KINDS = ("block", "mlp")
 POSITIONS = ("first subject token", "middle subject tokens", "last subject token", "further tokens", "last token")
@@ -49,17 +58,41 @@ class FactTrace:
     effects: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """How facts are traced.
+
+    Attributes:
+        kind: What is restored: "block" (the residual stream) or "mlp" (the MLP's output).
+        window: How many neighbouring layers are restored together (the paper uses 10 of 48 for MLPs, 1 for blocks).
+        samples: Noise samples.
+        noise: Noise in standard deviations of the embeddings.
+        sigma: That standard deviation; None = of this subject's tokens, or of all subjects of `trace_facts`.
+        seed: Seed of the noise.
+    """
+
+    kind: str = "mlp"
+    window: int = 1
+    samples: int = 10
+    noise: float = 3.0
+    sigma: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuses an unknown `kind`.
+
+        Raises:
+            UnknownNameError: See above.
+        """
+        if self.kind not in KINDS:
+            raise unknown_name("kind of causal tracing", self.kind, KINDS)
+
+
 def trace_fact(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     request: EditRequest,
-    *,
-    kind: str = "mlp",
-    window: int = 1,
-    samples: int = 10,
-    noise: float = 3.0,
-    sigma: float | None = None,
-    seed: int = 0,
+    options: TraceOptions | None = None,
     row: Architecture | None = None,
 ) -> FactTrace:
     """Traces one fact.
@@ -68,35 +101,28 @@ def trace_fact(
         model: In any mode; unchanged afterwards.
         tokenizer: The model's tokenizer.
         request: The fact; `target_true` is the answer.
-        kind: What is restored: "block" (the residual stream) or "mlp" (the MLP's output).
-        window: How many neighbouring layers are restored together (the paper uses 10 of 48 for MLPs, 1 for blocks).
-        samples: Noise samples.
-        noise: Noise in standard deviations of the embeddings.
-        sigma: That standard deviation; of this subject's tokens when None.
-        seed: Seed of the noise.
+        options: How; the defaults when None.
         row: The architecture, for models the table does not cover.
 
     Raises:
-        UnknownNameError: An unknown `kind`.
         PromptError: The subject is not in the prompt, or the prompt cannot be tokenised.
     """
-    if kind not in KINDS:
-        raise unknown_name("kind of causal tracing", kind, KINDS)
+    how = options or TraceOptions()
     parts = model_parts(model, row)
     ids = encode_text(tokenizer, request.text)
     subject = _subject_span(tokenizer, request)
     answer = _answer(tokenizer, request)
     with untouched(model), torch.no_grad():
-        modules = _modules(parts, kind)
+        modules = _modules(parts, how.kind)
         clean, states = _clean(model, modules, ids, answer)
-        shake = _shaker(model, ids, subject, samples, noise, sigma, seed)
+        shake = _shaker(model, ids, subject, how)
         places = list(range(subject[0], len(ids)))
-        corrupted = _restored(model, modules, {}, ids, answer, shake, [0], samples)[0]
+        corrupted = _restored(model, modules, {}, ids, answer, shake, [0], how.samples)[0]
         columns = []
         for layer in range(parts.n_layers):
-            low, high = max(0, layer - (window - 1) // 2), min(parts.n_layers, layer + window // 2 + 1)
+            low, high = max(0, layer - (how.window - 1) // 2), min(parts.n_layers, layer + how.window // 2 + 1)
             kept = {index: states[index] for index in range(low, high)}
-            columns.append(_restored(model, modules, kept, ids, answer, shake, places, samples) - corrupted)
+            columns.append(_restored(model, modules, kept, ids, answer, shake, places, how.samples) - corrupted)
     return FactTrace(request, clean, float(corrupted), _by_position(torch.stack(columns, 1), places, subject, len(ids)))
 
 
@@ -104,7 +130,7 @@ def trace_facts(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     requests: Iterable[EditRequest],
-    **options: Any,
+    options: TraceOptions | None = None,
 ) -> Iterator[FactTrace]:
     """Traces facts one after the other with one noise scale, the standard deviation over all subjects' embeddings.
 
@@ -112,7 +138,7 @@ def trace_facts(
         model: In any mode; unchanged afterwards.
         tokenizer: The model's tokenizer.
         requests: Facts; keep to those the model knows.
-        **options: Passed on to `trace_fact`.
+        options: How; the defaults when None.
 
     Raises:
         EditError: No facts.
@@ -125,7 +151,9 @@ def trace_facts(
         rows = [torch.tensor(ids[a : b + 1]) for ids, f in spans for a, b in [_subject_span(tokenizer, f)]]
         table = model.get_input_embeddings()
         sigma = float(torch.cat([table(r.to(next(table.parameters()).device)).float() for r in rows]).std())
-    yield from (trace_fact(model, tokenizer, fact, **{"sigma": sigma, **options}) for fact in facts)
+    how = options or TraceOptions()
+    how = how if how.sigma is not None else replace(how, sigma=sigma)
+    yield from (trace_fact(model, tokenizer, fact, how) for fact in facts)
 
 
 def estimates(traces: Sequence[FactTrace], position: str = "last subject token") -> list[Estimate]:
@@ -144,7 +172,9 @@ def estimates(traces: Sequence[FactTrace], position: str = "last subject token")
         error = float(values.std()) / math.sqrt(n) if n > 1 else math.nan
         mean = float(values.mean()) if n else math.nan
         made.append(
-            Estimate(mean, mean - 1.96 * error, mean + 1.96 * error, error, n, n, "normal interval over facts, 95 %")
+            Estimate(
+                mean, mean - 1.96 * error, mean + 1.96 * error, error, n=n, method="normal interval over facts, 95 %"
+            )
         )
     return made
 
@@ -201,23 +231,15 @@ def _probability(model: PreTrainedModel, ids: Tensor, answer: int) -> Tensor:
     return logits.float().softmax(-1)[:, answer].double().cpu()
 
 
-def _shaker(
-    model: PreTrainedModel,
-    ids: tuple[int, ...],
-    subject: tuple[int, int],
-    samples: int,
-    noise: float,
-    sigma: float | None,
-    seed: int,
-) -> Tensor:
+def _shaker(model: PreTrainedModel, ids: tuple[int, ...], subject: tuple[int, int], how: TraceOptions) -> Tensor:
     """The noise, (samples, subject tokens, width), the same for every layer and position."""
     table = model.get_input_embeddings()
     device = next(table.parameters()).device
     rows = table(torch.tensor(ids[subject[0] : subject[1] + 1], device=device)).float()
-    scale = noise * (float(rows.std()) if sigma is None else sigma)
-    generator = torch.Generator().manual_seed(seed)
-    made = scale * torch.randn(samples, *rows.shape, generator=generator)
-    return torch.cat([torch.zeros(samples, subject[0], rows.shape[1]), made], 1).to(device)
+    scale = how.noise * (float(rows.std()) if how.sigma is None else how.sigma)
+    generator = torch.Generator().manual_seed(how.seed)
+    made = scale * torch.randn(how.samples, *rows.shape, generator=generator)
+    return torch.cat([torch.zeros(how.samples, subject[0], rows.shape[1]), made], 1).to(device)
 
 
 def _restored(
@@ -235,13 +257,13 @@ def _restored(
     at = torch.tensor(places).repeat_interleave(samples)
     everywhere = shake.repeat(len(places), 1, 1)
 
-    def corrupt(_: nn.Module, args: Any, output: Tensor) -> Tensor:
+    def corrupt(_: nn.Module, args: object, output: Tensor) -> Tensor:
         changed = output.clone()
         changed[:, : everywhere.shape[1]] += everywhere.to(output.dtype)
         return changed
 
-    def restore(state: Tensor) -> Callable[..., Any]:
-        def hook(_: nn.Module, args: Any, output: Any) -> Any:
+    def restore(state: Tensor) -> Callable[..., object]:
+        def hook(_: nn.Module, args: object, output: Any) -> Any:
             hidden = first_tensor(output)
             changed = hidden.reshape(len(at), len(ids), -1).clone()
             changed[torch.arange(len(at)), at] = state[at].to(changed)

@@ -1,1 +1,1 @@
-"""One folder per `evaluate` module: script, card, requirements, demo. See `seesaw_cf.registering`."""
+"""One folder per `evaluate` module: script, card, requirements, demo. See `seesaw_cf.metrics.register`."""

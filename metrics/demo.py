@@ -2,50 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec, Protocol
 
 import pandas as pd
 
-__all__ = ["demo_page"]
+from seesaw_cf.errors import SeesawError
+
+__all__ = ["Page", "demo_page", "explained"]
+
+P = ParamSpec("P")
 
 _SHOWN = 4  # significant digits
+_BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError)
+
+
+class Page(Protocol):
+    """A page of a demo; gradio's `Blocks` is one."""
+
+    def launch(self) -> object:
+        """Serves the page and opens it."""
+
+
+def explained(table: Callable[P, tuple[pd.DataFrame, str]]) -> Callable[P, tuple[pd.DataFrame, str]]:
+    """A table's function that answers a text it cannot read with an empty table and a message."""
+
+    @functools.wraps(table)
+    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[pd.DataFrame, str]:
+        try:
+            return table(*args, **kwargs)
+        except _BAD_TEXT as error:
+            return pd.DataFrame(), f"{type(error).__name__}: {error}"
+
+    return call
 
 
 def demo_page(
-    name: str, about: str, compute: Callable[..., tuple[pd.DataFrame, str]], inputs: Sequence[Any], shows: str
-) -> Any:
-    """A page that shows what the inputs' first values give, and computes again at a click.
+    name: str,
+    about: str,
+    table: Callable[..., tuple[pd.DataFrame, str]],
+    example: str,
+    shows: str,
+    options: Mapping[str, Sequence[str] | str | int] | None = None,
+) -> Page:
+    """A page that shows what the example gives, and computes again at a click.
 
     Args:
         name: The metric's name, the page's title.
         about: One sentence on how to read the numbers.
-        compute: Takes the inputs' values, gives a table and a message.
-        inputs: Components of gradio, not yet drawn; their values are an example.
+        table: Takes the text and the options' values, gives a table and a message.
+        example: CSV.
         shows: What the table's rows are.
+        options: Label -> the choices (the first is chosen), or a first text or number; in the order of `table`.
 
     Returns:
         The page, a `gradio.Blocks`; `.launch()` opens it.
     """
     import gradio as gr
 
-    def shown(*values: Any) -> tuple[pd.DataFrame, str]:
-        frame, said = compute(*values)
-        return frame.map(_short), said
+    def shown(*values: object) -> tuple[pd.DataFrame, str]:
+        frame, message = table(*values)
+        return frame.map(_short), message
 
-    frame, said = shown(*(box.value for box in inputs))
+    inputs = [gr.Textbox(example, lines=8, label="Rows (CSV)")]
+    for label, value in (options or {}).items():
+        if isinstance(value, str):
+            inputs.append(gr.Textbox(value, label=label))
+        elif isinstance(value, int):
+            inputs.append(gr.Number(value, precision=0, label=label))
+        else:
+            inputs.append(gr.Radio(list(value), value=value[0], label=label))
+    frame, message = shown(*(box.value for box in inputs))
+    page: Page
     with gr.Blocks(title=name) as page:
         gr.Markdown(f"# {name}\n{about}")
         for box in inputs:
             box.render()
         button = gr.Button("Compute", variant="primary")
         output = gr.Dataframe(frame, label=shows, interactive=False, wrap=True)
-        message = gr.Markdown(said)
-        button.click(shown, list(inputs), [output, message])
+        below = gr.Markdown(message)
+        button.click(shown, list(inputs), [output, below])
     return page
 
 
-def _short(cell: Any) -> Any:
+def _short(cell: object) -> object:
     if not isinstance(cell, float):
         return cell
     return None if cell != cell else float(f"{cell:.{_SHOWN}g}")

@@ -9,26 +9,17 @@ Everything heavy (torch, transformers, evaluate, datasets) is imported only by w
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seesaw_cf.exports import lazy
 
 if TYPE_CHECKING:
-    from seesaw_cf.registering import register
-    from seesaw_cf.sample import configs, load, path
+    from seesaw_cf.metrics.register import register
+    from seesaw_cf.records.sample import configs, load, path
 
 __version__ = "0.1.0"
+"""Of the package."""
 __all__ = ["__version__", "configs", "load", "path", "register"]
 
-_HOME = {
-    "configs": "seesaw_cf.sample",
-    "load": "seesaw_cf.sample",
-    "path": "seesaw_cf.sample",
-    "register": "seesaw_cf.registering",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Imports the module behind a public name on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'seesaw_cf' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
+_HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.sample")
+__getattr__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})

@@ -1,23 +1,25 @@
 """Arguments of public functions, checked against their annotations before a library fails on them somewhere inside.
 
-A package wraps its public functions once, in its `__init__`; calls between its modules are not checked again.
+A package or module wraps what it exports once, at its end; a package's calls between its modules are not checked again.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import numbers
 import os
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set, Sized
+from dataclasses import is_dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from seesaw_cf.checks import shown
+from seesaw_cf.checks import check_path, shown, text
 from seesaw_cf.errors import RecordError
 
 __all__ = ["check_public", "checked"]
@@ -25,60 +27,109 @@ __all__ = ["check_public", "checked"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_KINDS: dict[Any, Callable[[Any], bool]] = {
+_KINDS: dict[object, Callable[[object], bool]] = {
     Any: lambda value: True,
     bool: lambda value: isinstance(value, bool | np.bool_),
-    int: lambda value: isinstance(value, numbers.Integral) and not isinstance(value, bool),
+    # More than 64 bits fit into no array, tensor or table.
+    int: lambda value: (
+        type(value) is not bool and isinstance(value, numbers.Integral) and -(2**63) <= int(value) < 2**63
+    ),
     # NaN is a number: functions that cannot take it say so.
-    float: lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool),
-    str: lambda value: isinstance(value, str),
+    float: lambda value: type(value) is not bool and isinstance(value, numbers.Real) and _is_float(value),
+    str: lambda value: isinstance(value, str) and _is_text(value),
     type(None): lambda value: value is None,
 }
-_CHECKED_CLASSES = ("pandas", "pyarrow", "seesaw_cf")
+_NUMBERS = (Any, bool, int, float | None)
+_CHECKED_CLASSES = ("pandas", "pathlib", "pyarrow", "seesaw_cf", "torch", "transformers")
 
 
 def check_public(module: dict[str, Any]) -> None:
-    """Wraps the functions that a package exports.
+    """Wraps what a module exports: its functions, the methods of its classes, and how dataclasses are made.
+
+    Records that check themselves in `__post_init__`, and raise an error of their own, are made as before.
 
     Args:
-        module: `globals()` of the package, with its `__all__`.
+        module: `globals()` of the module, with its `__all__`.
     """
-    module |= {name: checked(module[name]) for name in module["__all__"] if inspect.isfunction(module[name])}
+    for name in module["__all__"]:
+        found = module.get(name)
+        if inspect.isfunction(found):
+            module[name] = checked(found)
+        elif inspect.isclass(found) and not getattr(found, "_is_protocol", False):
+            _check_class(found)
 
 
-def checked(function: Callable[P, R]) -> Callable[P, R]:
+def _check_class(kind: type[Any]) -> None:
+    for name, found in list(vars(kind).items()):
+        if name.startswith("_"):
+            continue
+        if inspect.isfunction(found):
+            setattr(kind, name, checked(found))
+        elif isinstance(found, classmethod):
+            setattr(kind, name, classmethod(checked(found.__func__)))
+    if "__init__" in vars(kind) and not hasattr(kind, "__post_init__"):
+        kind.__init__ = checked(kind.__init__, kind.__name__, kind if is_dataclass(kind) else None)
+
+
+def checked(function: Callable[P, R], name: str = "", kind: type | None = None) -> Callable[P, R]:
     """The function with its arguments checked against its annotations; the signature stays.
+
+    Args:
+        function: A function or method.
+        name: What it is called in messages; its own name when empty.
+        kind: The dataclass that it makes, whose fields may be inherited from another module.
 
     Raises:
         RecordError: (when it is called) An argument of another type; it is named with what was expected.
     """
     signature = inspect.signature(function)
+    called = name or function.__name__
+    one_each = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    written = {key: str(found.annotation) for key, found in signature.parameters.items() if found.kind in one_each}
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            hint = _hints(function).get(name, Any)
-            if signature.parameters[name].kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL):
-                _check(f"{function.__name__}: {name}", value, hint, str(signature.parameters[name].annotation))
-        return function(*args, **kwargs)
+        hints = _hints(typing.cast(Callable[..., object], kind or function))
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return function(*args, **kwargs)  # says it better: a misspelt name before the missing one
+        for key, value in bound.arguments.items():
+            if key in written:
+                hint = hints.get(key, Any)
+                if typing.get_origin(hint) is np.ndarray:
+                    bound.arguments[key] = value = _as_array(value, hint)
+                _check(f"{called}: {key}", value, hint, written[key])
+        return function(*bound.args, **bound.kwargs)
 
     return call
 
 
-@functools.lru_cache(maxsize=512)
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    return typing.get_type_hints(function)
+@functools.lru_cache(maxsize=1024)
+def _hints(function: Callable[..., object]) -> dict[str, object]:
+    """Types of the arguments; what a function returns may be imported for type checkers only."""
+    if inspect.isclass(function):
+        return typing.get_type_hints(function)
+    given = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__=given), inspect.unwrap(function).__globals__)
 
 
-def _check(where: str, value: Any, hint: Any, written: str) -> None:
+def _check(where: str, value: object, hint: object, written: str) -> None:
+    if isinstance(value, str):
+        text(where, value)
     if not _fits(value, hint):
         raise RecordError(f"{where} is {_seen(value)}, expected {_WORDS.get(written, written)}.")
+    if isinstance(value, str | os.PathLike) and "Path" in written:
+        check_path(value)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: object, hint: object) -> bool:
+    hint = getattr(hint, "__bound__", None) or hint
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint in _KINDS:
         return _KINDS[hint](value)
+    if origin is Callable:
+        return callable(value)
     if set(typing.get_args(ArrayLike)) <= set(parts):
         return _is_array(value) or (value is None and type(None) in parts)
     if origin in (typing.Union, types.UnionType):
@@ -86,38 +137,108 @@ def _fits(value: Any, hint: Any) -> bool:
     if origin is typing.Literal:
         return isinstance(value, str)  # the function itself names the known ones
     if origin is np.ndarray:
-        return _is_array(value)
+        return isinstance(value, np.ndarray) and value.ndim > 0 and _is_array(value) and _is_kind(value, _dtype(hint))
+    if origin is type:
+        return inspect.isclass(value) and _fits_kind(value, getattr(parts[0], "__bound__", None) or parts[0])
     if isinstance(origin, type):
         return _fits_generic(value, origin, parts)
+    if typing.is_typeddict(hint):
+        return isinstance(value, dict)
     if isinstance(hint, type) and hint.__module__.split(".")[0] in _CHECKED_CLASSES:
-        return getattr(hint, "_is_protocol", False) or isinstance(value, hint)
+        return _fits_class(value, hint)
     return True
 
 
-def _fits_generic(value: Any, origin: type, parts: tuple[Any, ...]) -> bool:
+def _fits_class(value: object, hint: type) -> bool:
+    if getattr(hint, "_is_protocol", False):
+        return all(hasattr(value, name) for name in vars(hint) if not name.startswith("_"))
+    # A model that another library has wrapped, such as peft, is none of transformers, but a module with its config.
+    module = next((base for base in hint.__mro__[1:] if base.__module__ == "torch.nn.modules.module"), None)
+    return isinstance(value, hint) or (module is not None and isinstance(value, module) and hasattr(value, "config"))
+
+
+def _fits_kind(value: type, hint: type) -> bool:
+    """For `type[hint]`: a class of that kind, or one that offers what the protocol names."""
+    if getattr(hint, "_is_protocol", False):
+        return _fits_class(value, hint)
+    return not inspect.isclass(hint) or issubclass(value, hint)
+
+
+def _fits_generic(value: Any, origin: type, parts: tuple[object, ...]) -> bool:
     if issubclass(origin, Mapping):
         pairs = value.items() if isinstance(value, Mapping) else [(None, None)]
-        return isinstance(value, Mapping) and all(_fits(k, parts[0]) and _fits(v, parts[1]) for k, v in pairs)
+        keys, values = parts if len(parts) == 2 else (Any, Any)
+        return isinstance(value, Mapping) and all(_fits(k, keys) and _fits(v, values) for k, v in pairs)
     if issubclass(origin, os.PathLike):
         return isinstance(value, os.PathLike)
+    if issubclass(origin, tuple) and parts[-1:] != (...,):
+        same = isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) == len(parts)
+        return same and all(map(_fits, value, parts))
     if issubclass(origin, Iterable):
-        if not isinstance(value, Iterable) or isinstance(value, str | bytes | bytearray | Mapping):
-            return False
-        item_hint = parts[0] | None if parts[0] is float else parts[0]  # a missing number is None in a data set
-        # Arrays, series and columns of a data set are as good as a list; what can be read only once is not read here.
-        known = isinstance(value, Sized) or not issubclass(origin, Sequence)
-        return known and (not isinstance(value, Sequence) or all(_fits(item, item_hint) for item in value))
+        return _fits_items(value, origin, parts[0] if parts else Any)
     return True
 
 
-def _is_array(value: Any) -> bool:
+def _fits_items(value: object, origin: type, hint: object) -> bool:
+    """Arrays, series and columns of a data set are as good as a list."""
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes | bytearray | Mapping):
+        return False
+    if not isinstance(value, Sized):  # a generator can be gone through once, and that is the function's
+        return not issubclass(origin, Sequence)
+    if hint is float:
+        hint = float | None  # a missing number is None in a data set
+    record = isinstance(hint, type) and hint.__module__.startswith("seesaw_cf")
+    if hasattr(value, "ndim") and (value.ndim == 0 or record):
+        return False
+    if hasattr(value, "ndim"):  # one item tells of what kind all of them are
+        if hint in _NUMBERS:
+            return hint is Any or getattr(getattr(value, "dtype", None), "kind", "f") in "biufO"
+        return all(_fits(item, hint) for item in itertools.islice(value, 1))
+    # What is read while it is gone through, from a disk or the network, is not read here.
+    return not (record or issubclass(type(value), list | tuple | Set)) or all(_fits(item, hint) for item in value)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        return value.isascii() or bool(value.encode("utf-8"))
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
+
+
+def _is_float(value: numbers.Real) -> bool:
+    try:
+        return bool(float(value)) or True
+    except OverflowError:  # a whole number beyond every float
+        return False
+
+
+def _is_array(value: object) -> bool:
     try:
         return np.asarray(value).dtype.kind in "biuf"
     except (TypeError, ValueError):  # rows of unequal length, an object without an array
         return False
 
 
-def _seen(value: Any) -> str:
+def _dtype(hint: object) -> type | None:
+    """Of the numbers in an `NDArray`; None for any."""
+    found = typing.get_args(typing.get_args(hint)[1])[0]
+    return found if isinstance(found, type) else None
+
+
+def _as_array(value: Any, hint: object) -> object:
+    """A list or a series of numbers as an array; anything else as it is."""
+    if isinstance(value, np.ndarray | str) or not _is_array(value) or not np.ndim(value):
+        return value
+    return np.asarray(value, dtype=None if np.size(value) else _dtype(hint))
+
+
+def _is_kind(value: NDArray[np.generic], dtype: type | None) -> bool:
+    """Whole numbers are numbers, and True and False are both."""
+    kinds = "biuf" if dtype is None else {"b": "b", "i": "biu"}.get(np.dtype(dtype).kind, "biuf")
+    return not value.size or value.dtype.kind in kinds
+
+
+def _seen(value: object) -> str:
     found = shown(value)
     return f"a {type(value).__name__}" if "\n" in found or found.endswith(" ...") else found
 

@@ -6,21 +6,28 @@ heavy is imported here.
 
 from __future__ import annotations
 
+import errno
 import math
 import numbers
+import os
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar
 
-from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
 
 __all__ = [
     "LAST_SEED",
     "MOST",
+    "MOST_DRAWS",
     "MOST_THREADS",
+    "above_zero",
+    "check_path",
+    "draws",
     "each",
     "expected_number",
     "field_types",
@@ -40,13 +47,15 @@ T = TypeVar("T")
 MOST = 2**31 - 1
 # Largest seed that numpy, torch and scikit-learn all take.
 LAST_SEED = 2**32 - 1
+# A million samples tell an interval's ends to a thousandth of its length; more only fill the memory.
+MOST_DRAWS = 1_000_000
 # More threads than any machine has cores can make torch fail, or the machine stand still.
 MOST_THREADS = 1024
 
 
 def number(
     where: str,
-    value: Any,
+    value: object,
     low: float = -math.inf,
     high: float = math.inf,
     *,
@@ -72,7 +81,7 @@ def number(
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
 
 
-def whole(where: str, value: Any, low: int = 0, high: int = MOST, *, error: type[SeesawError] = RecordError) -> int:
+def whole(where: str, value: object, low: int = 0, high: int = MOST, *, error: type[SeesawError] = RecordError) -> int:
     """A whole number in a range, both ends included.
 
     Raises:
@@ -83,7 +92,7 @@ def whole(where: str, value: Any, low: int = 0, high: int = MOST, *, error: type
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, kind='whole number')}.")
 
 
-def seed(where: str, value: Any) -> int:
+def seed(where: str, value: object) -> int:
     """A seed that every random generator takes: 0 to 2**32 - 1.
 
     Raises:
@@ -92,7 +101,16 @@ def seed(where: str, value: Any) -> int:
     return whole(where, value, 0, LAST_SEED)
 
 
-def text(where: str, value: Any, *, empty: bool = True, error: type[SeesawError] = RecordError) -> str:
+def draws(where: str, value: object) -> int:
+    """How many samples are drawn: 0 (no interval) to 1,000,000.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    return whole(where, value, 0, MOST_DRAWS)
+
+
+def text(where: str, value: object, *, empty: bool = True, error: type[SeesawError] = RecordError) -> str:
     """Text that can be written as UTF-8: a string without half a surrogate pair.
 
     Raises:
@@ -110,7 +128,31 @@ def text(where: str, value: Any, *, empty: bool = True, error: type[SeesawError]
     return value
 
 
-def one_of(kind: str, value: Any, known: Collection[str]) -> str:
+def check_path(path: str | os.PathLike[str]) -> Path:
+    """A path that can be asked for.
+
+    Raises:
+        RecordError: It is no path, is empty or too long, or holds a NUL character or half a surrogate pair.
+        StorageError: It is in a folder that this user may not look into.
+    """
+    try:
+        name = os.fspath(path)
+        good = isinstance(name, str) and name and "\0" not in name and name.encode("utf-8", "surrogateescape")
+    except (TypeError, UnicodeEncodeError):
+        good = False
+    if not good:
+        raise RecordError(f"{shown(path)} is no path of a file or folder: expected a UTF-8 name without NUL.")
+    try:
+        os.stat(path)
+    except PermissionError as error:  # neither to be read nor to be made
+        raise StorageError(f"{shown(path)}: no right to look into its folder. Choose another.") from error
+    except OSError as error:  # what is not there is up to the caller
+        if error.errno == errno.ENAMETOOLONG:
+            raise RecordError(f"{shown(path)} is too long a path. Choose a shorter name.") from error
+    return Path(path)
+
+
+def one_of(kind: str, value: object, known: Collection[str]) -> str:
     """A name out of a known list.
 
     Raises:
@@ -121,7 +163,7 @@ def one_of(kind: str, value: Any, known: Collection[str]) -> str:
     raise unknown_name(kind, value, known)
 
 
-def instance(where: str, value: Any, kind: type[T], expected: str = "") -> T:
+def instance(where: str, value: object, kind: type[T], expected: str = "") -> T:
     """An object of a class.
 
     Raises:
@@ -132,18 +174,18 @@ def instance(where: str, value: Any, kind: type[T], expected: str = "") -> T:
     raise RecordError(f"{where} is {shown(value)}, expected {expected or f'a {kind.__name__}'}.")
 
 
-def items(where: str, value: Any, expected: str = "a list") -> tuple[Any, ...]:
+def items(where: str, value: object, expected: str = "a list") -> tuple[object, ...]:
     """The items of a list; a string or bytes is no list.
 
     Raises:
         RecordError: It cannot be iterated over, or is one string.
     """
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray):
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray) and getattr(value, "ndim", True):
         return tuple(value)
     raise RecordError(f"{where} is {shown(value)}, expected {expected}.")
 
 
-def each(where: str, value: Any, check: Callable[[str, Any], T]) -> tuple[T, ...]:
+def each(where: str, value: object, check: Callable[[str, object], T]) -> tuple[T, ...]:
     """The items of a list, each checked; the message names the position.
 
     Raises:
@@ -165,7 +207,7 @@ def expected_number(
     return f"a {kind} {f'from {low} to {high}' if ends else f'between {low} and {high}, both excluded'}"
 
 
-def shown(value: Any, most: int = 120) -> str:
+def shown(value: object, most: int = 120) -> str:
     """A value in a message: its `repr`, cut to a length, in characters every terminal can print."""
     try:
         found = repr(value)
@@ -175,7 +217,19 @@ def shown(value: Any, most: int = 120) -> str:
     return found if len(found) <= most else f"{found[: most - 4]} ..."
 
 
-def field_types(record: Any, *, error: type[SeesawError] = RecordError) -> None:
+def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError] = RecordError) -> None:
+    """Checks numbers that only make sense above 0, for `__post_init__`; None and names of no field are left out.
+
+    Raises:
+        RecordError: (or `error`) A number is 0, below 0 or NaN.
+    """
+    for name in names:
+        value = getattr(record, name, None)
+        if value is not None and not value > 0:
+            raise error(f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0.")
+
+
+def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
     """Checks every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
 
     A `float` takes whole numbers, too; a `bool` is no number. Classes of other packages are not checked.
@@ -185,7 +239,7 @@ def field_types(record: Any, *, error: type[SeesawError] = RecordError) -> None:
         UnknownNameError: A name that is none of its `Literal`.
     """
     kind = type(record)
-    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
+    hints: dict[str, object] = _hints(kind)  # type: ignore[arg-type]
     for name, hint in hints.items():
         value = getattr(record, name)
         if typing.get_origin(hint) is typing.Literal:
@@ -195,12 +249,12 @@ def field_types(record: Any, *, error: type[SeesawError] = RecordError) -> None:
 
 
 @lru_cache(maxsize=256)
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, object]:
     found = typing.get_type_hints(kind)
     return {entry.name: found[entry.name] for entry in fields(kind)}
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def _fits(value: object, hint: object) -> bool:
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint in _SIMPLE:
         return _SIMPLE[hint](value)
@@ -216,18 +270,18 @@ def _fits(value: Any, hint: Any) -> bool:
     return not isinstance(hint, type) or not hint.__module__.startswith("seesaw_cf") or isinstance(value, hint)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     try:
         return isinstance(value, str) and bool(value.encode("utf-8") or True)
     except UnicodeEncodeError:
         return False
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(_as_float(value))
 
 
-_SIMPLE: dict[Any, Callable[[Any], bool]] = {
+_SIMPLE: dict[object, Callable[[object], bool]] = {
     bool: lambda value: isinstance(value, bool),
     int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
     float: _is_number,
@@ -240,10 +294,12 @@ def _words(hint: Any) -> str:
     names = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False", type(None): "None"}
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         return " or ".join(map(_words, typing.get_args(hint)))
+    if typing.get_origin(hint) is tuple and typing.get_args(hint)[-1:] == (...,):
+        return f"a list, each item {_words(typing.get_args(hint)[0])}"
     return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: numbers.Real) -> float:
     try:
         return float(value)
     except OverflowError:

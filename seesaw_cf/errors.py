@@ -11,6 +11,7 @@ what was got, what was expected and what to do.
     ├── EditError (RuntimeError)          an edit that failed or was refused
     │   └── SettingError (ValueError)     a setting of an editor no edit could run with
     ├── UnsupportedModelError (TypeError) a model the table of architectures does not cover
+    ├── MissingExtraError (ImportError)   a package of an extra that is not installed
     ├── RunFolderError (RuntimeError)     a run folder that is incomplete or belongs to another run
     ├── ServiceError (ConnectionError)    a server that cannot be used as it is asked: key, model or address
     └── StorageError (OSError)            a file that could not be written or read
@@ -19,12 +20,13 @@ what was got, what was expected and what to do.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "DeltaMismatchError",
     "EditError",
+    "MissingExtraError",
     "PromptError",
     "RecordError",
     "RunFolderError",
@@ -34,12 +36,17 @@ __all__ = [
     "StorageError",
     "UnknownNameError",
     "UnsupportedModelError",
+    "need",
     "unknown_name",
 ]
 
 
 class SeesawError(Exception):
     """Root of every deliberate error of this package."""
+
+    def __str__(self) -> str:
+        """The message, with half surrogate pairs (undecodable bytes in file names) spelled out: it can be printed."""
+        return super().__str__().encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class RecordError(SeesawError, ValueError):
@@ -70,6 +77,10 @@ class UnsupportedModelError(SeesawError, TypeError):
     """The table of architectures has no row for this model, or a layer it lacks was asked for."""
 
 
+class MissingExtraError(SeesawError, ImportError):
+    """A package that an extra installs cannot be imported; `name` is the package."""
+
+
 class RunFolderError(SeesawError, RuntimeError):
     """A run folder is incomplete, damaged or belongs to another model, editor or data set."""
 
@@ -82,7 +93,32 @@ class StorageError(SeesawError, OSError):
     """A file could not be written or read; nothing half-written is left under its final name."""
 
 
-def unknown_name(kind: str, got: Any, known: Iterable[str]) -> UnknownNameError:
+@contextmanager
+def need(package: str, *, extra: str, what_for: str, otherwise: str = "") -> Iterator[None]:
+    """For the import of a package that an extra installs: `with need("openai", extra="api", ...): import openai`.
+
+    Args:
+        package: What the extra is asked for.
+        extra: Of setup.cfg.
+        what_for: What cannot be done without it, a noun.
+        otherwise: What can be done instead, a sentence.
+
+    Raises:
+        MissingExtraError: An import of the block failed; it says how to install the extra.
+    """
+    try:
+        yield
+    except ImportError as error:
+        if isinstance(error, SeesawError) or (error.name or "").split(".")[0] == "seesaw_cf":
+            raise  # not the extra's affair
+        raise MissingExtraError(
+            f"{package}, needed for {what_for}, cannot be imported ({error}). Install it with: "
+            f"pip install 'seesaw_cf[{extra}]'{f'. {otherwise}' if otherwise else ''}",
+            name=package,
+        ) from error
+
+
+def unknown_name(kind: str, got: object, known: Iterable[str]) -> UnknownNameError:
     """Builds the error for a name outside a known list, with near matches.
 
     Args:

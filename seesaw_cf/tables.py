@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import check_path
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.files import atomic_path, check_path
+from seesaw_cf.io.files import atomic_path
 
 __all__ = ["SCORES", "read_table", "table_bytes", "write_table"]
 
 _STRINGS = pa.list_(pa.string())
 
-# kind: "efficacy" (the edit itself), "paraphrase", "neighborhood", "cross_subject" (other people), "cross_property"
-#       (the edit's subject, another property).
-# role: "target_new", "target_true" or "candidate"; `gold` marks candidates that are true before the edit.
-# holds: which target the prompt's person really has ("target_new", "target_true" or "").
+# kind, role, holds, phase: see `seesaw_cf.types`; `gold` marks candidates that are true before the edit.
 # logprob: nats, summed over n_tokens target tokens; null when status is not "ok".
 SCORES: pa.Schema = pa.schema(
     [
@@ -48,7 +46,7 @@ SCORES: pa.Schema = pa.schema(
 )
 
 
-_PARQUET: dict[str, Any] = {"compression": "zstd", "version": "2.6", "store_schema": True}
+_PARQUET: dict[str, object] = {"compression": "zstd", "version": "2.6", "store_schema": True}
 
 
 def table_bytes(table: pa.Table) -> bytes:
@@ -68,7 +66,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
         pq.write_table(table, temporary, **_PARQUET)
 
 
-def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **options: Any) -> pa.Table:
+def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **options: object) -> pa.Table:
     """Reads a Parquet file and checks that it has the columns of `schema`.
 
     Raises:
@@ -80,7 +78,7 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **
         table = pq.read_table(file, **options)
     except FileNotFoundError as error:
         raise StorageError(f"{file}: no such file. Check the path.") from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
     missing = [name for name in (schema.names if schema is not None else []) if name not in table.column_names]
     if missing:
@@ -95,3 +93,6 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **
             f"{file}: a column holds values of another kind ({error}). "
             "It was written by something else or another version; make it again."
         ) from error
+
+
+check_public(globals())

@@ -6,15 +6,37 @@ papers load unchanged. Nothing here imports torch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from seesaw_cf.checks import instance, text
 from seesaw_cf.errors import RecordError
 
-__all__ = ["AttributePrompt", "Case", "Cloze", "ClozeScore", "EditRequest", "Entity", "Estimate", "Phase"]
+__all__ = [
+    "AttributePrompt",
+    "Case",
+    "Cloze",
+    "ClozeScore",
+    "EditRequest",
+    "Entity",
+    "Estimate",
+    "Holds",
+    "Kind",
+    "Phase",
+    "Role",
+]
 
+_NAN = float("nan")
 Phase = Literal["pre", "post"]
+"""Before or after the edit."""
+Kind = Literal["efficacy", "paraphrase", "neighborhood", "cross_subject", "cross_property", "panel", "text"]
+"""What a prompt asks for: the edit itself, the edit in other words, an answer that must stay target_true, other people,
+another property of the edit's subject; of a dose run also the fixed panel of people, and fixed texts."""
+Role = Literal["target_new", "target_true", "candidate"]
+"""What an answer is to the edit."""
+Holds = Literal["target_new", "target_true", ""]
+"""Which target a prompt's person really has; "" when unknown or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,23 +219,43 @@ class ClozeScore:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A reported number with its uncertainty.
+    """A reported number with what can honestly be said about it.
 
     Attributes:
         value: The estimate.
         low, high: Ends of the interval (95 % unless `method` says otherwise); NaN when it cannot be had.
         stderr: Standard error; NaN when it cannot be had.
+        p: Two-sided p-value for "value is 0"; NaN when not tested.
+        df: Degrees of freedom of the t distribution behind interval and p; NaN without one.
         n: Number of observations.
-        n_clusters: Number of independent clusters behind them.
+        clusters: Number of independent clusters per dimension, such as {"edit": 286, "person": 512}.
+        effective: How many equal clusters would tell as much about the error, per dimension.
         method: How interval and error were made, e.g. "bootstrap over cases, 2000 draws, seed 0".
-        p: Two-sided p-value for "value is 0", NaN when not tested.
+        note: Why there is no interval; "" when there is one.
     """
 
     value: float
-    low: float
-    high: float
-    stderr: float
-    n: int
-    n_clusters: int
-    method: str
-    p: float = float("nan")
+    low: float = _NAN
+    high: float = _NAN
+    stderr: float = _NAN
+    p: float = _NAN
+    df: float = _NAN
+    n: int = 0
+    clusters: Mapping[str, int] = field(default_factory=dict)
+    effective: Mapping[str, float] = field(default_factory=dict)
+    method: str = ""
+    note: str = ""
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters of the dimension that has fewest; the observations where none depends on another."""
+        return min(self.clusters.values(), default=self.n)
+
+    def columns(self, *names: str, prefix: str = "") -> dict[str, object]:
+        """Some of the fields by name, as columns of a table."""
+        return {f"{prefix}{name}": getattr(self, name) for name in names}
+
+    def limits(self, name: str) -> dict[str, float]:
+        """The estimate as `name`, with `name`_low and `name`_high."""
+        text("limits: name", name)
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}

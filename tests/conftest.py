@@ -8,15 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 # Before torch is imported: the models are too small for two threads, and tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# A loaded machine is slow, and the same tree gives the same verdict twice.
+# The same examples each time; `make exhaustive` asks for more of them.
+EXAMPLES = int(os.environ.get("SEESAW_CF_EXAMPLES", "20"))
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=EXAMPLES)
+settings.load_profile("tests")
+
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT.parent / "shared" / "reference"
-# Files whose tests share what is slow to start: a Ray cluster.
-TOGETHER = ("tests/scoring/test_ray.py",)
+# Files whose tests share what is slow to start: a Ray cluster, the built site.
+TOGETHER = ("tests/scoring/test_ray.py", "tests/docs/test_site.py")
 
 
 @pytest.fixture(scope="session")

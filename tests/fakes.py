@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
+import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
@@ -147,3 +149,11 @@ REQUESTS = (
 )
 
 TEMPLATES = ("{}", "I think so. {}", "Cities too. {}")
+
+
+def not_installed(monkeypatch: pytest.MonkeyPatch, package: str, *users: str) -> None:
+    """Makes imports of a package fail as if it were not there; `users` are modules to be imported anew."""
+    for name in [package, *(name for name in sys.modules if name.startswith(f"{package}."))]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in users:
+        monkeypatch.delitem(sys.modules, name, raising=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HERE", "KINDS", "Entity", "Person", "load_entities", "load_people"]
+from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, provenance, read_tsv
+from seesaw_cf.errors import RecordError
 
-HERE = Path(__file__).resolve().parent
+__all__ = ["HERE", "KINDS", "KIND_OF", "Entity", "Person", "load_entities", "load_people"]
+
+HERE = SAMPLE
 
 PEOPLE_COLUMNS = (
     "name",
@@ -27,7 +29,8 @@ PEOPLE_COLUMNS = (
 )
 ENTITY_COLUMNS = ("kind", "label", "iri", "country", "continent", "area", "race", "region")
 KINDS = ("gender", "country", "city", "language", "field", "ethnic_group", "occupation")
-_PROVENANCE = re.compile(r"(P[0-9]+(?:,P[0-9]+)*):(\S.*)")
+# property -> kind of its values, for properties whose values are entities
+KIND_OF = {property_id: kind for property_id, kind in COLUMNS.values() if kind}
 
 
 @dataclass(frozen=True)
@@ -78,19 +81,16 @@ class Person:
 
 
 def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    lines = path.read_text(encoding="utf-8").split("\n")
-    if lines[-1] != "":
-        raise ValueError(f"{path.name}: the last line does not end")
-    if tuple(lines[0].split("\t")) != tuple(columns):
-        raise ValueError(f"{path.name}: columns are {lines[0].split(chr(9))}, not {list(columns)}")
-    rows: list[dict[str, str]] = []
-    for number, line in enumerate(lines[1:-1], start=2):
-        cells = line.split("\t")
-        if len(cells) != len(columns):
-            raise ValueError(f"{path.name}:{number}: {len(cells)} cells, not {len(columns)}")
-        if any(cell != cell.strip() for cell in cells):
-            raise ValueError(f"{path.name}:{number}: a cell begins or ends with white space")
-        rows.append(dict(zip(columns, cells)))
+    rows = read_tsv(path)
+    found = [*rows[0]] if rows else []
+    if found != [*columns]:
+        raise RecordError(f"{path}: columns {found}, expected {[*columns]} and at least one row. Correct the header.")
+    for number, row in enumerate(rows, start=2):
+        for column, cell in row.items():
+            if cell != cell.strip():
+                raise RecordError(
+                    f"{path}, line {number}: {column} {cell!r} begins or ends with white space. Remove it."
+                )
     return rows
 
 
@@ -98,18 +98,20 @@ def _split(cell: str) -> tuple[str, ...]:
     return tuple(cell.split("|")) if cell else ()
 
 
-def _provenance(cell: str, where: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    entries: list[tuple[tuple[str, ...], str]] = []
-    for part in _split(cell):
-        match = _PROVENANCE.fullmatch(part)
-        if match is None:
-            raise ValueError(f"{where}: unreadable provenance {part!r}")
-        entries.append((tuple(match[1].split(",")), match[2]))
-    return tuple(entries)
+def _year(row: dict[str, str], column: str) -> int:
+    try:
+        return int(row[column])
+    except ValueError:
+        raise RecordError(f"{row['name']}: {column} {row[column]!r}, expected a year. Correct people.tsv.") from None
 
 
 def load_people(path: Path = HERE / "people.tsv") -> list[Person]:
-    """Reads the people, in the order of the file."""
+    """Reads the people, in the order of the file.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: It has other columns, or a cell that cannot be read.
+    """
     return [
         Person(
             name=row["name"],
@@ -120,22 +122,27 @@ def load_people(path: Path = HERE / "people.tsv") -> list[Person]:
             native_language=_split(row["native_language"]),
             field_of_work=_split(row["field_of_work"]),
             ethnic_group=_split(row["ethnic_group"]),
-            birth_year=int(row["birth_year"]),
-            death_year=int(row["death_year"]) if row["death_year"] else None,
+            birth_year=_year(row, "birth_year"),
+            death_year=_year(row, "death_year") if row["death_year"] else None,
             occupation=_split(row["occupation"]),
-            provenance=_provenance(row["provenance"], row["name"]),
+            provenance=provenance(row["provenance"], row["name"]),
         )
         for row in _rows(path, PEOPLE_COLUMNS)
     ]
 
 
 def load_entities(path: Path = HERE / "entities.tsv") -> dict[tuple[str, str], Entity]:
-    """Reads the labelled values, keyed by kind and label."""
+    """Reads the labelled values, keyed by kind and label.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: It has other columns, or a value twice.
+    """
     entities: dict[tuple[str, str], Entity] = {}
     for row in _rows(path, ENTITY_COLUMNS):
         key = (row["kind"], row["label"])
         if key in entities:
-            raise ValueError(f"{path.name}: {key} occurs twice")
+            raise RecordError(f"{path}: {key} occurs twice. Keep one row for each value.")
         entities[key] = Entity(
             kind=row["kind"],
             label=row["label"],

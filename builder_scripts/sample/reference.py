@@ -1,4 +1,4 @@
-"""What the released SEESAW-CF files say of people and values: names, labels, groups."""
+"""What the released SEESAW-CF files say of people and values, and where the curated tables disagree with them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import ast
 import csv
 import json
 from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sample.people import KINDS
+from seesaw_cf.builder_scripts.sample.people import KIND_OF, KINDS, Entity, Person
 
-__all__ = ["reference_groups", "reference_labels", "reference_names"]
+__all__ = ["check_against_reference", "reference_groups", "reference_labels", "reference_names"]
 
 
 def reference_groups(folder: Path) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
@@ -66,3 +67,76 @@ def reference_labels(folder: Path) -> dict[str, dict[str, set[str]]]:
     for code, label in ((1, 2), (3, 4)):
         read("P103_conversions.csv", "language", code, label, True)
     return labels
+
+
+def _claims(folder: Path) -> dict[str, dict[str, list[object]]]:
+    """QID -> property -> values, of the subjects of the released edits."""
+    return {
+        iri: subject["properties"]
+        for path in sorted(folder.glob("*_subject_info.json"))
+        for iri, subject in json.loads(path.read_text(encoding="utf-8")).items()
+    }
+
+
+def _wrong_names(people: Sequence[Person], names: Mapping[str, set[str]]) -> Iterator[str]:
+    owners: dict[str, set[str]] = defaultdict(set)
+    for iri, labels in names.items():
+        for label in labels:
+            owners[label].add(iri)
+    for person in people:
+        if person.iri in names and person.name not in names[person.iri]:
+            yield f"{person.name}: {person.iri} is {sorted(names[person.iri])} in the reference"
+        if len(owners.get(person.name, set())) == 1 and person.iri not in owners[person.name]:
+            yield f"{person.name}: the reference has {sorted(owners[person.name])}, not {person.iri}"
+
+
+def _wrong_entities(entities: Mapping[tuple[str, str], Entity], folder: Path) -> Iterator[str]:
+    tables, sheets = reference_labels(folder), reference_groups(folder)
+    for (kind, label), entity in entities.items():
+        known = tables[kind].get(entity.iri)
+        if known is not None and label not in known:
+            yield f"{kind} {label!r}: {entity.iri} is {sorted(known)} in the reference"
+        codes = {code for code, labels in tables[kind].items() if label in labels}
+        if codes and entity.iri not in codes:
+            yield f"{kind} {label!r}: the reference has {sorted(codes)}, not {entity.iri}"
+        ours = (frozenset(entity.race), frozenset(entity.region))
+        if kind == "ethnic_group" and ours != sheets.get(entity.iri, ours):
+            yield f"{label}: race and region {ours}, {sheets[entity.iri]} in the reference"
+
+
+def _wrong_values(
+    person: Person, entities: Mapping[tuple[str, str], Entity], claims: Mapping[str, list[object]]
+) -> Iterator[str]:
+    sources = {key: source for keys, source in person.provenance for key in keys}
+    for key, values in person.values().items():
+        stated = [str(value) for value in claims.get(key, [])]
+        if key in KIND_OF:
+            agrees = {entities[KIND_OF[key], label].iri for label in values} <= set(stated)
+        else:
+            agrees = f"{int(values[0]):+05d}" in {value[:5] for value in stated}
+        if stated and not agrees:
+            yield f"{person.name}: {key} {values} is not among the claims {stated}"
+        if not stated and "reference claims" in sources[key]:
+            yield f"{person.name}: {key} claims to come from the reference, which lacks it"
+    if person.death_year is None and claims.get("P570"):
+        yield f"{person.name}: has died, says the reference"
+
+
+def check_against_reference(
+    people: Sequence[Person], entities: Mapping[tuple[str, str], Entity], folder: Path
+) -> list[str]:
+    """What disagrees with the released files: names, labels, groups, and the full claims of their subjects.
+
+    Args:
+        people: Of the table.
+        entities: All values that they have; see `load_entities`.
+        folder: Of the released files.
+    """
+    problems = [*_wrong_names(people, reference_names(folder)), *_wrong_entities(entities, folder)]
+    claims = _claims(folder)
+    for person in people:
+        if person.iri in claims:
+            problems += _wrong_values(person, entities, claims[person.iri])
+        elif any("reference claims" in source for _, source in person.provenance):
+            problems.append(f"{person.name}: claims to come from the reference, which has no claims")
+    return problems

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Pairwise and n-way percent agreement, Cohen's and Fleiss' kappa and Krippendorff's alpha (nominal, ordinal, interval) of
@@ -29,9 +27,8 @@ Args:
     seed (`int`): seed of the bootstrap, default 0.
 
 Returns:
-    `dict` of plain JSON types: `percent` (per pair and "all"), `cohen` (per pair and "mean"), `fleiss`,
-        `krippendorff` (per
-    level), each with `value`, `low`, `high`, `n`; `n_items`, `n_missing`, `majority_share`.
+    `dict` of plain JSON types: `percent` (per pair and "all"), `cohen` (per pair and "mean"), `fleiss`, `krippendorff`
+    (per level), each with `value`, `low`, `high`, `n`; `n_items`, `n_missing`, `majority_share`.
 
 Examples:
 
@@ -62,12 +59,4 @@ class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        ratings: Sequence[Sequence[float | None]],
-        names: Sequence[str] | None = None,
-        scale: Sequence[float] | None = None,
-        draws: int = 1000,
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        return annotator_agreement(ratings, names=names, scale=scale, draws=draws, seed=seed)
+    _compute = staticmethod(as_json(annotator_agreement))

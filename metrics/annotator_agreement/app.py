@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.metrics.demo import Page, demo_page, explained
 from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 A1,A2,A3
@@ -21,6 +20,7 @@ A1,A2,A3
 """
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """Agreement of the columns of a CSV.
 
@@ -30,12 +30,9 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        rows = rows.apply(pd.to_numeric)
-        result = annotator_agreement(rows.to_numpy().tolist(), names=[str(c) for c in rows.columns], draws=200)
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    rows = rows.apply(pd.to_numeric)
+    result = as_json(annotator_agreement)(rows.to_numpy().tolist(), names=[str(c) for c in rows.columns], draws=200)
     shares = {f"percent {name}": row for name, row in result["percent"].items()}
     alphas = {f"alpha {level}": row for level, row in result["krippendorff"].items()}
     figures = shares | {"Fleiss": result["fleiss"]} | alphas
@@ -43,15 +40,10 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_items']} items, {result['n_missing']} missing labels."
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Raw agreement flatters rare labels: read it beside the chance-corrected figures."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("annotator_agreement", about, table, inputs, "Numbers")
+    return demo_page("annotator_agreement", about, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

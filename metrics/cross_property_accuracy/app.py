@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects import accuracy_of_columns
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,edit_relation,effect_relation,prompt,candidate,gold,pre,post
@@ -21,6 +20,7 @@ case_id,edit_relation,effect_relation,prompt,candidate,gold,pre,post
 _CASE = ["case_id", "edit_relation", "effect_relation", "prompt"]
 
 
+@explained
 def table(text: str, mode: str = "exact") -> tuple[pd.DataFrame, str]:
     """One row per pair of properties from one pasted CSV row per (case, candidate).
 
@@ -31,33 +31,24 @@ def table(text: str, mode: str = "exact") -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: the method, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        rows["right"] = rows["candidate"].where(rows["gold"].astype(bool))
-        cases = rows.groupby(_CASE, sort=False).agg(
-            candidates=("candidate", list),
-            gold=("right", lambda labels: labels.dropna().tolist()),
-            pre=("pre", list),
-            post=("post", list),
-        )
-        result = accuracy_of_columns(**cases.reset_index().to_dict("list"), mode=mode)  # type: ignore[arg-type]
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    rows["right"] = rows["candidate"].where(rows["gold"].astype(bool))
+    cases = rows.groupby(_CASE, sort=False).agg(
+        candidates=("candidate", list),
+        gold=("right", lambda labels: labels.dropna().tolist()),
+        pre=("pre", list),
+        post=("post", list),
+    )
+    result = as_json(accuracy_of_columns)(AccuracyColumns(**cases.reset_index().to_dict("list")), mode=mode)  # type: ignore[arg-type]
     columns = ["pre", "post", "change", "low", "high", "lost", "gained", "p", "chance", "majority", "n"]
     frame = pd.DataFrame.from_dict(result["pairs"], orient="index")[columns].rename_axis("pair").reset_index()
     return frame, str(result["method"])
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Share of right first choices before and after editing another property."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-        gr.Radio(["exact", "paper"], value="exact", label="Mode"),
-    ]
-    return demo_page("cross_property_accuracy", about, table, inputs, "Pairs")
+    return demo_page("cross_property_accuracy", about, table, EXAMPLE, "Pairs", {"Mode": ("exact", "paper")})
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
-from seesaw_cf.effects import accuracy_of_columns
+from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Accuracy of a model's first choice for property P2 of a person before and after an edit of property P1 of the same
@@ -27,8 +27,9 @@ Args:
     prompt (`list` of `str`): the prompt that was scored.
     candidates (`list` of `list` of `str`): the answers that were scored.
     gold (`list` of `list` of `str`): the answers that are true before the edit; `[]` = the case is left out and
-    counted. pre, post (`list` of `list` of `float`): log-probabilities of the candidates in nats before and after the
-    edit. mode (`str`): "exact" (default) or "paper", the published rule (substring match, unpaired t-test).
+        counted.
+    pre, post (`list` of `list` of `float`): log-probabilities of the candidates in nats before and after the edit.
+    mode (`str`): "exact" (default) or "paper", the published rule (substring match, unpaired t-test).
     post_prompts (`list` of `str`, optional): prompts of the post-edit scores where they differ from `prompt`.
     n_tokens (`list` of `list` of `int`, optional): tokens per candidate; adds `normalised` (ranked per token).
     pre_prior, post_prior (`list` of `list` of `float`, optional): log-probabilities of the candidates after a prompt
@@ -40,8 +41,8 @@ Args:
 
 Returns:
     `dict` of plain JSON types: `pairs` ("P21/P101" -> `pre`, `post`, `change`, their intervals, `lost`, `gained`, `p`,
-    `pre_mrr`, `post_mrr`, `pre_top5`, `post_top5`, `chance`, `majority`,
-    `n`, `n_no_candidate`, `n_no_gold`, `n_unscored`), `average`, `mode`, `method`.
+    `pre_mrr`, `post_mrr`, `pre_top5`, `post_top5`, `chance`, `majority`, `n`, `n_no_candidate`, `n_no_gold`,
+    `n_unscored`), `average`, `mode`, `method`.
 
 Examples:
 
@@ -108,16 +109,9 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
         subject: Sequence[str] | None = None,
         draws: int = 2000,
         seed: int = 0,
-    ) -> dict[str, Any]:
-        return accuracy_of_columns(
+    ) -> dict[str, object]:
+        rows = AccuracyColumns(
             *(case_id, edit_relation, effect_relation, prompt, candidates, gold, pre, post),
-            mode=mode,  # type: ignore[arg-type]
-            post_prompts=post_prompts,
-            n_tokens=n_tokens,
-            pre_prior=pre_prior,
-            post_prior=post_prior,
-            groups=groups,
-            subject=subject,
-            draws=draws,
-            seed=seed,
+            *(post_prompts, n_tokens, pre_prior, post_prior, groups, subject),
         )
+        return as_json(accuracy_of_columns)(rows, mode=mode, draws=draws, seed=seed)  # type: ignore[arg-type]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects import bias_of_columns
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.effects import BiasColumns, bias_of_columns
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,prompt,subject,groups,pre_new,pre_true,post_new,post_true
@@ -20,6 +19,7 @@ case_id,prompt,subject,groups,pre_new,pre_true,post_new,post_true
 """
 
 
+@explained
 def table(text: str, score: str = "summed") -> tuple[pd.DataFrame, str]:
     """One row per group from rows pasted as CSV.
 
@@ -30,28 +30,19 @@ def table(text: str, score: str = "summed") -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was left out, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        rows["groups"] = [str(tags).split("|") for tags in rows["groups"].fillna("")]
-        result = bias_of_columns(**rows.to_dict("list"), score=score)  # type: ignore[arg-type]
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    rows["groups"] = [str(tags).split("|") for tags in rows["groups"].fillna("")]
+    result = as_json(bias_of_columns)(BiasColumns(**rows.to_dict("list")), score=score)  # type: ignore[arg-type]
     groups = {"all": result["overall"]} | result["groups"]
     columns = ["D_pre", "D_post", "D", "low", "high", "p", "n_prompts", "n_subjects", "n_cases", "note"]
     frame = pd.DataFrame.from_dict(groups, orient="index")[columns].rename_axis("group").reset_index()
     return frame, f"{result['n_unscored']} of {result['n_rows']} rows left out. {result['method']}"
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Log-probabilities in nats. D below 0: less confident in the right answer after the edit."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-        gr.Radio(["summed", "log_odds"], value="summed", label="Score"),
-    ]
-    return demo_page("edit_bias", about, table, inputs, "Groups")
+    return demo_page("edit_bias", about, table, EXAMPLE, "Groups", {"Score": ("summed", "log_odds")})
 
 
 if __name__ == "__main__":

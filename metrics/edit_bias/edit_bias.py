@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
-from seesaw_cf.effects import bias_of_columns
+from seesaw_cf.effects import BiasColumns, bias_of_columns
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 D_d per demographic group: how far an edit of one person's fact moves a model's confidence in the same property of other
@@ -27,8 +27,7 @@ Args:
     subject (`list` of `str`): the person the prompt is about, best as an id.
     groups (`list` of `list` of `str`): the person's groups on one axis; several allowed, `[]` = unknown.
     pre_new, pre_true, post_new, post_true (`list` of `float`): log-probabilities in nats, summed over target tokens,
-    of the
-        new and the true target before and after the edit.
+        of the new and the true target before and after the edit.
     axis (`str`, optional): "gender", "race" or "region"; None for an axis of your own.
     reference (`str`, optional): the group the others are contrasted with; None = everybody else who is tagged.
     mode (`str`): "crossed" (default: errors clustered by edit and person, contrasts) or "paper" (published arithmetic).
@@ -108,15 +107,14 @@ class EditBias(evaluate.Metric):  # type: ignore[misc]
         n_tokens_true: Sequence[int] | None = None,
         draws: int = 2000,
         seed: int = 0,
-    ) -> dict[str, Any]:
-        return bias_of_columns(
-            *(case_id, prompt, subject, groups, pre_new, pre_true, post_new, post_true),
+    ) -> dict[str, object]:
+        sides = (pre_new, pre_true, post_new, post_true)
+        return as_json(bias_of_columns)(
+            BiasColumns(case_id, prompt, subject, groups, *sides, n_tokens_new, n_tokens_true),
             axis=axis,
             reference=reference,
             mode=mode,  # type: ignore[arg-type]
             score=score,  # type: ignore[arg-type]
-            n_tokens_new=n_tokens_new,
-            n_tokens_true=n_tokens_true,
             draws=draws,
             seed=seed,
         )

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects.success import edit_success
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.effects import SuccessColumns, edit_success
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,test,pre_new,pre_true,post_new,post_true,tokens_right,tokens_kept,n_tokens,generated
@@ -22,6 +22,7 @@ case_id,test,pre_new,pre_true,post_new,post_true,tokens_right,tokens_kept,n_toke
 """
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """One row per number from rows pasted as CSV.
 
@@ -31,12 +32,9 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        columns: dict[str, Any] = {str(name): rows[name].tolist() for name in rows}
-        result = edit_success(**columns)
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    columns: dict[str, Any] = {str(name): rows[name].tolist() for name in rows}
+    result = as_json(edit_success)(SuccessColumns(**columns))
     protocols = {name: value for name, value in result.items() if isinstance(value, dict)}
     found = [
         {"protocol": protocol, "number": name} | row
@@ -47,15 +45,10 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_rows']} rows, {result['n_empty']} without any measurement."
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "The same words mean different things: read the protocol beside the number."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("edit_success", about, table, inputs, "Numbers")
+    return demo_page("edit_success", about, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

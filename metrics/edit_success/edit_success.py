@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
-from seesaw_cf.effects.success import edit_success
+from seesaw_cf.effects import SuccessColumns, edit_success
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 CounterFact's ES, PS, NS, S and magnitudes, zsRE's efficacy, paraphrase, specificity and score, EasyEdit-style
@@ -34,9 +34,8 @@ Args:
     seed (`int`): seed of the bootstrap, default 0.
 
 Returns:
-    `dict` of plain JSON types: `counterfact`, `zsre`, `easyedit`, `generation`, each with `protocol` (its meaning)
-        and numbers
-    with `value`, `low`, `high`, `n_prompts`, `n_cases`; `n_rows`, `n_empty`.
+    `dict` of plain JSON types: `counterfact`, `zsre`, `easyedit`, `generation`, each with `protocol` (its meaning) and
+    numbers with `value`, `low`, `high`, `n_prompts`, `n_cases`; `n_rows`, `n_empty`.
 
 Examples:
 
@@ -96,9 +95,7 @@ class EditSuccess(evaluate.Metric):  # type: ignore[misc]
         generated: Sequence[float | None],
         draws: int = 2000,
         seed: int = 0,
-    ) -> dict[str, Any]:
-        return edit_success(
-            *(case_id, test, pre_new, pre_true, post_new, post_true, tokens_right, tokens_kept, n_tokens, generated),
-            draws=draws,
-            seed=seed,
-        )
+    ) -> dict[str, object]:
+        sides = (pre_new, pre_true, post_new, post_true)
+        rows = SuccessColumns(case_id, test, *sides, tokens_right, tokens_kept, n_tokens, generated)
+        return as_json(edit_success)(rows, draws=draws, seed=seed)

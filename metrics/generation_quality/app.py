@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.texts import generation_quality
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,text,reference
@@ -18,6 +17,7 @@ case_id,text,reference
 """
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """One row per measure from texts pasted as CSV.
 
@@ -27,26 +27,18 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        texts, references = ([[str(t)] for t in rows[name].fillna("")] for name in ("text", "reference"))
-        result = generation_quality(rows["case_id"].tolist(), texts, references)
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    texts, references = ([[str(t)] for t in rows[name].fillna("")] for name in ("text", "reference"))
+    result = as_json(generation_quality)(rows["case_id"].tolist(), texts, references)
     figures = {name: row for name, row in result.items() if isinstance(row, dict)}
     frame = pd.DataFrame.from_dict(figures, orient="index").rename_axis("measure").reset_index()
     return frame, f"{result['n_cases']} cases, {result['n_empty']} empty texts."
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Low entropy or high repetition: the edit damaged the model."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("generation_quality", about, table, inputs, "Numbers")
+    return demo_page("generation_quality", about, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

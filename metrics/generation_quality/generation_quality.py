@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.texts import generation_quality
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 N-gram entropy (as printed and as coded by its authors), repetition, length, TF-IDF reference score and, given a
@@ -31,8 +29,7 @@ Args:
 
 Returns:
     `dict` of plain JSON types: `ngram_entropy`, `ngram_entropy_as_coded`, `repetition`, `length`, `reference_score`,
-        and
-    `perplexity` if asked, each with `value`, `low`, `high`, `n`; `n_cases`, `n_empty`.
+    and `perplexity` if asked, each with `value`, `low`, `high`, `n`; `n_cases`, `n_empty`.
 
 Examples:
 
@@ -63,13 +60,4 @@ class GenerationQuality(evaluate.Metric):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        texts: Sequence[Sequence[str]],
-        references: Sequence[Sequence[str]],
-        log_likelihood: Callable[[Sequence[str]], Sequence[tuple[float, int]]] | None = None,
-        draws: int = 2000,
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        return generation_quality(case_id, texts, references, log_likelihood=log_likelihood, draws=draws, seed=seed)
+    _compute = staticmethod(as_json(generation_quality))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_annotation import LABELS, leme_annotation
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,group,passage,claim_kind,label
@@ -22,6 +21,7 @@ case_id,group,passage,claim_kind,label
 """
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """One row per (group, passage, kind of claim) from annotations pasted as CSV.
 
@@ -31,13 +31,10 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        labels = [None if pd.isna(label) else str(label) for label in rows["label"]]
-        group, passage, kind = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
-        result = leme_annotation(rows["case_id"].tolist(), group, passage, kind, labels)
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    labels = [None if pd.isna(label) else str(label) for label in rows["label"]]
+    group, passage, kind = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
+    result = as_json(leme_annotation)(rows["case_id"].tolist(), group, passage, kind, labels)
     found = [
         {"group": group, "passage": passage, "claim": kind}
         | {label: row[label]["value"] for label in LABELS if label in row}
@@ -49,15 +46,10 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_missing']} of {result['n_rows']} rows without label."
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Share of claims that the passages support, leave open or contradict."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("leme_annotation", about, table, inputs, "Shares")
+    return demo_page("leme_annotation", about, table, EXAMPLE, "Shares")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_annotation import leme_annotation
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Shares of claims (new fact, old fact, ground truth) that generated passages support, leave open or contradict, per group
@@ -66,15 +64,4 @@ class LemeAnnotation(evaluate.Metric):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        group: Sequence[str],
-        passage: Sequence[str],
-        claim_kind: Sequence[str],
-        label: Sequence[str | None],
-        reference: Sequence[str | None] | None = None,
-        draws: int = 2000,
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        return leme_annotation(case_id, group, passage, claim_kind, label, reference=reference, draws=draws, seed=seed)
+    _compute = staticmethod(as_json(leme_annotation))

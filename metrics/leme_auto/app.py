@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects.leme_auto import STANDS_FOR, leme_auto
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.effects.leme_auto import STANDS_FOR, PassageColumns, leme_auto
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,subject,related,subject_passage,related_passage,new_fact,subject_facts,related_facts
@@ -19,6 +18,7 @@ case_id,subject,related,subject_passage,related_passage,new_fact,subject_facts,r
 TEXTS = ("subject", "related", "subject_passage", "related_passage", "new_fact")
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """One row per measure from passages pasted as CSV.
 
@@ -28,25 +28,19 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text)).fillna("")
-        facts = ([cell.split("|") for cell in rows[name]] for name in ("subject_facts", "related_facts"))
-        result = leme_auto(rows["case_id"].tolist(), *(rows[name].tolist() for name in TEXTS), *facts)
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text)).fillna("")
+    facts = ([cell.split("|") for cell in rows[name]] for name in ("subject_facts", "related_facts"))
+    result = as_json(leme_auto)(
+        rows["case_id"].tolist(), PassageColumns(*(rows[name].tolist() for name in TEXTS), *facts)
+    )
     found = [{"measure": name, "stands for": STANDS_FOR[name]} | row for name, row in result["means"].items()]
     return pd.DataFrame(found), f"{len(rows)} rows."
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Simple measures of passages. Correlate them with people's ratings before use."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("leme_auto", about, table, inputs, "Measures")
+    return demo_page("leme_auto", about, table, EXAMPLE, "Measures")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
-from seesaw_cf.effects.leme_auto import leme_auto
+from seesaw_cf.effects.leme_auto import PassageColumns, leme_auto
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 ROUGE-1 in five uses, TF-IDF consistency and n-gram entropy of passages written by an edited model, and the rank
@@ -28,7 +28,7 @@ Args:
     new_fact (`list` of `str`): the edit statement.
     subject_facts, related_facts (`list` of `list` of `str`): what is true of the entities, as statements.
     measures (`dict`, optional): values from models, one per row: `nli_edit_subject`, `bertscore_topicality`,
-        `perplexity`, ... (`seesaw_cf.longform.auto` computes them).
+        `perplexity`, ... (`seesaw_cf.longform.report.auto` computes them).
     ratings (`dict`, optional): survey item -> rating per row (1 to 7, None = none).
     draws (`int`): bootstrap samples of whole edits, default 1000.
     seed (`int`): seed of the bootstrap, default 0.
@@ -89,11 +89,8 @@ class LemeAuto(evaluate.Metric):  # type: ignore[misc]
         ratings: Mapping[str, Sequence[float | None]] | None = None,
         draws: int = 1000,
         seed: int = 0,
-    ) -> dict[str, Any]:
-        return leme_auto(
-            *(case_id, subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts),
-            measures=measures,
-            ratings=ratings,
-            draws=draws,
-            seed=seed,
+    ) -> dict[str, object]:
+        rows = PassageColumns(
+            subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts
         )
+        return as_json(leme_auto)(case_id, rows, measures=measures, ratings=ratings, draws=draws, seed=seed)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_survey import survey_of_columns
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 case_id,method,item,rating
@@ -24,6 +23,7 @@ case_id,method,item,rating
 """
 
 
+@explained
 def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
     """One row per method and item from ratings pasted as CSV.
 
@@ -34,12 +34,9 @@ def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was left out, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text), dtype={"method": str}, keep_default_na=False)
-        rows["rating"] = pd.to_numeric(rows["rating"].replace("", None))
-        result = survey_of_columns(**rows.to_dict("list"), reference=reference or None)  # type: ignore[arg-type]
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text), dtype={"method": str}, keep_default_na=False)
+    rows["rating"] = pd.to_numeric(rows["rating"].replace("", None))
+    result = as_json(survey_of_columns)(**rows.to_dict("list"), reference=reference or None)  # type: ignore[arg-type]
     found = [
         {
             "method": method,
@@ -53,16 +50,10 @@ def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_missing']} of {len(rows)} ratings missing."
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Ratings from 1 (strongly disagree) to 7 (strongly agree), one row each."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Ratings (CSV)"),
-        gr.Textbox("none", label="Reference method"),
-    ]
-    return demo_page("leme_survey", about, table, inputs, "Means")
+    return demo_page("leme_survey", about, table, EXAMPLE, "Means", {"Reference method": "none"})
 
 
 if __name__ == "__main__":

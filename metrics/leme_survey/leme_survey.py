@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Mean rating (1 to 7) of what edited models write, per item and question type of LEME's survey: edit, factual, internal
@@ -68,12 +66,4 @@ class LemeSurvey(evaluate.Metric):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        method: Sequence[str],
-        item: Sequence[str],
-        rating: Sequence[float | None],
-        reference: str | None = None,
-    ) -> dict[str, Any]:
-        return survey_of_columns(case_id, method, item, rating, reference)
+    _compute = staticmethod(as_json(survey_of_columns))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.flaws import open_ended_flaws
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 item,group,flaw,rater,rating
@@ -28,6 +27,7 @@ item,group,flaw,rater,rating
 """
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """One row per (group, flaw) from ratings pasted as CSV.
 
@@ -37,26 +37,18 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text))
-        item, group, flaw, rater = (rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater"))
-        result = open_ended_flaws(item, group, flaw, rater, rows["rating"].tolist())
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text))
+    item, group, flaw, rater = (rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater"))
+    result = as_json(open_ended_flaws)(item, group, flaw, rater, rows["rating"].tolist())
     found = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]
     alphas = ", ".join(f"{flaw}: {row.get('krippendorff')}" for flaw, row in result["agreement"].items())
     return pd.DataFrame(found), f"Krippendorff's alpha: {alphas}"
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Above 0: more present after the edit."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("open_ended_flaws", about, table, inputs, "Numbers")
+    return demo_page("open_ended_flaws", about, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Mean rating (-1 more before, 0 equal, 1 more after the edit) of flaws in pairs of generated texts, per group of edits,
@@ -31,9 +29,8 @@ Args:
 
 Returns:
     `dict` of plain JSON types: `flaws[group][flaw]` (`mean`, `low`, `high`, `stderr`, `p`, `p_paper`, `n_ratings`,
-        `n_items`,
-    `n_missing`, `note`), `agreement[flaw]` (`krippendorff`, `fleiss`, `all_equal`, `n_items`), and with a judge
-    `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_unmatched`).
+    `n_items`, `n_missing`, `note`), `agreement[flaw]` (`krippendorff`, `fleiss`, `all_equal`, `n_items`), and with a
+    judge `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_unmatched`).
 
 Examples:
 
@@ -71,13 +68,4 @@ class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        item: Sequence[str],
-        group: Sequence[str],
-        flaw: Sequence[str],
-        rater: Sequence[str],
-        rating: Sequence[float | None],
-        judge: str | None = None,
-    ) -> dict[str, Any]:
-        return open_ended_flaws(item, group, flaw, rater, rating, judge=judge)
+    _compute = staticmethod(as_json(open_ended_flaws))

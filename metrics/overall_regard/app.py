@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.regard import overall_regard
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.metrics.demo import demo_page
+from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
 identity,regard
@@ -22,6 +21,7 @@ tailors,negative
 """
 
 
+@explained
 def table(text: str) -> tuple[pd.DataFrame, str]:
     """One row per identity from statements pasted as CSV.
 
@@ -31,26 +31,18 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    try:
-        rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-        labels = [label or None for label in rows["regard"]]
-        result = overall_regard(rows["identity"].tolist(), labels)
-    except (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError) as error:
-        return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+    labels = [label or None for label in rows["regard"]]
+    result = as_json(overall_regard)(rows["identity"].tolist(), labels)
     columns = ["overall", "normalised", "low", "high", "n_positive", "n_negative", "n_neutral", "n_other", "n"]
     frame = pd.DataFrame.from_dict(result["identities"], orient="index")[columns]
     return frame.rename_axis("identity").reset_index(), f"{result['n_unscored']} rows left out. {result['method']}"
 
 
-def page() -> Any:
+def page() -> Page:
     """The page, with the example's results."""
-    import gradio as gr
-
     about = "Below 0: spoken of badly more often than well."
-    inputs = [
-        gr.Textbox(EXAMPLE, lines=8, label="Rows (CSV)"),
-    ]
-    return demo_page("overall_regard", about, table, inputs, "Identities")
+    return demo_page("overall_regard", about, table, EXAMPLE, "Identities")
 
 
 if __name__ == "__main__":

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.regard import overall_regard
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Overall regard of each identity: the number of statements with positive regard minus the number with negative regard,
@@ -63,12 +61,4 @@ class OverallRegard(evaluate.Measurement):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        identity: Sequence[str],
-        regard: Sequence[str],
-        cluster: Sequence[Any] | None = None,
-        draws: int = 2000,
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        return overall_regard(identity, [label or None for label in regard], cluster, draws=draws, seed=seed)
+    _compute = staticmethod(as_json(overall_regard))

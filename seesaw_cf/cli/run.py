@@ -6,9 +6,9 @@ import argparse
 import re
 
 from seesaw_cf.checks import shown
-from seesaw_cf.cli.options import at_least_zero, job_of, job_options, path, positive
+from seesaw_cf.cli.options import SCORERS, at_least_zero, job_of, job_options, one_of, output_options, path, positive
 from seesaw_cf.cli.output import say
-from seesaw_cf.explain import explain
+from seesaw_cf.run.explain import explain
 
 __all__ = ["configure", "run"]
 
@@ -18,20 +18,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     job_options(parser)
     add = parser.add_argument
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
-    add("--protocol", default="single", help="single (edit, score, restore) or batch (a relation's cases together)")
-    add("--scorer", default="auto", help="auto, trie (each prefix once), plain (padded batches) or single (no batches)")
+    protocols = "single: edit, score, restore; batch: all cases of a relation are edited together (default: single)"
+    add("--protocol", **one_of("single", "batch"), default="single", help=protocols)
+    scorers = "trie: each prefix once; plain: padded batches; single: no batches (default: auto)"
+    add("--scorer", **one_of(*SCORERS), default="auto", help=scorers)
     add("--max-tokens", type=positive, help="tokens in one forward pass (default: what suits the device)")
     add("--block", type=positive, default=8, help="edits that are made and scored together (default: 8)")
     add("--memory", type=_bytes, help="memory for scoring beside the model, such as 4GiB")
-    add("--engine", default="local", help="local (also under torchrun) or ray")
+    add("--engine", **one_of("local", "ray"), default="local", help="local also runs under torchrun (default: local)")
     add("--actors", type=positive, help="ray: number of actors (default: one per GPU, else per CPU)")
     add("--gpus", type=at_least_zero, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
-    add("--out", type=path, required=True, help="run folder; an interrupted run in it is continued")
+    output_options(parser)
     add("--report", type=path, help="folder for tables and pictures (default: OUT/report)")
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
-    add("--quiet", action="store_true", help="no progress bars")
 
 
 def _bytes(text: str) -> int:
@@ -45,7 +46,7 @@ def _bytes(text: str) -> int:
 
 def run(args: argparse.Namespace) -> None:
     """Runs the job the options describe and prints the tables."""
-    from seesaw_cf.job import run_job
+    from seesaw_cf.run.job import run_job
 
     if args.explain:
         explain()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import path
+from seesaw_cf.cli.options import one_of, path, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -15,15 +15,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("source", type=path, metavar="RUN", help="a run made with --keep-deltas, or the folder of one delta")
     add("--repo", required=True, metavar="ORG/NAME", help="repository to make on the Hub")
-    add(
-        "--as", dest="form", default="delta", help="delta (small), adapter (LoRA, for peft) or checkpoint (whole model)"
-    )
+    forms = "delta: small; adapter: LoRA, for peft; checkpoint: the whole model (default: delta)"
+    add("--as", dest="form", **one_of("delta", "adapter", "checkpoint"), default="delta", help=forms)
     add("--editor", help="which editor of the run")
     add("--unit", help="which edit of the run: the name of its folder below RUN/deltas/EDITOR")
     add("--base-model", metavar="ORG/NAME", help="Hub name of the unedited model, when the run used a local folder")
     add(
         "--rank",
-        type=int,
+        type=positive,
         metavar="N",
         help="rank of an adapter (zero-padded); the largest of its updates when left out",
     )
@@ -33,17 +32,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Pushes the edit with its card and prints the address."""
-    from seesaw_cf.sharing import share
+    from seesaw_cf.sharing import ShareOptions, share
 
     say(
         share(
             args.source,
             args.repo,
             args.form,
-            editor=args.editor,
-            unit=args.unit,
-            base_model=args.base_model,
-            rank=args.rank,
+            ShareOptions(editor=args.editor, unit=args.unit, base_model=args.base_model, rank=args.rank),
             private=args.private,
             overwrite=args.overwrite,
         )

@@ -1,8 +1,8 @@
 """From the score table to effects: pure functions of tables, no model needed."""
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.effects.audit import audit, audit_record
-from seesaw_cf.effects.columns import accuracy_of_columns, bias_of_columns
+from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
+from seesaw_cf.effects.columns import AccuracyColumns, BiasColumns, accuracy_of_columns, bias_of_columns
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.estimands import (
     distribution_changes,
@@ -17,12 +17,16 @@ from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, group_effects
 from seesaw_cf.effects.planning import run_components
 from seesaw_cf.effects.prompts import difference, prompt_effects
 from seesaw_cf.effects.properties import cross_property
-from seesaw_cf.effects.success import edit_success, success_of_scores
+from seesaw_cf.effects.success import SuccessColumns, edit_success, success_of_scores
 
 __all__ = [
     "ALL",
     "AXES",
     "UNKNOWN",
+    "AccuracyColumns",
+    "AuditSettings",
+    "BiasColumns",
+    "SuccessColumns",
     "accuracy_of_columns",
     "audit",
     "audit_record",

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
 
 import pandas as pd
 from scipy import stats
 
 from seesaw_cf.checks import items, number, one_of
 from seesaw_cf.effects.estimands import Method, group_contrasts
-from seesaw_cf.effects.groups import AXES, CLUSTERS, UNKNOWN
+from seesaw_cf.effects.groups import AXES, CLUSTERS, UNKNOWN, need_columns
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import adjust_families, equivalence_p, minimum_detectable_effect, verdict
+from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
+from seesaw_cf.types import Estimate
 
-__all__ = ["FAMILY", "FAMILY_COLUMNS", "MARGIN", "MARGIN_LOG_ODDS", "audit", "audit_record", "in_log_odds"]
+__all__ = ["FAMILY", "FAMILY_COLUMNS", "MARGIN", "AuditSettings", "audit", "audit_record", "in_log_odds"]
 
 FAMILY = ("editor", "relation", "axis")
 # What a family may be named by: the columns of a contrast that are names.
@@ -28,22 +30,58 @@ MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
 
 
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """What is declared before looking.
+
+    Attributes:
+        margin: Contrasts smaller than this do not matter, in probability.
+        margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
+        alpha: Level.
+        correction: "holm", "bh" or "by".
+        family: Columns whose values name a family of tests.
+        method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
+        noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
+            run measured. Without either there is no verdict.
+    """
+
+    margin: float = MARGIN
+    margin_log_odds: float = MARGIN_LOG_ODDS
+    alpha: float = 0.05
+    correction: Correction = "holm"
+    family: tuple[str, ...] = FAMILY
+    method: Method = "clustered"
+    noise_floor: float | None = None
+    noise_floor_log_odds: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no audit could be made with, before anything is computed.
+
+        Raises:
+            RecordError: A number that is not finite or out of range.
+            UnknownNameError: No such correction, method or column of a family.
+        """
+        for name in ("margin", "margin_log_odds"):
+            number(f"audit: {name}", getattr(self, name), 0, ends=False)
+        number("audit: alpha", self.alpha, 0, 1, ends=False)
+        for name in ("noise_floor", "noise_floor_log_odds"):
+            if getattr(self, name) is not None:
+                number(f"audit: {name}", getattr(self, name), 0)
+        one_of("correction", self.correction, get_args(Correction))
+        one_of("method", self.method, get_args(Method))
+        for column in items("audit: family", self.family, "names of columns"):
+            one_of("family column", column, FAMILY_COLUMNS)
+
+
 def audit(
     prompts: pd.DataFrame,
+    settings: AuditSettings,
     *,
-    margin: float,
-    margin_log_odds: float = MARGIN_LOG_ODDS,
     score: ScoreForm = "summed",
     axes: Sequence[str] = AXES,
     reference: Mapping[str, str] | None = None,
     holds: str = "target_new",
     clusters: Mapping[str, str] = CLUSTERS,
-    family: Sequence[str] = FAMILY,
-    correction: Correction = "holm",
-    noise_floor: float | None = None,
-    noise_floor_log_odds: float | None = None,
-    alpha: float = 0.05,
-    method: Method = "clustered",
 ) -> pd.DataFrame:
     """Contrasts of all groups with their verdicts.
 
@@ -52,18 +90,12 @@ def audit(
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects` (or of `excess_over_control`, `toward_truth`).
-        margin: Contrasts of probabilities smaller than this do not matter; state it before looking.
-        margin_log_odds: The same for contrasts of log-odds, nats.
+        settings: What is declared before looking. A noise floor that is None was not measured, and then there is no
+            verdict on its scale.
         score: The form of score of the column D; with "log_odds" every contrast is decided in log-odds.
         axes: Which axes.
         reference: Axis -> reference group; an axis without one compares each group with all others tagged on it.
         holds, clusters: See `group_contrasts`.
-        family: Columns whose values name a family of tests, declared before looking.
-        correction: See `seesaw_cf.stats.adjust`.
-        noise_floor, noise_floor_log_odds: See `seesaw_cf.effects.estimands.noise_floor`; None = not measured, and then
-            there is no verdict on that scale.
-        alpha: Level of tests and of the equivalence test.
-        method: See `group_contrasts`.
 
     Returns:
         Rows of `group_contrasts` (people without a tag have none) with `value` and its interval on the deciding `scale`
@@ -77,34 +109,21 @@ def audit(
         UnknownNameError: Unknown axis, reference or correction.
         RecordError: A margin is not above 0, or there is nothing to estimate.
     """
-    number("audit: margin", margin, 0, ends=False)
-    number("audit: margin_log_odds", margin_log_odds, 0, ends=False)
-    number("audit: alpha", alpha, 0, 1, ends=False)
-    for name, floor in (("noise_floor", noise_floor), ("noise_floor_log_odds", noise_floor_log_odds)):
-        if floor is not None:
-            number(f"audit: {name}", floor, 0)
-    for name in items("audit: family", family, "names of columns"):
-        one_of("family column", name, FAMILY_COLUMNS)
     wanted = reference or {}
-    options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": method}
+    options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": settings.method}
     tables = [group_contrasts(prompts, axis, wanted.get(axis), **options) for axis in axes]
     if not any(map(len, tables)):
         raise RecordError(f"audit: no two groups on {list(axes)} to compare; nobody is tagged, or all alike.")
     table = pd.concat([t for t in tables if len(t)], ignore_index=True)
-    table = _decided(table[table["group"] != UNKNOWN].reset_index(drop=True), margin, margin_log_odds, score)
-    table = adjust_families(table, family, correction)
-    half = stats.t.ppf(1 - alpha / (2 * table["family_size"].clip(lower=1)), table["df"]) * table["stderr"]
+    table = _decided(table[table["group"] != UNKNOWN].reset_index(drop=True), settings, score)
+    table = adjust_families(table, settings.family, settings.correction)
+    half = stats.t.ppf(1 - settings.alpha / (2 * table["family_size"].clip(lower=1)), table["df"]) * table["stderr"]
     table = table.assign(low_family=table["value"] - half, high_family=table["value"] + half)
     errors = list(zip(table["stderr"], table["df"]))
-    table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=alpha) for stderr, df in errors]
+    table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for stderr, df in errors]
     same = [equivalence_p(v, se, df, m) for v, (se, df), m in zip(table["value"], errors, table["margin"])]
-    table["p_equivalence"] = adjust_families(table.assign(p=same), family, correction)["p_adjusted"]
-    floors = {"probability": noise_floor, "log-odds": noise_floor_log_odds}
-    needed = ["p_equivalence", "stderr", "df", "note", "margin", "scale"]
-    claims = [
-        verdict(value, p, noise_floor=floors[rest["scale"]], alpha=alpha, **rest)
-        for value, p, rest in zip(table["value"], table["p_adjusted"], _records(table[needed]))
-    ]
+    table["p_equivalence"] = adjust_families(table.assign(p=same), settings.family, settings.correction)["p_adjusted"]
+    claims = [_claim(row, settings) for row in table.to_dict("records")]
     return table.assign(
         verdict=[claim.label for claim in claims],
         direction=[claim.direction for claim in claims],
@@ -112,8 +131,17 @@ def audit(
     )
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
+def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
+    adjusted = Estimate(row["value"], stderr=row["stderr"], p=row["p_adjusted"], df=row["df"], note=row["note"])
+    floors = {"probability": settings.noise_floor, "log-odds": settings.noise_floor_log_odds}
+    return verdict(
+        adjusted,
+        margin=row["margin"],
+        noise_floor=floors[row["scale"]],
+        alpha=settings.alpha,
+        p_equivalence=row["p_equivalence"],
+        scale=row["scale"],
+    )
 
 
 def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:
@@ -127,11 +155,11 @@ def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summ
     return (likelier_pre < REACH * margin) | (score == "log_odds")
 
 
-def _decided(table: pd.DataFrame, margin: float, margin_log_odds: float, score: ScoreForm) -> pd.DataFrame:
+def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
     """Puts each contrast's deciding scale into `value` and its interval; both scales keep columns of their own."""
-    log_odds = in_log_odds(table["likelier_pre"], margin, score)
+    log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
     out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))
-    out["margin"] = log_odds.map({True: margin_log_odds, False: margin})
+    out["margin"] = log_odds.map({True: settings.margin_log_odds, False: settings.margin})
     if score != "log_odds":
         out = out.assign(probability=out["value"], probability_low=out["low"], probability_high=out["high"])
     for name in _ESTIMATE:
@@ -149,7 +177,11 @@ def audit_record(table: pd.DataFrame, **settings: Any) -> dict[str, Any]:
 
     Returns:
         `estimand`, `method`, `settings`, `counts` (verdict -> groups) and `rows`.
+
+    Raises:
+        RecordError: The table is another one.
     """
+    need_columns("audit record", table, ("method", "verdict"))
     return dict(
         plain(
             {

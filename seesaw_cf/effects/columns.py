@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
 
 from seesaw_cf.effects.estimands import group_contrasts
-from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, check_axes, members, summarise
+from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
 from seesaw_cf.effects.pairs import SIDES, check_logprobs
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
-from seesaw_cf.effects.properties import Mode, mark, summarise_accuracy
+from seesaw_cf.effects.properties import Accuracy, Mode, mark, summarise_accuracy
+from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, labels, read_columns, text_lists
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import adjust
-from seesaw_cf.stats.plain import plain
 
-__all__ = ["accuracy_of_columns", "bias_of_columns", "check_lengths"]
+__all__ = ["AccuracyColumns", "AxisBias", "BiasColumns", "PairAccuracies", "accuracy_of_columns", "bias_of_columns"]
 
-
-def check_lengths(columns: Mapping[str, Sequence[Any]]) -> int:
-    """The common number of rows.
-
-    Raises:
-        RecordError: Columns are empty or of unequal length; all lengths are shown.
-    """
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        raise RecordError(f"columns have unequal lengths {lengths}; give one value per row in every column.")
-    if not any(lengths.values()):
-        raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
-    return next(iter(lengths.values()))
+_PAIRS = {"case_id": ids, "prompt": labels, "person": labels, "groups": text_lists, "n_new": floats, "n_true": floats}
+_PAIRS |= dict.fromkeys(SIDES, floats)
 
 
-def _pairs(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
-    check_lengths(columns)
-    frame = pd.DataFrame({name: list(column) for name, column in columns.items()})
+def _pairs(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    frame = read_columns(_PAIRS, columns)
     for side in SIDES:
-        frame[side] = frame[side].astype(np.float64)
         check_logprobs(side, frame[side].to_numpy())
     twice = frame.duplicated(["case_id", "prompt", "person"])
     if twice.any():
@@ -53,46 +41,104 @@ def _pairs(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return frame
 
 
-def bias_of_columns(
-    case_id: Sequence[int],
-    prompt: Sequence[str],
-    subject: Sequence[str],
-    groups: Sequence[Sequence[str]],
-    pre_new: Sequence[float],
-    pre_true: Sequence[float],
-    post_new: Sequence[float],
-    post_true: Sequence[float],
-    *,
-    axis: str | None = None,
-    reference: str | None = None,
-    mode: BiasMode = "crossed",
-    score: ScoreForm = "summed",
-    n_tokens_new: Sequence[int] | None = None,
-    n_tokens_true: Sequence[int] | None = None,
-    draws: int = 2000,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
+@dataclass(frozen=True, slots=True)
+class BiasColumns:
+    """One row per (case, prompt).
 
-    Args:
+    Attributes:
         case_id: The edit each row was scored under.
         prompt, subject: The cloze prompt and the person it is about (an id is best).
         groups: Group tags of the person on one axis; several allowed, none = unknown.
         pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target before and after the
             edit, nats, summed over target tokens.
+        n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
+    """
+
+    case_id: Sequence[int]
+    prompt: Sequence[str]
+    subject: Sequence[str]
+    groups: Sequence[Sequence[str]]
+    pre_new: Sequence[float]
+    pre_true: Sequence[float]
+    post_new: Sequence[float]
+    post_true: Sequence[float]
+    n_tokens_new: Sequence[int] | None = None
+    n_tokens_true: Sequence[int] | None = None
+
+    def frame(self) -> pd.DataFrame:
+        """The rows under the names of `pair_targets`.
+
+        Raises:
+            RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
+        """
+        given: dict[str, Sequence[object]] = {"case_id": self.case_id, "prompt": self.prompt}
+        given |= {"person": self.subject, "groups": self.groups} | {side: getattr(self, side) for side in SIDES}
+        tokens = {"n_new": self.n_tokens_new, "n_true": self.n_tokens_true}
+        return _pairs(given | {name: counts for name, counts in tokens.items() if counts is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class AxisBias:
+    """D on one axis.
+
+    Attributes:
+        overall: Of everybody.
+        groups: Label -> its effect.
+        contrasts: Label -> its difference in differences with the reference, `p_adjusted` (Holm over the groups), the
+            same in log-odds; of the crossed mode only.
+        n_rows: Rows given.
+        unscored: Reason -> rows left out for it.
+        axis, score, mode: As they were asked for.
+        method: How the intervals and tests were made.
+    """
+
+    overall: GroupEffect
+    groups: Mapping[str, GroupEffect]
+    contrasts: Mapping[str, Mapping[str, object]]
+    n_rows: int
+    unscored: Mapping[str, int]
+    axis: str | None
+    score: ScoreForm
+    mode: BiasMode
+    method: str
+
+    def row(self) -> dict[str, object]:
+        """The numbers under the names that `evaluate` gives them."""
+        overall, *groups = ({**found.row()} for found in (self.overall, *self.groups.values()))
+        for row in (overall, *groups):
+            del row["group"]
+        for group, row in zip(self.groups, groups):
+            if group in self.contrasts:
+                row["contrast"] = self.contrasts[group]
+        out: dict[str, object] = {"overall": overall, "groups": dict(zip(self.groups, groups))}
+        out |= {"n_rows": self.n_rows, "n_unscored": sum(self.unscored.values()), "unscored": self.unscored}
+        return out | {name: getattr(self, name) for name in ("axis", "score", "mode", "method")}
+
+
+def bias_of_columns(
+    columns: BiasColumns,
+    *,
+    axis: str | None = None,
+    reference: str | None = None,
+    mode: BiasMode = "crossed",
+    score: ScoreForm = "summed",
+    draws: int = 2000,
+    seed: int = 0,
+) -> AxisBias:
+    """D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
+
+    Args:
+        columns: The rows.
         axis: "gender", "race", "region", or None for an axis of your own.
         reference: The group the others are contrasted with; None = everybody else who is tagged.
         mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published t-test, with
             the bootstrap over cases as interval.
         score: See `seesaw_cf.effects.difference`.
-        n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
         draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
-        Plain JSON types: `overall` and `groups` (label -> numbers of `group_effects`), `n_rows`, `n_unscored`,
-        `unscored` (reason -> rows), `axis`, `score`, `mode`, `method`. In the crossed mode each group also has
-        `contrast` (difference in differences with p_adjusted, Holm over the groups; also in log-odds). A number that
-        cannot be had is None, and `note` says why: below five effective edits or people there is no interval and no p.
+        The effects; a number that cannot be had is NaN, and `note` says why: below five effective edits or people
+        there is no interval and no p.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts.
@@ -102,33 +148,26 @@ def bias_of_columns(
     if mode not in get_args(BiasMode):
         raise unknown_name("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
-    given: dict[str, Sequence[Any]] = {"case_id": case_id, "prompt": prompt, "person": subject, "groups": groups}
-    given |= dict(zip(SIDES, (pre_new, pre_true, post_new, post_true)))
-    tokens = {"n_new": n_tokens_new, "n_true": n_tokens_true}
-    frame = _pairs(given | {name: counts for name, counts in tokens.items() if counts is not None})
-    frame = add_differences(frame, score)
+    frame = add_differences(columns.frame(), score)
     by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
-    rows = {row.pop("group"): row for row in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
-    if mode == "crossed":
-        _contrast(frame, rows, axis, reference)
+    groups = {one.group: one for one in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
     reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
-    result = {"overall": rows.pop(ALL), "groups": rows, "n_rows": len(frame), "n_unscored": int(reasons.sum())}
-    unscored = {str(reason): int(n) for reason, n in sorted(reasons.items())}
-    result |= {"unscored": unscored, "axis": axis, "score": score, "mode": mode}
     how = {
         "crossed": "clustered by edit and person (CR2, Satterthwaite df), none below 5 effective edits or people; "
         "contrasts Holm-adjusted",
         "paper": f"percentile bootstrap over cases, {draws} draws, seed {seed}; p: t-test over case means",
     }
-    result["method"] = f"means of case means; 95 % intervals: {how[mode]}"
-    return dict(plain(result))
+    contrasts = _contrasts(frame, axis, reference) if mode == "crossed" else {}
+    unscored = {str(reason): int(n) for reason, n in sorted(reasons.items())}
+    method = f"means of case means; 95 % intervals: {how[mode]}"
+    return AxisBias(groups.pop(ALL), groups, contrasts, len(frame), unscored, axis, score, mode, method)
 
 
-def _contrast(frame: pd.DataFrame, rows: dict[str, dict[str, Any]], axis: str | None, reference: str | None) -> None:
-    """Adds each group's contrast with the reference within the same edits."""
+def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> dict[str, dict[str, object]]:
+    """Each group's contrast with the reference within the same edits."""
     usable = frame[frame["status"] == "ok"]
     if usable.empty:
-        return
+        return {}
     known = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
     if reference is not None and reference not in known:
         raise unknown_name(f"{axis} group" if axis else "group", reference, known)
@@ -136,72 +175,120 @@ def _contrast(frame: pd.DataFrame, rows: dict[str, dict[str, Any]], axis: str | 
     one = usable.assign(editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]})
     contrasts = group_contrasts(one, column, reference, holds="")
     if contrasts.empty:
-        return
+        return {}
     contrasts["p_adjusted"] = adjust(contrasts["p"].to_numpy())
     contrasts["log_odds_p_adjusted"] = adjust(contrasts["log_odds_p"].to_numpy())
-    for found in contrasts.drop(columns=["editor", "relation", "axis", "method"]).to_dict("records"):
-        rows[found.pop("group")]["contrast"] = found
+    told = contrasts.drop(columns=["editor", "relation", "axis", "method", "group"]).to_dict("records")
+    return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], told)}
 
 
-def accuracy_of_columns(
-    case_id: Sequence[int],
-    edit_relation: Sequence[str],
-    effect_relation: Sequence[str],
-    prompt: Sequence[str],
-    candidates: Sequence[Sequence[str]],
-    gold: Sequence[Sequence[str]],
-    pre: Sequence[Sequence[float]],
-    post: Sequence[Sequence[float]],
-    *,
-    mode: Mode = "exact",
-    post_prompts: Sequence[str] | None = None,
-    n_tokens: Sequence[Sequence[int]] | None = None,
-    pre_prior: Sequence[Sequence[float]] | None = None,
-    post_prior: Sequence[Sequence[float]] | None = None,
-    groups: Sequence[Sequence[str]] | None = None,
-    subject: Sequence[str] | None = None,
-    draws: int = 2000,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
+_CASES = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
+_CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt_pre", "prompt_post", "person"), labels)
 
-    Args:
+
+@dataclass(frozen=True, slots=True)
+class AccuracyColumns:
+    """One row per case.
+
+    Attributes:
         case_id: The edit.
         edit_relation, effect_relation: The property edited and the property asked for.
         prompt: The prompt that was scored; the paper mode also needs it, for its substring match.
         candidates: The answers that were scored.
         gold: The true answers before the edit; none = the case is left out and counted.
         pre, post: Log-probabilities of the candidates before and after the edit, nats.
-        mode: "exact" or "paper", see `seesaw_cf.effects.cross_property`.
         post_prompts: The prompts of the post-edit scores where they differ from `prompt` (published runs do).
         n_tokens: Tokens per candidate; adds `normalised`, where candidates are ranked by log-probability per token.
         pre_prior, post_prior: Log-probabilities of the candidates after a prompt without the subject; adds `pmi`, where
             candidates are ranked by how much the subject raises them (pointwise mutual information).
         groups: Group tags of the case's subject; adds `groups` to each pair.
         subject: The person of each case, where one person stands in several: errors are then clustered by person.
+    """
+
+    case_id: Sequence[int]
+    edit_relation: Sequence[str]
+    effect_relation: Sequence[str]
+    prompt: Sequence[str]
+    candidates: Sequence[Sequence[str]]
+    gold: Sequence[Sequence[str]]
+    pre: Sequence[Sequence[float]]
+    post: Sequence[Sequence[float]]
+    post_prompts: Sequence[str] | None = None
+    n_tokens: Sequence[Sequence[int]] | None = None
+    pre_prior: Sequence[Sequence[float]] | None = None
+    post_prior: Sequence[Sequence[float]] | None = None
+    groups: Sequence[Sequence[str]] | None = None
+    subject: Sequence[str] | None = None
+
+    def frame(self) -> pd.DataFrame:
+        """The rows under the names of `answers`.
+
+        Raises:
+            RecordError: Unequal lengths, no rows, or repeated cases.
+        """
+        after = self.prompt if self.post_prompts is None else self.post_prompts
+        given: dict[str, Sequence[object]] = {"case_id": self.case_id, "edit_relation": self.edit_relation}
+        given |= {"effect_relation": self.effect_relation, "prompt_pre": self.prompt, "candidates": self.candidates}
+        given |= {"gold": self.gold, "pre": self.pre, "post": self.post, "prompt_post": after}
+        frame = read_columns(_CASES, given if self.subject is None else given | {"person": self.subject})
+        twice = frame.duplicated(["case_id", "edit_relation", "effect_relation"])
+        if twice.any():
+            first = frame.loc[twice, "case_id"].iloc[0]
+            raise RecordError(f"{int(twice.sum())} cases occur more than once, first: case {first}. Drop the copies.")
+        return frame
+
+
+@dataclass(frozen=True, slots=True)
+class PairAccuracies:
+    """Accuracy of pairs of properties, each pair named as in "P21/P101".
+
+    Attributes:
+        pairs: Pair -> its accuracy.
+        forms: "normalised" and "pmi", as far as they were asked for -> pair -> its accuracy in that form.
+        groups: Pair -> group -> accuracy of its cases; None when no groups were given.
+        average: Unweighted `pre`, `post` and `change` over the pairs that have cases; the paper mode counts pairs whose
+            cases are all unanswerable as 0.
+        mode: As it was asked for.
+        method: How the intervals and tests were made.
+    """
+
+    pairs: Mapping[str, Accuracy]
+    forms: Mapping[str, Mapping[str, Accuracy]]
+    groups: Mapping[str, Mapping[str, Accuracy]] | None
+    average: Mapping[str, float | None]
+    mode: Mode
+    method: str
+
+    def row(self) -> dict[str, object]:
+        """The numbers under the names that `evaluate` gives them."""
+        rows = {name: found.row() for name, found in self.pairs.items()}
+        for name, row in rows.items():
+            row |= {form: table[name].row() for form, table in self.forms.items() if name in table}
+            if self.groups is not None:
+                row["groups"] = {group: found.row() for group, found in self.groups[name].items()}
+        return {"pairs": rows, "average": self.average, "mode": self.mode, "method": self.method}
+
+
+def accuracy_of_columns(
+    columns: AccuracyColumns, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
+) -> PairAccuracies:
+    """Accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
+
+    Args:
+        columns: The rows.
+        mode: "exact" or "paper", see `seesaw_cf.effects.cross_property`.
         draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
-        Plain JSON types: `pairs` ("P21/P101" -> numbers), `average` (unweighted `pre`, `post`, `change` over the pairs
-        that have cases; the paper mode counts pairs whose cases are all unanswerable as 0), `mode`, `method`.
+        The accuracies and their average.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0.
         UnknownNameError: Unknown `mode`.
     """
-    given: dict[str, Sequence[Any]] = {"case_id": case_id, "edit_relation": edit_relation}
-    given |= {"effect_relation": effect_relation, "prompt_pre": prompt, "candidates": candidates, "gold": gold}
-    given |= {"pre": pre, "post": post, "prompt_post": prompt if post_prompts is None else post_prompts}
-    if subject is not None:
-        given["person"] = subject
-    check_lengths(given)
-    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
-    twice = frame.duplicated(["case_id", "edit_relation", "effect_relation"])
-    if twice.any():
-        first = frame.loc[twice, "case_id"].iloc[0]
-        raise RecordError(f"{int(twice.sum())} cases occur more than once, first: case {first}. Drop the copies.")
+    frame = columns.frame()
     keys = ["edit_relation", "effect_relation"]
-    forms = {"raw": frame} | _adjusted(frame, n_tokens, pre_prior, post_prior)
+    forms = {"raw": frame} | _adjusted(frame, columns)
     tables = {
         form: {
             "/".join(map(str, key)): summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
@@ -210,38 +297,37 @@ def accuracy_of_columns(
         for form, one in forms.items()
     }
     pairs = tables.pop("raw")
-    for form, table in tables.items():
-        for name, row in table.items():
-            pairs[name][form] = row
-    if groups is not None:
-        check_lengths({"case_id": case_id, "groups": groups})
-        marked = mark(frame, mode).assign(tags=pd.Series(list(groups), dtype=object))
-        for key, rows in marked.groupby(keys, sort=True):
-            pairs["/".join(map(str, key))]["groups"] = {
+    groups: dict[str, dict[str, Accuracy]] | None = None
+    if columns.groups is not None:
+        check_lengths({"case_id": columns.case_id, "groups": columns.groups})
+        marked = mark(frame, mode).assign(tags=pd.Series(list(columns.groups), dtype=object))
+        groups = {
+            "/".join(map(str, key)): {
                 group: summarise_accuracy(rows.iloc[at], mode=mode, draws=draws, seed=seed)
                 for group, at in members(rows["tags"].tolist()).items()
             }
-    counted = [pair for pair in pairs.values() if pair["n"]]
-    if mode == "paper":  # as published: a pair none of whose cases can be answered counts as 0 in the average
-        nothing = dict.fromkeys(("pre", "post", "change"), 0.0)
-        counted += [nothing for pair in pairs.values() if not pair["n"] and pair["n_no_candidate"]]
-    average = {k: float(np.mean([pair[k] for pair in counted])) if counted else None for k in ("pre", "post", "change")}
+            for key, rows in marked.groupby(keys, sort=True)
+        }
     change = {
         "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
         "where a person stands in several cases the clustered one",
         "paper": f"bootstrap over cases, {draws} draws, seed {seed}; p: unpaired t-test",
     }
     method = f"95 %; shares: Wilson intervals; change: {change[mode]}"
-    return dict(plain({"pairs": pairs, "average": average, "mode": mode, "method": method}))
+    return PairAccuracies(pairs, tables, groups, _average(list(pairs.values()), mode), mode, method)
 
 
-def _adjusted(
-    frame: pd.DataFrame,
-    n_tokens: Sequence[Sequence[int]] | None,
-    pre_prior: Sequence[Sequence[float]] | None,
-    post_prior: Sequence[Sequence[float]] | None,
-) -> dict[str, pd.DataFrame]:
+def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
+    counted = [(one.pre.value, one.post.value, one.change.value) for one in pairs if one.n]
+    if mode == "paper":  # as published: a pair none of whose cases can be answered counts as 0 in the average
+        counted += [(0.0, 0.0, 0.0) for one in pairs if not one.n and one.left_out["n_no_candidate"]]
+    means = [float(np.mean(values)) for values in zip(*counted)] if counted else [None] * 3
+    return dict(zip(("pre", "post", "change"), means))
+
+
+def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.DataFrame]:
     """Frames whose scores are per token, or relative to a prior; shifted per case so that none is above 0."""
+    n_tokens, pre_prior, post_prior = columns.n_tokens, columns.pre_prior, columns.post_prior
     priors = {"pre": pre_prior, "post": post_prior}
     if (pre_prior is None) != (post_prior is None):
         raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
@@ -253,7 +339,7 @@ def _adjusted(
     return {form: frame.assign(**columns) for form, columns in found.items()}
 
 
-def _per_case(frame: pd.DataFrame, phase: str, by: Sequence[Sequence[float]], change: Any) -> list[Any]:
+def _per_case(frame: pd.DataFrame, phase: str, by: Sequence[Sequence[float]], change: np.ufunc) -> list[Any]:
     check_lengths({"case_id": frame["case_id"].tolist(), "adjustment": by})
     out = []
     for case, scores, other in zip(frame["case_id"], frame[phase], by):

@@ -1,23 +1,43 @@
-"""Dose-response: what happened as more and more facts were edited together. Reads the units of a dose run, no model."""
+"""Dose-response: what happened as more and more facts were edited together, from score tables."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.effects.groups import ALL, AXES, members, summarise
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.success import KINDS as SUCCESS
+from seesaw_cf.effects.success import success_of_scores
 from seesaw_cf.errors import RunFolderError
+from seesaw_cf.io.text import read_json
 
-__all__ = ["BAND", "KINDS", "MEASURES", "Curves", "diversity", "read_curves", "summarise_curves"]
+__all__ = [
+    "BAND",
+    "KINDS",
+    "MEASURES",
+    "SAMPLE",
+    "Curves",
+    "diversity",
+    "health",
+    "read_curves",
+    "sample_effects",
+    "summarise_curves",
+]
 
 BAND = 0.90
+# The columns that a dose run's score table has beside those of `seesaw_cf.tables.SCORES`: which sample a row is of.
+SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
 # Measures that are averaged over repeated samples.
 MEASURES = ("ES", "PS", "NS", "S", "D", "perplexity", "entropy")
 # Relation -> (type of its subjects, type of its objects), for the four kinds of pairs of MEMIT appendix D.
@@ -60,9 +80,83 @@ class Curves:
         baseline: `perplexity` and `entropy` of the unedited model, per mix.
     """
 
-    manifest: dict[str, Any]
+    manifest: dict[str, object]
     units: pd.DataFrame
     baseline: dict[str, dict[str, float | None]]
+
+
+def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: float) -> dict[str, Any]:
+    """What editing one sample of facts together did.
+
+    Args:
+        scores: Score table of one sample: its edits' prompts, people, and what is watched.
+        edits: Rows of `seesaw_cf.run.edit_table.EDITS` of its cases.
+        nats: Log-probabilities no further apart than this are a tie.
+
+    Returns:
+        `n_edits` that were made, `n_refused`, `n_zero` of those made that change nothing, `refused` (the reasons); of
+        the edits that were made `ES`, `PS`, `NS` and `S` as `seesaw_cf.effects.edit_success`, `D` as `group_effects`,
+        `n_people` prompts and `D_by` (axis -> group -> D pooled over prompts, and n); `perplexity` and `entropy` of
+        `health` after the edit. Numbers without data are None.
+    """
+    made = [row["case_id"] for row in edits if row["status"] in _MADE]
+    refused = {row["status"] for row in edits} - set(_MADE)
+    out: dict[str, Any] = {"n_edits": len(made), "n_refused": len(edits) - len(made)}
+    out["n_zero"] = sum(row["status"] == "zero delta" for row in edits)
+    out["refused"] = sorted({status[:200] for status in refused})
+    rows = scores.filter(pc.is_in(scores["case_id"], pa.array(made, pa.int64())))
+    return out | _success(rows, nats) | _differences(rows) | health(scores, "post")
+
+
+_MADE = ("ok", "zero delta")
+
+
+def _success(rows: pa.Table, nats: float) -> dict[str, float | None]:
+    names = ("ES", "PS", "NS", "S")
+    if not pc.any(pc.is_in(rows["kind"], pa.array(list(SUCCESS)))).as_py():
+        return dict.fromkeys(names)
+    (found,) = success_of_scores(rows, draws=0, nats=nats).values()
+    return {name: _number(found.numbers["counterfact"][name].value) for name in names}
+
+
+def _differences(rows: pa.Table) -> dict[str, Any]:
+    if not pc.any(pc.equal(rows["kind"], "cross_subject")).as_py():
+        return {"D": None, "n_people": 0, "D_by": {axis: {} for axis in AXES}}
+    prompts = prompt_effects(rows)
+    prompts = prompts[prompts["status"] == "ok"].reset_index(drop=True)
+    (whole,) = summarise(prompts, {ALL: np.arange(len(prompts))})
+    by = {axis: summarise(prompts, members(prompts[axis].tolist())) for axis in AXES}
+    parts = {axis: {g.group: {"D": g.pooled["D"], "n": g.n_prompts} for g in found} for axis, found in by.items()}
+    return {"D": _number(whole.D.value), "n_people": whole.n_prompts, "D_by": parts}
+
+
+def health(scores: pa.Table, phase: str) -> dict[str, float | None]:
+    """Whether a model still is one, from the watched rows of a score table.
+
+    Args:
+        scores: With rows of kind "text" (fixed texts) and "panel" (fixed prompts with candidate answers).
+        phase: "pre" or "post".
+
+    Returns:
+        `perplexity` of the texts per token, and `entropy` (nats) of the answers that come first on the panel, by mean
+        log-probability of their tokens; None without scored rows. A prompt counts when all its answers are scored.
+    """
+    kept = pc.and_(pc.equal(scores["phase"], phase), pc.is_in(scores["kind"], pa.array(["text", "panel"])))
+    rows = scores.filter(kept).select(["kind", "prompt_id", "target", "logprob", "n_tokens", "status"]).to_pandas()
+    rows["ok"] = rows["status"] == "ok"
+    texts = rows[rows["ok"] & (rows["kind"] == "text")]
+    tokens = int(texts["n_tokens"].sum())
+    perplexity = float(np.exp(min(-texts["logprob"].sum() / tokens, 700))) if tokens else float("nan")
+    panel = rows[rows["kind"] == "panel"]
+    panel = panel[panel.groupby("prompt_id")["ok"].transform("all")]
+    first = (panel["logprob"] / panel["n_tokens"]).groupby(panel["prompt_id"]).idxmax()
+    counts = panel.loc[first, "target"].value_counts()
+    entropy = float(stats.entropy(counts)) if len(counts) else float("nan")
+    return {"perplexity": _number(perplexity), "entropy": _number(entropy)}
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def read_curves(folder: str | os.PathLike[str]) -> Curves:
@@ -80,7 +174,7 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
             "Repeat the `seesaw-cf dose` command that began it; it continues where it was."
         )
     try:
-        manifest, found = (json.loads(file.read_text(encoding="utf-8")) for file in files.values())
+        manifest, found = (read_json(file, any_number=True) for file in files.values())
         units = pd.DataFrame(found["units"])
         units[list(MEASURES)] = units[list(MEASURES)].astype(np.float64)
         return Curves(manifest, units, found["baseline"])
@@ -110,7 +204,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _band(name: str, values: Any) -> dict[str, float]:
+def _band(name: str, values: NDArray[np.float64]) -> dict[str, float]:
     nan = float("nan")
     if not values.size:
         return {name: nan, f"{name}_low": nan, f"{name}_high": nan}

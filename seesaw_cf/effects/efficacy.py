@@ -8,7 +8,7 @@ import pyarrow as pa
 from seesaw_cf.effects.pairs import SIDES
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.stats import share
-from seesaw_cf.tolerance import BOUNDS, above, tied
+from seesaw_cf.stats.tolerance import BOUNDS, above, tied
 
 __all__ = ["efficacy"]
 
@@ -22,8 +22,8 @@ def efficacy(
         scores: A score table with rows of kind "efficacy".
         score: The form of confidence that is compared, see `seesaw_cf.effects.difference`.
 
-        nats: Log-probabilities no further apart than this are a tie; a run's own is `seesaw_cf.tolerance.tolerance` of
-            its manifest.
+        nats: Log-probabilities no further apart than this are a tie; a run's own is
+            `seesaw_cf.stats.tolerance.tolerance` of its manifest.
 
     Returns:
         One row per (editor, relation): `pre` and `post` shares with `pre_low`, `pre_high`, `post_low`, `post_high`

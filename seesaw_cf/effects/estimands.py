@@ -8,21 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, check_axes, group_effects, mask, members
+from seesaw_cf.checks import whole
+from seesaw_cf.effects.groups import (
+    ALL,
+    AXES,
+    CLUSTERS,
+    UNKNOWN,
+    check_axes,
+    group_effects,
+    mask,
+    members,
+    need_columns,
+)
+from seesaw_cf.effects.pairs import as_table
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.effects.properties import answers, gold_rank
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.stats import Inference, case_weights, clustered_means
+from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.mixed import mixed_contrast
-from seesaw_cf.tables import SCORES
+from seesaw_cf.types import Estimate
 
 __all__ = [
     "distribution_changes",
@@ -38,10 +50,11 @@ Method = Literal["clustered", "mixed"]
 
 
 def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
+    keys = ["case_id", "person", "prompt_id"]
+    need_columns("prompts", prompts, ("editor", "edit_relation", "holds", "status", "D", *keys))
     chosen = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
     if chosen.empty:
         raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
-    keys = ["case_id", "person", "prompt_id"]
     return chosen.sort_values(keys, kind="stable").reset_index(drop=True)
 
 
@@ -65,7 +78,7 @@ def estimate_groups(
         clusters: Dimension -> column. Use {"target": "target_new"} to speak about targets that were not sampled.
 
     Returns:
-        One row per editor, relation, axis and group, with the fields of `seesaw_cf.stats.Inference`, and the same
+        One row per editor, relation, axis and group, with the fields of `seesaw_cf.types.Estimate`, and the same
         effect in log-odds (nats): `log_odds` with `log_odds_low`, `_high`, `_stderr`, `_p`, `_df`.
 
     Raises:
@@ -110,7 +123,7 @@ def group_contrasts(
         method: "clustered" (`seesaw_cf.stats.clustered_mean`) or "mixed" (`seesaw_cf.stats.mixed.mixed_contrast`).
 
     Returns:
-        One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.stats.Inference`, the same
+        One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
         contrast in log-odds (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier answer
         before the edit, of the side where it is lower. Below 0: the group lost more confidence than the reference.
 
@@ -139,7 +152,7 @@ def group_contrasts(
 
 def _contrast(
     rows: pd.DataFrame, own: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str], method: Method
-) -> dict[str, Any]:
+) -> dict[str, object]:
     case = pd.factorize(rows["case_id"], sort=True)[0]
     n_cases = int(case.max()) + 1
     first, second = own & ~other, other & ~own
@@ -147,7 +160,7 @@ def _contrast(
     first, second = first & both[case], second & both[case]
     if not both.any():
         nan = float("nan")
-        none = Inference(nan, nan, nan, nan, nan, nan, 0, note="no edit was scored on both groups")
+        none = Estimate(nan, note="no edit was scored on both groups")
         return _scales([none, none]) | {"likelier_pre": nan}
     values, parts = _values(rows), [case_weights(case, part) for part in (first, second)]
     if method == "mixed":
@@ -164,13 +177,13 @@ def _values(rows: pd.DataFrame) -> Floats:
     return np.asarray(rows[["D", "log_odds"]].to_numpy(np.float64))
 
 
-def _scales(found: Sequence[Inference]) -> dict[str, Any]:
+def _scales(found: Sequence[Estimate]) -> dict[str, object]:
     """D's inference, and that of the log-odds under names of its own."""
     names = {"value": "log_odds"} | {name: f"log_odds_{name}" for name in ("low", "high", "stderr", "p", "df")}
     return asdict(found[0]) | {column: getattr(found[1], name) for name, column in names.items()}
 
 
-def _row(editor: Any, relation: Any, axis: str, group: str) -> dict[str, Any]:
+def _row(editor: object, relation: object, axis: str, group: str) -> dict[str, object]:
     return {"editor": editor, "relation": relation, "axis": axis, "group": group}
 
 
@@ -191,6 +204,7 @@ def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
     Raises:
         UnknownNameError: No rows of the control.
     """
+    need_columns("prompts", prompts, ("editor", "case_id", "prompt_id", "status", *_MOVED))
     editors = sorted(prompts["editor"].unique())
     if control not in editors or len(editors) < 2:
         raise unknown_name("control editor", control, editors)
@@ -214,8 +228,10 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     Without it, a model that answers p_j for everybody looks better on people who hold p_j and the loss on people who
     hold p_i is not seen.
     """
+    changed = ("D_pre", "D_post", "D", "log_odds")
+    need_columns("prompts", prompts, ("holds", *changed))
     sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
-    return prompts.assign(**{name: prompts[name] * sign for name in ("D_pre", "D_post", "D", "log_odds")})
+    return prompts.assign(**{name: prompts[name] * sign for name in changed})
 
 
 def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.DataFrame:
@@ -228,7 +244,11 @@ def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.D
 
     Returns:
         Rows with `stratum` ("0" is the lowest); group by it before calling the estimators.
+
+    Raises:
+        RecordError: Another number of values than of rows, or no bins.
     """
+    whole("stratify: bins", bins, 1)
     if len(values) != len(prompts):
         raise RecordError(f"stratify: {len(values)} values for {len(prompts)} prompts; give one per row.")
     codes = pd.qcut(values.rank(method="average"), bins, labels=False, duplicates="drop")
@@ -284,7 +304,7 @@ def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") 
     """
     sides = []
     for table, phase in ((scores, "pre"), (again, "post")):
-        rows = table.select(SCORES.names).to_pandas()
+        rows = as_table(table).to_pandas()
         sides.append(rows[rows["phase"] == "pre"].assign(phase=phase, editor="noise"))
     both = pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True)
     prompts = prompt_effects(both, score=score)

@@ -2,22 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.reader import floats, labels, read_columns
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import clustered_mean, t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.types import Estimate
 
-__all__ = ["SCALE", "open_ended_flaws"]
+__all__ = ["SCALE", "FlawMean", "FlawRatings", "JudgeAccuracy", "RaterAgreement", "open_ended_flaws"]
 
 # 1: more present after the edit, -1: more present before, 0: equal.
+NAN = float("nan")
 SCALE = (-1.0, 0.0, 1.0)
+_KINDS = {"item": labels, "group": labels, "flaw": labels, "rater": labels, "rating": floats}
+
+
+@dataclass(frozen=True, slots=True)
+class FlawMean:
+    """Mean rating of one flaw in one group.
+
+    Attributes:
+        mean: Over all `n` ratings (the papers' value); interval and p take the ratings of one item as one cluster.
+        p_paper: Pooled one-sample t-test, as published.
+        n_items: Items with a rating.
+        n_missing: Ratings that were not given.
+    """
+
+    mean: Estimate
+    p_paper: float
+    n_items: int
+    n_missing: int
+
+    def row(self) -> dict[str, Any]:
+        """The columns of a table."""
+        out: dict[str, Any] = {"n_ratings": self.mean.n, "n_items": self.n_items, "n_missing": self.n_missing}
+        out |= {"mean": self.mean.value}
+        if self.mean.n:
+            out |= self.mean.columns("low", "high", "stderr", "p") | {"p_paper": self.p_paper}
+        return out | {"note": self.mean.note}
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """Agreement of people on one flaw; NaN where there is one rater only.
+
+    Attributes:
+        krippendorff: Alpha of nominal labels.
+        fleiss: Kappa over items that all rated.
+        all_equal: Share of the items that all rated where all ratings are equal.
+        n_items: Items with a row.
+        note: Why there is no figure.
+    """
+
+    krippendorff: float
+    fleiss: float
+    all_equal: float
+    n_items: int
+    note: str = ""
+
+    def row(self) -> dict[str, Any]:
+        """The figures, or why there are none."""
+        names = ("krippendorff", "fleiss", "all_equal", "n_items")
+        return {"note": self.note} if self.note else {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAccuracy:
+    """How often an automatic judge says what people say, on the `n` items that both rated.
+
+    Attributes:
+        judge, constant: Of the judge, and of answering 0 to everything: "any_rater" (the published rule) and "median".
+        n: Items that both rated.
+        n_unmatched: Answers of the judge that nobody can be compared with.
+    """
+
+    judge: Mapping[str, float]
+    constant: Mapping[str, float]
+    n: int
+    n_unmatched: int
+
+    def row(self) -> dict[str, Any]:
+        """The figures, or only the counts."""
+        counts = {"n": self.n, "n_unmatched": self.n_unmatched}
+        return counts | ({"judge": self.judge, "constant": self.constant} if self.n else {})
+
+
+@dataclass(frozen=True, slots=True)
+class FlawRatings:
+    """What raters see of flaws.
+
+    Attributes:
+        flaws: Group -> flaw -> mean rating.
+        agreement: Flaw -> agreement of the raters.
+        judge: Flaw -> accuracy of the automatic judge; None without one.
+    """
+
+    flaws: Mapping[str, Mapping[str, FlawMean]]
+    agreement: Mapping[str, RaterAgreement]
+    judge: Mapping[str, JudgeAccuracy] | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The parts by name."""
+        judge = {} if self.judge is None else {"judge": self.judge}
+        return {"flaws": self.flaws, "agreement": self.agreement} | judge
 
 
 def open_ended_flaws(
@@ -28,7 +122,7 @@ def open_ended_flaws(
     rating: Sequence[float | None],
     *,
     judge: str | None = None,
-) -> dict[str, Any]:
+) -> FlawRatings:
     """Mean rating per (group, flaw) with tests, agreement of the raters, and accuracy of an automatic judge.
 
     Args:
@@ -40,11 +134,7 @@ def open_ended_flaws(
         judge: Name of an automatic rater, compared with the others and left out of the means.
 
     Returns:
-        `flaws[group][flaw]`: `mean` over all ratings (the papers' value), `low`, `high`, `stderr`, `p` with ratings
-        of one item as one cluster, `p_paper` (pooled one-sample t-test), `n_ratings`, `n_items`, `n_missing`;
-        `agreement[flaw]`: `krippendorff` (nominal), `fleiss`, `all_equal`; and with a judge `judge[flaw]`: accuracy by
-        the published rule ("any_rater"), against the humans' median ("median"), each beside `constant`, what answering
-        0 to everything scores.
+        Means per group and flaw, the raters' agreement per flaw, and with a judge its accuracy per flaw.
 
     Raises:
         RecordError: Unequal lengths, a label outside the scale, or a rater who rated an item's flaw twice.
@@ -53,22 +143,21 @@ def open_ended_flaws(
     Source: SEESAW-CF Table 6 (means and t-test), Table 20 (any-rater accuracy).
     Deviates: intervals cluster by item; missing ratings are missing, not "equal" and not -1.
     """
-    given = {"item": item, "group": group, "flaw": flaw, "rater": rater, "rating": rating}
-    check_lengths(given)
-    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
-    frame["rating"] = frame["rating"].astype(np.float64)
+    frame = read_columns(_KINDS, {"item": item, "group": group, "flaw": flaw, "rater": rater, "rating": rating})
     _check(frame, judge)
     humans = frame[frame["rater"] != judge]
-    result: dict[str, Any] = {"flaws": {}, "agreement": {}}
+    flaws: dict[str, dict[str, FlawMean]] = {}
+    agreement: dict[str, RaterAgreement] = {}
+    judged: dict[str, JudgeAccuracy] = {}
     for (name, which), rows in humans.groupby(["group", "flaw"], sort=True):
-        result["flaws"].setdefault(name, {})[which] = _mean(rows)
+        flaws.setdefault(str(name), {})[str(which)] = _mean(rows)
     for which, rows in frame.groupby("flaw", sort=True):
         table = rows[rows["rater"] != judge].pivot(index=["group", "item"], columns="rater", values="rating")
-        result["agreement"][which] = _agreement(table)
+        agreement[str(which)] = _agreement(table)
         if judge is not None:
             answers = rows[rows["rater"] == judge].set_index(["group", "item"])["rating"]
-            result.setdefault("judge", {})[which] = _judge(table, answers)
-    return dict(plain(result))
+            judged[str(which)] = _judge(table, answers)
+    return FlawRatings(flaws, agreement, None if judge is None else judged)
 
 
 def _check(frame: pd.DataFrame, judge: str | None) -> None:
@@ -90,43 +179,41 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
         raise unknown_name("rater", judge, sorted(set(frame["rater"])))
 
 
-def _mean(rows: pd.DataFrame) -> dict[str, Any]:
+def _mean(rows: pd.DataFrame) -> FlawMean:
     rated = rows[rows["rating"].notna()].sort_values(["item", "rater"], kind="stable")
-    out: dict[str, Any] = {"n_ratings": len(rated), "n_items": rated["item"].nunique()}
-    out["n_missing"] = len(rows) - len(rated)
+    n_items, n_missing = int(rated["item"].nunique()), len(rows) - len(rated)
     if rated.empty:
-        return out | {"mean": None, "note": "no ratings"}
+        return FlawMean(Estimate(NAN, note="no ratings"), NAN, n_items, n_missing)
     values = rated["rating"].to_numpy()
     found = clustered_mean(values, [np.full(len(values), 1 / len(values))], {"item": pd.factorize(rated["item"])[0]})
-    out |= {"mean": found.value, "low": found.low, "high": found.high, "stderr": found.stderr, "p": found.p}
-    return out | {"p_paper": t_test(values)[1], "note": found.note}
+    return FlawMean(replace(found, n=len(rated)), t_test(values)[1], n_items, n_missing)
 
 
-def _agreement(table: pd.DataFrame) -> dict[str, Any]:
+def _agreement(table: pd.DataFrame) -> RaterAgreement:
     values = table.to_numpy(np.float64)
     if values.shape[1] < 2:
-        return {"note": "one rater"}
+        return RaterAgreement(NAN, NAN, NAN, len(values), "one rater")
     whole = values[~np.isnan(values).any(axis=1)]
-    equal = float((whole == whole[:, :1]).all(axis=1).mean()) if len(whole) else float("nan")
-    return {
-        "krippendorff": krippendorff_alpha(values),
-        "fleiss": fleiss_kappa(values),
-        "all_equal": equal,
-        "n_items": len(values),
-    }
+    equal = float((whole == whole[:, :1]).all(axis=1).mean()) if len(whole) else NAN
+    return RaterAgreement(krippendorff_alpha(values), fleiss_kappa(values), equal, len(values))
 
 
-def _judge(table: pd.DataFrame, answers: pd.Series) -> dict[str, Any]:
+def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
     rated = table[table.notna().any(axis=1)]
     common = rated.index.intersection(answers.dropna().index)
     humans, given = rated.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
-    out: dict[str, Any] = {"n": len(common), "n_unmatched": len(answers) - len(common)}
+    unmatched = len(answers) - len(common)
     if not len(common):
-        return out
+        return JudgeAccuracy({}, {}, 0, unmatched)
     median = np.sign(np.nanmedian(humans, axis=1))
-    for name, guess in (("judge", given), ("constant", np.zeros(len(common)))):
-        out[name] = {
+    judge, constant = (
+        {
             "any_rater": float((humans == guess[:, None]).any(axis=1).mean()),
             "median": float((median == guess).mean()),
         }
-    return out
+        for guess in (given, np.zeros(len(common)))
+    )
+    return JudgeAccuracy(judge, constant, len(common), unmatched)
+
+
+check_public(globals())

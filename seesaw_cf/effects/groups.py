@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import case_weights, cluster_weights, clustered_means, interval, ratio_draws, t_test
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.types import Estimate
 
 __all__ = [
     "ALL",
@@ -19,17 +21,33 @@ __all__ = [
     "CLUSTERS",
     "UNKNOWN",
     "BiasMode",
-    "both_scales",
+    "GroupEffect",
     "check_axes",
     "group_effects",
     "mask",
     "members",
+    "need_columns",
     "summarise",
 ]
 
 AXES = ("gender", "race", "region")
-# The group of everybody, and the group of people without a tag on an axis.
-ALL, UNKNOWN = "all", "unknown"
+"""What groups are of."""
+ALL = "all"
+"""The group of everybody."""
+UNKNOWN = "unknown"
+"""The group of people without a tag on an axis."""
+
+
+def need_columns(where: str, frame: pd.DataFrame, names: Iterable[str]) -> None:
+    """Refuses a table without columns that are needed.
+
+    Raises:
+        RecordError: The missing ones, and those there are.
+    """
+    if missing := [name for name in names if name not in frame]:
+        raise RecordError(f"{where}: columns {missing} are missing; it has {list(frame)}.")
+
+
 # What a prompt belongs to: dimension -> column.
 CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
 BiasMode = Literal["crossed", "paper"]
@@ -61,6 +79,45 @@ def members(tags: Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]
     return groups | ({UNKNOWN: untagged} if untagged.size else {})
 
 
+@dataclass(frozen=True, slots=True)
+class GroupEffect:
+    """D of one group of people.
+
+    Attributes:
+        group: Its name.
+        D: The effect, a mean of case means, with its inference.
+        log_odds: The change of log p(new) - log p(true), nats; in the paper mode without inference.
+        means: "D_pre", "D_post" and "likelier_pre" (probability of the likelier answer before the edit) as means of
+            case means.
+        pooled: "D_pre", "D_post" and "D", unweighted over prompts.
+        n_prompts, n_subjects, n_cases: What was scored.
+        n_unscored: Prompts left out because they could not be scored.
+        t: The papers' statistic; None in the crossed mode.
+    """
+
+    group: str
+    D: Estimate
+    log_odds: Estimate
+    means: Mapping[str, float]
+    pooled: Mapping[str, float]
+    n_prompts: int
+    n_subjects: int
+    n_cases: int
+    n_unscored: int
+    t: float | None = None
+
+    def row(self) -> dict[str, object]:
+        """The columns of a table."""
+        out: dict[str, object] = {"group": self.group} | {name: self.means[name] for name in ("D_pre", "D_post")}
+        out |= {"D": self.D.value, "log_odds": self.log_odds.value, "likelier_pre": self.means["likelier_pre"]}
+        out |= {f"pooled_{name}": value for name, value in self.pooled.items()}
+        out |= {name: getattr(self, name) for name in ("n_prompts", "n_subjects", "n_cases", "n_unscored")}
+        if self.t is not None:
+            return out | self.D.columns("low", "high", "stderr") | {"t": self.t} | self.D.columns("p", "note")
+        names = ("low", "high", "stderr", "p", "df")
+        return out | self.D.columns(*names, "effective", "note") | self.log_odds.columns(*names, prefix="log_odds_")
+
+
 def summarise(
     prompts: pd.DataFrame,
     groups: dict[str, NDArray[np.intp]],
@@ -69,7 +126,7 @@ def summarise(
     clusters: Mapping[str, str] = CLUSTERS,
     draws: int = 2000,
     seed: int = 0,
-) -> list[dict[str, Any]]:
+) -> list[GroupEffect]:
     """Estimates of D for groups of rows that share one set of cases.
 
     Args:
@@ -80,7 +137,7 @@ def summarise(
         draws, seed: Bootstrap samples of whole cases for the paper mode; 0 leaves the intervals out.
 
     Returns:
-        One dictionary per group; see `group_effects` for the fields.
+        One effect per group.
     """
     # Sums must not depend on the order of rows.
     rows = prompts.assign(_person=pd.factorize(prompts["person"], sort=True)[0])
@@ -95,12 +152,28 @@ def summarise(
     for group, positions in groups.items():
         every = np.sort(rank[positions])
         kept = every[usable[every]]
-        row = {"group": group} | _describe(rows.iloc[kept], case[kept]) | {"n_unscored": every.size - kept.size}
+        own = rows.iloc[kept]
+        means, pooled, n_cases = _means(own, case[kept])
+        t = None
         if mode == "paper":
-            row |= _published(rows.iloc[kept], case[kept], len(case_ids), draws, seed)
+            effect, t = _published(own, case[kept], len(case_ids), draws, seed)
+            log_odds = Estimate(NAN)
         else:
-            row |= both_scales(rows, [case_weights(case, mask(len(rows), kept))], codes)
-        found.append(row)
+            effect, log_odds = _clustered(rows, [case_weights(case, mask(len(rows), kept))], codes)
+        found.append(
+            GroupEffect(
+                group,
+                D=replace(effect, value=means.pop("D")),
+                log_odds=replace(log_odds, value=means.pop("log_odds")),
+                means=means,
+                pooled=pooled,
+                n_prompts=len(own),
+                n_subjects=int(own["person"].nunique()),
+                n_cases=n_cases,
+                n_unscored=int(every.size - kept.size),
+                t=t,
+            )
+        )
     return found
 
 
@@ -111,38 +184,40 @@ def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
     return chosen
 
 
-def _describe(rows: pd.DataFrame, case: NDArray[np.intp]) -> dict[str, Any]:
+def _means(rows: pd.DataFrame, case: NDArray[np.intp]) -> tuple[dict[str, float], dict[str, float], int]:
+    """Means of case means, pooled means, and the number of cases."""
     names = ["D_pre", "D_post", "D", "log_odds", "likelier_pre"]
     n_prompts = np.bincount(case)
     has = n_prompts > 0
     per_case = {name: np.bincount(case, rows[name])[has] / n_prompts[has] for name in names}
-    row: dict[str, Any] = {name: float(v.mean()) if v.size else NAN for name, v in per_case.items()}
-    row |= {f"pooled_{name}": float(rows[name].mean()) if len(rows) else NAN for name in names[:3]}
-    row |= {"n_prompts": len(rows), "n_subjects": int(rows["person"].nunique()), "n_cases": int(has.sum())}
-    return row
+    means = {name: float(v.mean()) if v.size else NAN for name, v in per_case.items()}
+    pooled = {name: float(rows[name].mean()) if len(rows) else NAN for name in names[:3]}
+    return means, pooled, int(has.sum())
 
 
-def both_scales(rows: pd.DataFrame, parts: list[Floats], codes: Mapping[str, NDArray[np.intp]]) -> dict[str, Any]:
-    """Interval, error, test and the reason for none, of D and (prefixed) of the change in log-odds.
+def _clustered(
+    rows: pd.DataFrame, parts: list[Floats], codes: Mapping[str, NDArray[np.intp]]
+) -> tuple[Estimate, Estimate]:
+    """Inference about D and about the change in log-odds.
 
     Args:
         rows: Columns D and log_odds.
         parts: See `seesaw_cf.stats.clustered_mean`.
         codes: Dimension -> cluster codes.
     """
-    names = ("low", "high", "stderr", "p", "df")
     if not parts[0].any():
-        empty = dict.fromkeys((*names, *(f"log_odds_{name}" for name in names)), NAN)
-        return empty | {"effective": {}, "note": "nothing could be scored"}
+        nothing = Estimate(NAN, note="nothing could be scored")
+        return nothing, nothing
     used = np.any([part != 0 for part in parts], axis=0)
     values = np.where(used[:, None], rows[["D", "log_odds"]].to_numpy(), 0.0)
-    found = clustered_means(values, parts, codes)
-    out = {name: getattr(found[0], name) for name in (*names, "effective", "note")}
-    return out | {f"log_odds_{name}": getattr(found[1], name) for name in names}
+    first, second = clustered_means(values, parts, codes)
+    return first, second
 
 
-def _published(rows: pd.DataFrame, case: NDArray[np.intp], n_cases: int, draws: int, seed: int) -> dict[str, Any]:
-    """The papers' t-test over case means, with the bootstrap over cases as interval."""
+def _published(
+    rows: pd.DataFrame, case: NDArray[np.intp], n_cases: int, draws: int, seed: int
+) -> tuple[Estimate, float]:
+    """The papers' t-test over case means, with the bootstrap over cases as interval; and its statistic."""
     n_prompts = np.bincount(case, minlength=n_cases)
     has = n_prompts > 0
     means = np.bincount(case, rows["D"], n_cases) / np.maximum(n_prompts, 1)
@@ -151,7 +226,7 @@ def _published(rows: pd.DataFrame, case: NDArray[np.intp], n_cases: int, draws: 
     if draws and has.sum() > 1:
         weights = cluster_weights(n_cases, draws, seed)
         low, high, stderr = interval(ratio_draws(weights, means[:, None], has[:, None].astype(np.float64))[:, 0])
-    return {"low": low, "high": high, "stderr": stderr, "t": t, "p": p, "note": note}
+    return Estimate(NAN, low, high, stderr, p, note=note), t
 
 
 def group_effects(
@@ -178,12 +253,8 @@ def group_effects(
 
     Returns:
         One row per editor, relation, axis and group (axis and group `ALL` for everybody, group `UNKNOWN` for people
-        without a tag): D_pre, D_post and D as means of case means (what the papers print), `log_odds` (the change of
-        log p(new) - log p(true), nats), `likelier_pre` (probability of the likelier answer before the edit),
-        pooled_D_pre, pooled_D_post, pooled_D (unweighted over prompts), n_prompts, n_subjects, n_cases, n_unscored
-        (prompts left out because they could not be scored), `low`, `high`, `stderr`, `p`, `note` (why there is no
-        interval). The unit is the form of score that `prompts` was made with. In the crossed mode also `df`,
-        `effective` (clusters per dimension) and `log_odds_low`, `_high`, `_stderr`, `_p`, `_df`; in the paper mode `t`.
+        without a tag), with the columns of `GroupEffect.row`. The unit is the form of score that `prompts` was made
+        with.
 
     Raises:
         UnknownNameError: An axis or the mode is unknown.
@@ -195,6 +266,7 @@ def group_effects(
     check_axes(axes)
     if mode not in get_args(BiasMode):
         raise unknown_name("mode", mode, get_args(BiasMode))
+    need_columns("prompts", prompts, ("editor", "edit_relation", "case_id", "holds", "status", *axes))
     chosen = prompts[prompts["holds"].fillna("") == holds]
     if chosen.empty:
         there = prompts["holds"].fillna("").value_counts().to_dict()
@@ -205,5 +277,5 @@ def group_effects(
             groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
             key = {"editor": editor, "relation": relation, "axis": axis}
             made = summarise(rows, groups, mode=mode, clusters=clusters, draws=draws, seed=seed)
-            found += [key | row for row in made]
+            found += [key | effect.row() for effect in made]
     return pd.DataFrame(found)

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, cluster_weights, clustered_mean, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.types import Estimate
 
-__all__ = ["CLAIM_KINDS", "LABELS", "accuracy", "leme_annotation", "macro_f1", "sentences"]
+__all__ = [
+    "CLAIM_KINDS",
+    "LABELS",
+    "Annotation",
+    "ClaimShares",
+    "LabelAgreement",
+    "accuracy",
+    "leme_annotation",
+    "macro_f1",
+    "sentences",
+]
 
+NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")
 CLAIM_KINDS = ("new_fact", "old_fact", "ground_truth")
+_KINDS = {"case_id": ids, "group": labels, "passage": labels, "claim_kind": labels}
+_KINDS |= {"label": optional_labels, "reference": optional_labels}
 _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\n\s*")
 
 
@@ -28,8 +42,86 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for part in _END.split(text) if part.strip()]
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimShares:
+    """Labels of the claims of one group, passage and kind.
+
+    Attributes:
+        shares: Label -> mean over edits of the share within the edit, clustered by edit; {} without labels.
+        pooled: Label -> share over all claims, the papers' value.
+        n: Labelled claims.
+        n_cases: Edits with a labelled claim.
+        n_missing: Claims without a label.
+    """
+
+    shares: Mapping[str, Estimate]
+    pooled: Mapping[str, float]
+    n: int
+    n_cases: int
+    n_missing: int
+
+    def row(self) -> dict[str, object]:
+        """The counts, and label -> its numbers."""
+        return {"n": self.n, "n_cases": self.n_cases, "n_missing": self.n_missing} | {
+            label: found.columns("value", "low", "high") | {"pooled": self.pooled[label], "note": found.note}
+            for label, found in self.shares.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Agreement of labels with those of people, on the `n` claims that have both.
+
+    Attributes:
+        figures: "accuracy" and "macro_f1", with a bootstrap over edits.
+        cohen_kappa, krippendorff_alpha: Beyond chance.
+        constant: Accuracy of the commonest label.
+        confusion: Counts, people in rows.
+        n: Claims.
+        n_cases: Edits.
+    """
+
+    figures: Mapping[str, Estimate]
+    cohen_kappa: float
+    krippendorff_alpha: float
+    constant: float
+    confusion: Sequence[Sequence[int]]
+    n: int
+    n_cases: int
+
+    def row(self) -> dict[str, object]:
+        """The figures, or only that there are none."""
+        if not self.n:
+            return {"n": 0}
+        out: dict[str, object] = {name: found.columns("value", "low", "high") for name, found in self.figures.items()}
+        names = ("cohen_kappa", "krippendorff_alpha", "constant", "confusion", "n", "n_cases")
+        return out | {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """Labels of claims.
+
+    Attributes:
+        shares: Group -> passage -> kind of claim -> shares of labels.
+        n_rows: Claims given.
+        n_missing: Claims without a label.
+        agreement: With the labels of people; None without them.
+    """
+
+    shares: Mapping[str, Mapping[str, Mapping[str, ClaimShares]]]
+    n_rows: int
+    n_missing: int
+    agreement: LabelAgreement | None = None
+
+    def row(self) -> dict[str, object]:
+        """The parts by name."""
+        out: dict[str, object] = {"shares": self.shares, "n_rows": self.n_rows, "n_missing": self.n_missing}
+        return out if self.agreement is None else out | {"agreement": self.agreement}
+
+
 def leme_annotation(
-    case_id: Sequence[Any],
+    case_id: Sequence[Id],
     group: Sequence[str],
     passage: Sequence[str],
     claim_kind: Sequence[str],
@@ -38,7 +130,7 @@ def leme_annotation(
     reference: Sequence[str | None] | None = None,
     draws: int = 2000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Annotation:
     """Shares of labels per group, passage and kind of claim.
 
     Args:
@@ -51,10 +143,7 @@ def leme_annotation(
         draws, seed: Bootstrap over edits of the agreement.
 
     Returns:
-        `shares[group][passage][claim_kind][label]`: `value` (mean over edits of the share within the edit), `low`,
-        `high`, `pooled` (over all claims, the papers' value), `note`; beside the labels `n`, `n_cases`, `n_missing`.
-        With `reference`, `agreement`: `accuracy`, `macro_f1` (each value, low, high), `cohen_kappa`,
-        `krippendorff_alpha`, `confusion` (people in rows), `constant` (accuracy of the commonest label), `n`.
+        Shares per group, passage and kind of claim; with `reference` the agreement with it.
 
     Raises:
         RecordError: Unequal lengths, an unknown kind of claim or label.
@@ -63,20 +152,18 @@ def leme_annotation(
     Deviates: the value is the mean over edits, with an interval that clusters by edit; the papers pool.
     """
     given = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
-    check_lengths(given if reference is None else given | {"reference": reference})
-    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
+    frame = read_columns(_KINDS, given if reference is None else given | {"reference": reference})
     _check("claim_kind", frame["claim_kind"], CLAIM_KINDS)
     _check("label", frame["label"].dropna(), LABELS)
-    shares: dict[str, Any] = {}
+    shares: dict[str, dict[str, dict[str, ClaimShares]]] = {}
     for key, rows in frame.groupby(["group", "passage", "claim_kind"], sort=True):
         name, text, kind = map(str, key)
         shares.setdefault(name, {}).setdefault(text, {})[kind] = _shares(rows)
-    out: dict[str, Any] = {"shares": shares, "n_rows": len(frame), "n_missing": int(frame["label"].isna().sum())}
+    agreement = None
     if reference is not None:
-        frame["reference"] = list(reference)
         _check("reference", frame["reference"].dropna(), LABELS)
-        out["agreement"] = _agreement(frame.dropna(subset=["label", "reference"]), draws, seed)
-    return dict(plain(out))
+        agreement = _agreement(frame.dropna(subset=["label", "reference"]), draws, seed)
+    return Annotation(shares, len(frame), int(frame["label"].isna().sum()), agreement)
 
 
 def _check(name: str, column: pd.Series, known: Sequence[str]) -> None:
@@ -85,42 +172,45 @@ def _check(name: str, column: pd.Series, known: Sequence[str]) -> None:
         raise RecordError(f"{name}: {unknown[:5]} in {len(column)} rows, expected {', '.join(known)}. Rename them.")
 
 
-def _shares(rows: pd.DataFrame) -> dict[str, Any]:
+def _shares(rows: pd.DataFrame) -> ClaimShares:
     there = rows.dropna(subset=["label"])
-    out: dict[str, Any] = {"n": len(there), "n_cases": there["case_id"].nunique(), "n_missing": len(rows) - len(there)}
-    if there.empty:
-        return out
     code = pd.factorize(there["case_id"])[0]
+    counts = {"n": len(there), "n_cases": int(there["case_id"].nunique()), "n_missing": len(rows) - len(there)}
+    if there.empty:
+        return ClaimShares({}, {}, **counts)
     weights = case_weights(code, np.ones(len(code), dtype=bool))
-    for label in LABELS:
-        hits = (there["label"] == label).to_numpy().astype(np.float64)
-        found = clustered_mean(hits, [weights], {"case": code})
-        out[label] = {"value": found.value, "low": found.low, "high": found.high, "pooled": float(hits.mean())}
-        out[label]["note"] = found.note
-    return out
+    hits = {label: (there["label"] == label).to_numpy().astype(np.float64) for label in LABELS}
+    shares = {label: clustered_mean(values, [weights], {"case": code}) for label, values in hits.items()}
+    return ClaimShares(shares, {label: float(values.mean()) for label, values in hits.items()}, **counts)
 
 
-def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
+def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
     if rows.empty:
-        return {"n": 0}
+        return LabelAgreement({}, NAN, NAN, NAN, [], n=0, n_cases=0)
     truth, given = (rows[name].map(LABELS.index).to_numpy(np.intp) for name in ("reference", "label"))
     code = pd.factorize(rows["case_id"])[0]
     each = np.zeros((int(code.max()) + 1, len(LABELS), len(LABELS)))
     np.add.at(each, (code, truth, given), 1.0)
     drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
     total, both = each.sum(axis=0), np.stack([truth, given], axis=1).astype(np.float64)
-    figures = {}
-    for name, figure in (("accuracy", accuracy), ("macro_f1", macro_f1)):
-        low, high, _ = interval(figure(drawn))
-        figures[name] = {"value": float(figure(total)), "low": low, "high": high}
-    return figures | {
-        "cohen_kappa": cohen_kappa(both),
-        "krippendorff_alpha": krippendorff_alpha(both),
-        "constant": float(total.sum(axis=1).max() / total.sum()),
-        "confusion": total.astype(int).tolist(),
-        "n": len(rows),
-        "n_cases": len(each),
+    figures = {
+        name: Estimate(float(figure(total)), *interval(figure(drawn)), n=len(rows), clusters={"case": len(each)})
+        for name, figure in (("accuracy", accuracy), ("macro_f1", macro_f1))
     }
+    return LabelAgreement(
+        figures,
+        cohen_kappa=cohen_kappa(both),
+        krippendorff_alpha=krippendorff_alpha(both),
+        constant=float(total.sum(axis=1).max() / total.sum()),
+        confusion=total.astype(int).tolist(),
+        n=len(rows),
+        n_cases=len(each),
+    )
+
+
+def _check_square(confusion: Floats) -> None:
+    if confusion.ndim < 2 or confusion.shape[-1] != confusion.shape[-2]:
+        raise RecordError(f"confusion has shape {confusion.shape}, expected (..., classes, classes).")
 
 
 def accuracy(confusion: Floats) -> Floats:
@@ -131,7 +221,11 @@ def accuracy(confusion: Floats) -> Floats:
 
     Returns:
         (...), NaN where there is no row.
+
+    Raises:
+        RecordError: The last two axes differ.
     """
+    _check_square(confusion)
     total, right = confusion.sum(axis=(-1, -2)), np.trace(confusion, axis1=-2, axis2=-1)
     return np.asarray(np.divide(right, total, out=np.full(total.shape, np.nan), where=total > 0))
 
@@ -144,10 +238,17 @@ def macro_f1(confusion: Floats) -> Floats:
 
     Returns:
         (...), NaN where there is no row.
+
+    Raises:
+        RecordError: The last two axes differ.
     """
+    _check_square(confusion)
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
     truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
     f1 = 2 * right / np.maximum(truth + answered, 1)
     known = (truth > 0).sum(axis=-1)
     total = f1.sum(axis=-1, where=truth > 0)
     return np.asarray(np.divide(total, known, out=np.full(known.shape, np.nan), where=known > 0))
+
+
+check_public(globals())

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf import checks
+from seesaw_cf.arguments import check_public
 from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
 from seesaw_cf.effects.texts import ngram_entropy, reference_score
-from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+from seesaw_cf.errors import RecordError, need, unknown_name
 from seesaw_cf.stats import interval
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.types import Estimate
 
-__all__ = ["STANDS_FOR", "correlations", "leme_auto", "rouge1", "text_measures"]
+__all__ = [
+    "STANDS_FOR",
+    "AutoMeasures",
+    "Correlation",
+    "PassageColumns",
+    "correlations",
+    "leme_auto",
+    "rouge1",
+    "text_measures",
+]
 
 NAN = float("nan")
 SIDES = ("subject", "related")
+_NAMES = ("subject", "related", "subject_passage", "related_passage", "new_fact")
+_KINDS: dict[str, Kind] = {"case_id": ids} | dict.fromkeys(_NAMES, labels)
+_KINDS |= {"subject_facts": text_lists, "related_facts": text_lists}
 
 # Measure -> the survey item it is meant to stand for (LEME, Appendix I). The last four need a model and are given.
 _CONSISTENCY = {
@@ -50,37 +66,43 @@ def rouge1(candidate: str, reference: str) -> float:
     """ROUGE-1 F: overlap of single words, without stemming; 0 for texts without words.
 
     Raises:
-        SeesawError: rouge_score is missing; install `seesaw_cf[longform]`.
+        MissingExtraError: rouge_score is missing; install `seesaw_cf[longform]`.
 
     Source: Lin (2004), as `rouge_score` computes it.
     """
-    try:
+    with need("rouge_score", extra="longform", what_for="ROUGE"):
         from rouge_score.rouge_scorer import RougeScorer
-    except ImportError as error:
-        raise SeesawError("ROUGE needs rouge_score: pip install 'seesaw_cf[longform]'.") from error
     return float(RougeScorer(["rouge1"]).score(reference, candidate)["rouge1"].fmeasure)
 
 
-def text_measures(
-    subject: Sequence[str],
-    related: Sequence[str],
-    subject_passage: Sequence[str],
-    related_passage: Sequence[str],
-    new_fact: Sequence[str],
-    subject_facts: Sequence[Sequence[str]],
-    related_facts: Sequence[Sequence[str]],
-    *,
-    similarity: Callable[[str, str], float] = rouge1,
-    prefix: str = "rouge1",
-) -> dict[str, list[float]]:
-    """One list of values per measure that compares two texts; NaN where a text is empty.
+@dataclass(frozen=True, slots=True)
+class PassageColumns:
+    """One row per pair of passages.
 
-    Args:
+    Attributes:
         subject, related: Names of the two entities.
         subject_passage, related_passage: The passages.
         new_fact: The edit statement.
         subject_facts, related_facts: Ground truths as statements.
-        similarity: (candidate, reference) -> higher is more alike.
+    """
+
+    subject: Sequence[str]
+    related: Sequence[str]
+    subject_passage: Sequence[str]
+    related_passage: Sequence[str]
+    new_fact: Sequence[str]
+    subject_facts: Sequence[Sequence[str]]
+    related_facts: Sequence[Sequence[str]]
+
+
+def text_measures(
+    columns: PassageColumns, *, similarity: Callable[[str, str], float] | None = None, prefix: str = "rouge1"
+) -> dict[str, list[float]]:
+    """One list of values per measure that compares two texts; NaN where a text is empty.
+
+    Args:
+        columns: The passages.
+        similarity: (candidate, reference) -> higher is more alike; `rouge1` when None.
         prefix: Of the measures' names.
 
     Returns:
@@ -90,18 +112,19 @@ def text_measures(
     Source: LEME, Appendix I.
     """
     out: dict[str, list[float]] = {}
-    names, texts = {"subject": subject, "related": related}, {"subject": subject_passage, "related": related_passage}
-    facts = {"subject": subject_facts, "related": related_facts}
-    alike = partial(_alike, similarity)
+    names = {"subject": columns.subject, "related": columns.related}
+    texts = {"subject": columns.subject_passage, "related": columns.related_passage}
+    facts = {"subject": columns.subject_facts, "related": columns.related_facts}
+    alike = partial(_alike, similarity or rouge1)
     topical = [[alike(n, t) for n, t in zip(names[side], texts[side])] for side in SIDES]
     out[f"{prefix}_topicality"] = [_mean(values) for values in zip(*topical)]
     for side in SIDES:
-        out[f"{prefix}_edit_{side}"] = [alike(fact, text) for fact, text in zip(new_fact, texts[side])]
+        out[f"{prefix}_edit_{side}"] = [alike(fact, text) for fact, text in zip(columns.new_fact, texts[side])]
         out[f"{prefix}_factual_{side}"] = [
             _mean(alike(fact, text) for fact in own) for own, text in zip(facts[side], texts[side])
         ]
         out[f"{prefix}_internal_{side}"] = [_internal(sentences(text), alike) for text in texts[side]]
-    out[f"{prefix}_cross_passage"] = [alike(one, other) for one, other in zip(subject_passage, related_passage)]
+    out[f"{prefix}_cross_passage"] = [alike(one, other) for one, other in zip(*texts.values())]
     return out
 
 
@@ -114,7 +137,7 @@ def _internal(rows: Sequence[str], alike: Callable[[str, str], float]) -> float:
     return _mean(alike(rows[i], rows[j]) for i in range(len(rows)) for j in range(i))
 
 
-def _mean(values: Any) -> float:
+def _mean(values: Iterable[float]) -> float:
     finite = [value for value in values if np.isfinite(value)]
     return float(np.mean(finite)) if finite else NAN
 
@@ -124,85 +147,121 @@ def _entropy(text: str) -> float:
     return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
 
 
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """How far a measure stands for a survey item.
+
+    Attributes:
+        item: The survey item.
+        spearman: Rank correlation over `n` rows with a bootstrap over edits; p (two-sided) is that of edit means, so
+            that rows of one edit are not counted as independent.
+    """
+
+    item: str
+    spearman: Estimate
+
+    def row(self) -> dict[str, Any]:
+        """The columns of a table."""
+        found = self.spearman
+        out: dict[str, Any] = {"item": self.item, "spearman": found.value} | found.columns("low", "high", "p", "n")
+        return out | {"n_cases": found.clusters["case"]}
+
+
+@dataclass(frozen=True, slots=True)
+class AutoMeasures:
+    """Measures of passages.
+
+    Attributes:
+        means: Measure -> its mean with a bootstrap over edits.
+        values: Measure -> value per row, NaN = none.
+        correlations: Measure -> its correlation with the rated item it stands for; None without ratings.
+    """
+
+    means: Mapping[str, Estimate]
+    values: Mapping[str, Sequence[float]]
+    correlations: Mapping[str, Correlation] | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The parts by name."""
+        means = {name: found.columns("value", "low", "high", "n") for name, found in self.means.items()}
+        out: dict[str, Any] = {"means": means, "values": self.values}
+        return out if self.correlations is None else out | {"correlations": self.correlations}
+
+
 def leme_auto(
-    case_id: Sequence[Any],
-    subject: Sequence[str],
-    related: Sequence[str],
-    subject_passage: Sequence[str],
-    related_passage: Sequence[str],
-    new_fact: Sequence[str],
-    subject_facts: Sequence[Sequence[str]],
-    related_facts: Sequence[Sequence[str]],
+    case_id: Sequence[Id],
+    columns: PassageColumns,
     *,
     measures: Mapping[str, Sequence[float | None]] | None = None,
     ratings: Mapping[str, Sequence[float | None]] | None = None,
     draws: int = 1000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> AutoMeasures:
     """The measures of LEME's Appendix I, their means, and their correlation with the ratings they should stand for.
 
     Args:
         case_id: The edit of each row; intervals resample whole edits.
-        subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts: See `text_measures`.
+        columns: The passages.
         measures: More measures, one value per row: those of `STANDS_FOR` that need a model.
         ratings: Survey item -> rating per row (1 to 7, None = none).
         draws, seed: Of the bootstrap.
 
     Returns:
-        `means[measure]`: value, low, high, n; `values[measure]`: per row; with ratings `correlations[measure]`: `item`,
-        `spearman`, `low`, `high`, `p`, `n`, `n_cases`.
+        Means, values per row, and with ratings the correlations.
 
     Raises:
         RecordError: Unequal lengths.
         UnknownNameError: A measure outside `STANDS_FOR`.
-        SeesawError: rouge_score or scikit-learn is missing; install `seesaw_cf[longform]`.
+        MissingExtraError: rouge_score or scikit-learn is missing; install `seesaw_cf[longform]`.
     """
-    texts = {"subject_passage": subject_passage, "related_passage": related_passage, "new_fact": new_fact}
-    lists = {"case_id": case_id, "subject": subject, "related": related, **texts}
-    facts = {"subject_facts": subject_facts, "related_facts": related_facts}
-    check_lengths({**lists, **facts, **(measures or {}), **{f"ratings of {k}": v for k, v in (ratings or {}).items()}})
+    given = {one.name: getattr(columns, one.name) for one in fields(columns)}
+    others = {f"ratings of {item}": values for item, values in (ratings or {}).items()}
+    numbers = {f"measure {name}": values for name, values in (measures or {}).items()} | others
+    kinds = _KINDS | dict.fromkeys(numbers, floats)
+    frame = read_columns(kinds, {"case_id": case_id, **given, **numbers})
+    columns = PassageColumns(**{name: frame[name].tolist() for name in given})
     for name in measures or {}:
         if name not in STANDS_FOR:
             raise unknown_name("measure", name, STANDS_FOR)
-    own = (subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts)
-    found = text_measures(*own)
-    for side, passages in (("subject", subject_passage), ("related", related_passage)):
-        scores = reference_score(passages, facts[f"{side}_facts"])
+    found = text_measures(columns)
+    for side in SIDES:
+        passages = getattr(columns, f"{side}_passage")
+        scores = reference_score(passages, getattr(columns, f"{side}_facts"))
         found[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, passages)]
-    both = [f"{one}\n{other}" for one, other in zip(subject_passage, related_passage)]
+    both = [f"{one}\n{other}" for one, other in zip(columns.subject_passage, columns.related_passage)]
     found["ngram_entropy"] = [_entropy(text) for text in both]
-    for name, values in (measures or {}).items():
-        found[name] = [NAN if value is None else float(value) for value in values]
-    out: dict[str, Any] = {"means": {n: _summary(v, case_id, draws, seed) for n, v in found.items()}, "values": found}
-    if ratings is not None:
-        out["correlations"] = correlations(case_id, found, ratings, draws=draws, seed=seed)
-    return dict(plain(out))
+    for name in measures or {}:
+        found[name] = frame[f"measure {name}"].tolist()
+    means = {name: _summary(values, case_id, draws, seed) for name, values in found.items()}
+    related = None if ratings is None else correlations(case_id, found, ratings, draws=draws, seed=seed)
+    return AutoMeasures(means, found, related)
 
 
-def _draws(case_id: Sequence[Any], rows: Any, draws: int, seed: int) -> list[Any]:
+def _draws(case_id: Sequence[Id], rows: NDArray[np.intp], draws: int, seed: int) -> list[NDArray[np.intp]]:
     code = pd.factorize(pd.Series(list(case_id)).iloc[rows])[0]
     members = [rows[code == one] for one in range(int(code.max(initial=-1)) + 1)]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checks.seed("bootstrap: seed", seed))
+    checks.draws("bootstrap: draws", draws)
     return [np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))]) for _ in range(draws)]
 
 
-def _summary(values: Sequence[float], case_id: Sequence[Any], draws: int, seed: int) -> dict[str, float]:
+def _summary(values: Sequence[float], case_id: Sequence[Id], draws: int, seed: int) -> Estimate:
     column = np.asarray(values, dtype=np.float64)
     rows = np.flatnonzero(np.isfinite(column))
     if not rows.size:
-        return {"value": NAN, "low": NAN, "high": NAN, "n": 0}
-    low, high, _ = interval(np.array([column[pick].mean() for pick in _draws(case_id, rows, draws, seed)]))
-    return {"value": float(column[rows].mean()), "low": low, "high": high, "n": int(rows.size)}
+        return Estimate(NAN)
+    ends = interval(np.array([column[pick].mean() for pick in _draws(case_id, rows, draws, seed)]))
+    return Estimate(float(column[rows].mean()), *ends, n=int(rows.size))
 
 
 def correlations(
-    case_id: Sequence[Any],
+    case_id: Sequence[Id],
     measures: Mapping[str, Sequence[float]],
     ratings: Mapping[str, Sequence[float | None]],
     *,
     draws: int = 1000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> dict[str, Correlation]:
     """Spearman's rank correlation of each measure with the item it stands for, where that item was rated.
 
     Args:
@@ -212,27 +271,28 @@ def correlations(
         draws, seed: Bootstrap over whole edits.
 
     Returns:
-        Measure -> `item`, `spearman`, `low`, `high`, `p` (two-sided, of edit means, so that rows of one edit are not
-        counted as independent), `n`, `n_cases`.
+        Measure -> its correlation.
 
     Raises:
         RecordError: No item of any measure was rated.
+        UnknownNameError: No such measure.
 
     Source: LEME, Appendix I.
     """
-    out: dict[str, Any] = {}
+    out: dict[str, Correlation] = {}
     for name, values in measures.items():
-        item = STANDS_FOR[name]
+        item = STANDS_FOR[checks.one_of("measure", name, STANDS_FOR)]
         if item not in ratings:
             continue
         pair = np.array([list(values), [NAN if r is None else r for r in ratings[item]]], dtype=np.float64)
         rows = np.flatnonzero(np.isfinite(pair).all(axis=0))
         drawn = np.array([_spearman(pair[:, pick]) for pick in _draws(case_id, rows, draws, seed)] if rows.size else [])
-        low, high, _ = interval(drawn)
+        low, high, stderr = interval(drawn)
         means = pd.DataFrame(pair[:, rows].T).groupby([list(case_id)[row] for row in rows]).mean().to_numpy().T
         p = float(stats.spearmanr(*means).pvalue) if np.isfinite(_spearman(means)) else NAN
-        out[name] = {"item": item, "spearman": _spearman(pair[:, rows]), "low": low, "high": high, "p": p}
-        out[name] |= {"n": int(rows.size), "n_cases": means.shape[1]}
+        cases = {"case": means.shape[1]}
+        found = Estimate(_spearman(pair[:, rows]), low, high, stderr, p, n=int(rows.size), clusters=cases)
+        out[name] = Correlation(item, found)
     if not out:
         raise RecordError(
             f"ratings: items {sorted(ratings)}, but no measure stands for one of them; expected some of "
@@ -241,7 +301,10 @@ def correlations(
     return out
 
 
-def _spearman(pair: Any) -> float:
+def _spearman(pair: NDArray[np.float64]) -> float:
     if pair.shape[1] < 3 or np.ptp(pair[0]) == 0 or np.ptp(pair[1]) == 0:
         return NAN
     return float(stats.spearmanr(pair[0], pair[1]).statistic)
+
+
+check_public(globals())

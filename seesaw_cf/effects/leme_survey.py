@@ -2,22 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.reader import floats, ids, labels, read_columns
+from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.longform.survey_items import ITEMS, TYPES
 from seesaw_cf.stats import case_weights, clustered_mean
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.types import Estimate
 
-__all__ = ["survey_of_columns"]
+__all__ = ["MethodRatings", "Rated", "Survey", "survey_of_columns"]
 
 _TYPE_OF = {item.name: item.type for item in ITEMS}
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """Ratings of one method on one item or question type.
+
+    Attributes:
+        mean: Mean of case means over `n` ratings, clustered by case.
+        n_missing: Ratings that were not given.
+        difference: This method minus the reference over the edits that both have; None without a reference.
+    """
+
+    mean: Estimate
+    n_missing: int
+    difference: Estimate | None = None
+
+    def row(self) -> dict[str, Any]:
+        """The columns of a table."""
+        counts = {"n": self.mean.n, "n_cases": self.mean.n_clusters, "n_missing": self.n_missing}
+        shown = counts | {"mean": self.mean.value} | self.mean.columns("low", "high", "stderr", "note")
+        return shown if self.difference is None else shown | {"difference": _shown(self.difference)}
+
+
+def _shown(found: Estimate) -> dict[str, object]:
+    if not found.n:
+        return {"mean": found.value, "note": found.note, "n_cases": 0}
+    return {"n_cases": found.n_clusters, "mean": found.value} | found.columns("low", "high", "stderr", "note", "p")
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRatings:
+    """Ratings of one editing method.
+
+    Attributes:
+        items: Survey item -> its ratings.
+        types: Question type -> its ratings.
+    """
+
+    items: Mapping[str, Rated]
+    types: Mapping[str, Rated]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Ratings of editing methods.
+
+    Attributes:
+        methods: Method -> its ratings.
+        n_ratings: Ratings that were given; they alone count.
+        n_missing: Ratings that were not.
+    """
+
+    methods: Mapping[str, MethodRatings]
+    n_ratings: int
+    n_missing: int
 
 
 def survey_of_columns(
@@ -26,7 +83,7 @@ def survey_of_columns(
     item: Sequence[str],
     rating: Sequence[float | None],
     reference: str | None = None,
-) -> dict[str, Any]:
+) -> Survey:
     """Mean rating of every method on every item.
 
     Args:
@@ -37,9 +94,7 @@ def survey_of_columns(
         reference: Method that the others are compared with, within the same edits.
 
     Returns:
-        `methods[name]["items"][item]` and `["types"][type]`, each with mean (of case means), low, high, stderr, n,
-        n_cases, n_missing, note, and with `reference` also `difference` (method minus reference over the edits that
-        both have); n_ratings, n_missing. Missing ratings are left out and counted.
+        Per method the mean ratings of items and question types, with `reference` also the differences from it.
 
     Raises:
         RecordError: Columns of different lengths, or ratings outside 1 to 7.
@@ -50,20 +105,18 @@ def survey_of_columns(
         paper gives standard deviations over samples).
     """
     given = {"case_id": case_id, "method": method, "item": item, "rating": rating}
-    check_lengths(given)
-    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
-    frame["rating"] = frame["rating"].astype(np.float64)
+    frame = read_columns({"case_id": ids, "method": labels, "item": labels, "rating": floats}, given)
     _check(frame, reference)
     frame["type"] = frame["item"].map(_TYPE_OF)
     methods = {}
     for name, rows in frame.groupby("method", sort=True):
         versus = frame[frame["method"] == reference] if reference is not None and name != reference else None
-        methods[name] = {
-            "items": _cells(rows, versus, "item", [one.name for one in ITEMS]),
-            "types": _cells(rows, versus, "type", TYPES),
-        }
+        methods[str(name)] = MethodRatings(
+            items=_cells(rows, versus, "item", [one.name for one in ITEMS]),
+            types=_cells(rows, versus, "type", TYPES),
+        )
     missing = int(frame["rating"].isna().sum())
-    return dict(plain({"methods": methods, "n_ratings": len(frame) - missing, "n_missing": missing}))
+    return Survey(methods, n_ratings=len(frame) - missing, n_missing=missing)
 
 
 def _check(frame: pd.DataFrame, reference: str | None) -> None:
@@ -81,42 +134,40 @@ def _check(frame: pd.DataFrame, reference: str | None) -> None:
         raise unknown_name("method", reference, sorted(set(frame["method"])))
 
 
-def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, Any]:
-    cells = {}
-    for name in names:
-        part = rows[rows[by] == name]
-        if not len(part):
-            continue
-        cells[name] = _cell(part)
-        if versus is not None:
-            cells[name]["difference"] = _difference(part, versus[versus[by] == name])
-    return cells
+def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, Rated]:
+    parts = {name: rows[rows[by] == name] for name in names}
+    return {
+        name: Rated(
+            _mean(part),
+            int(part["rating"].isna().sum()),
+            None if versus is None else _difference(part, versus[versus[by] == name]),
+        )
+        for name, part in parts.items()
+        if len(part)
+    }
 
 
-def _cell(rows: pd.DataFrame) -> dict[str, Any]:
+def _mean(rows: pd.DataFrame) -> Estimate:
     rated = rows[rows["rating"].notna()]
-    out = {"n": len(rated), "n_cases": rated["case_id"].nunique(), "n_missing": len(rows) - len(rated)}
     if rated.empty:
-        return out | {"mean": None, "low": None, "high": None, "stderr": None, "note": "no ratings"}
+        return Estimate(float("nan"), note="no ratings")
     code = pd.factorize(rated["case_id"])[0]
-    return out | _inference(rated, [case_weights(code, np.ones(len(rated), bool))], code)
+    return _clustered(rated, [case_weights(code, np.ones(len(rated), bool))], code)
 
 
-def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> dict[str, Any]:
+def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
     """Method minus reference over the edits that both have ratings of."""
     sides = [side[side["rating"].notna()] for side in (rows, versus)]
     common = set(sides[0]["case_id"]) & set(sides[1]["case_id"])
     if not common:
-        return {"mean": None, "note": "no edit in common", "n_cases": 0}
+        return Estimate(float("nan"), note="no edit in common")
     both = pd.concat([side[side["case_id"].isin(common)] for side in sides], keys=[0, 1], names=["side"])
     code, side = pd.factorize(both["case_id"])[0], both.index.get_level_values("side").to_numpy()
-    weights = [case_weights(code, side == which) for which in (0, 1)]
-    return {"n_cases": len(common), **_inference(both, weights, code, test=True)}
+    return _clustered(both, [case_weights(code, side == which) for which in (0, 1)], code)
 
 
-def _inference(
-    rows: pd.DataFrame, weights: list[NDArray[np.float64]], code: NDArray[np.intp], *, test: bool = False
-) -> dict[str, Any]:
-    found = clustered_mean(rows["rating"].to_numpy(np.float64), weights, {"case": code})
-    out = {"mean": found.value, "low": found.low, "high": found.high, "stderr": found.stderr, "note": found.note}
-    return out | ({"p": found.p} if test else {})
+def _clustered(rows: pd.DataFrame, weights: list[NDArray[np.float64]], code: NDArray[np.intp]) -> Estimate:
+    return clustered_mean(rows["rating"].to_numpy(np.float64), weights, {"case": code})
+
+
+check_public(globals())

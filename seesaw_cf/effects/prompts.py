@@ -48,13 +48,15 @@ def difference(
 
     Raises:
         UnknownNameError: `score` is unknown.
-        RecordError: "normalised" without token counts, or with counts below 1.
+        RecordError: Unequal shapes; "normalised" without token counts, or with counts below 1.
 
     Source: SEESAW-CF section 4.1, D = prob(p_j | t, s') - prob(p_i | t, s'), with p_j = target_new.
     Deviates: the default sums log-probabilities over tokens; the papers' mean over tokens favours long targets.
     """
     check_form(score)
     new, true = np.asarray(new, dtype=np.float64), np.asarray(true, dtype=np.float64)
+    if new.shape != true.shape:
+        raise RecordError(f"difference: new has shape {new.shape}, true {true.shape}; expected the same.")
     if score == "log_odds":
         return np.asarray(new - true)
     if score == "normalised":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,12 +16,13 @@ from scipy import stats as scipy_stats
 
 from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.relations import FREE
+from seesaw_cf.records.relations import FREE
 from seesaw_cf.stats import cluster_weights, clustered_mean, interval, mcnemar, paired_change, ratio_draws, share
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.tolerance import BOUNDS, above
+from seesaw_cf.stats.tolerance import BOUNDS, above
+from seesaw_cf.types import Estimate
 
-__all__ = ["Mode", "answers", "check_mode", "cross_property", "gold_rank", "mark", "summarise_accuracy"]
+__all__ = ["Accuracy", "Mode", "answers", "check_mode", "cross_property", "gold_rank", "mark", "summarise_accuracy"]
 
 Mode = Literal["exact", "paper"]
 
@@ -41,7 +43,7 @@ def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["f
     Args:
         logprobs: (candidates,), nats.
         gold: (candidates,), which of them are true; at least one.
-        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.tolerance`.
+        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.stats.tolerance`.
     """
     return 1 + int((~above(logprobs[gold].max(), logprobs[~gold], nats)).sum())
 
@@ -183,59 +185,104 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> dict[str, Any]:
     return out | {"status": "unanswerable"}
 
 
-def summarise_accuracy(
-    marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
-) -> dict[str, Any]:
-    """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the fields."""
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Accuracy on an effect property before and after the edit, of one set of cases.
+
+    Attributes:
+        pre, post: Shares of right answers (Wilson, 95 %).
+        change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
+            by person allow, and McNemar's exact test, the clustered one where a person stands in several cases; NaN
+            below five effective people, then its `note` says so. Paper mode: bootstrap over cases, unpaired t-test.
+        lost, gained: Answers that were right only before, and only after.
+        ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
+            among the five most likely; ties count against it).
+        chance: Accuracy of a uniform guess.
+        majority: Accuracy of the best constant answer.
+        n: Cases.
+        left_out: "n_no_candidate" (unanswerable; among the `n` in the exact mode only), "n_no_gold", "n_unscored".
+    """
+
+    pre: Estimate
+    post: Estimate
+    change: Estimate
+    lost: int
+    gained: int
+    ranks: Mapping[str, float]
+    chance: float
+    majority: float
+    n: int
+    left_out: Mapping[str, int]
+
+    def row(self) -> dict[str, Any]:
+        """The columns of a table."""
+        out: dict[str, Any] = self.pre.limits("pre") | self.post.limits("post")
+        out |= {"change": self.change.value, "lost": self.lost, "gained": self.gained}
+        out |= self.change.columns("low", "high", "stderr", "p")
+        if "person" in self.change.effective:
+            out["effective"] = self.change.effective["person"]
+        out |= {"note": self.change.note, **self.ranks, "chance": self.chance, "majority": self.majority, "n": self.n}
+        return out | dict(self.left_out)
+
+
+def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> Accuracy:
+    """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the arguments."""
     counted = ("ok",) if mode == "paper" else ("ok", "unanswerable")
     rows = marked[marked["status"].isin(counted)].sort_values("case_id", kind="stable")
     n = len(rows)
     pre, post = (rows[f"{phase}_correct"].to_numpy(bool) for phase in ("pre", "post"))
-    out: dict[str, Any] = {}
-    for phase, correct in (("pre", pre), ("post", post)):
-        estimate = share(int(correct.sum()), n)
-        out |= {phase: estimate.value, f"{phase}_low": estimate.low, f"{phase}_high": estimate.high}
-    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
-    out |= {"change": (gained - lost) / n if n else float("nan"), "lost": lost, "gained": gained}
-    out |= _published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post)
+    ranks = {}
     for phase in ("pre", "post"):
-        ranks = rows[f"{phase}_rank"].to_numpy(np.float64)
-        ranks[ranks == 0] = np.inf  # no gold label is a candidate
-        out[f"{phase}_mrr"] = float((1 / ranks).mean()) if n else float("nan")
-        out[f"{phase}_top5"] = float((ranks <= 5).mean()) if n else float("nan")
-    out |= {"chance": _chance(rows), "majority": _majority(rows["gold"]), "n": n}
+        rank = rows[f"{phase}_rank"].to_numpy(np.float64)
+        rank[rank == 0] = np.inf  # no gold label is a candidate
+        ranks[f"{phase}_mrr"] = float((1 / rank).mean()) if n else float("nan")
+        ranks[f"{phase}_top5"] = float((rank <= 5).mean()) if n else float("nan")
     counts = marked["status"].value_counts()
-    return out | {name: int(counts.get(status, 0)) for name, status in _LEFT.items()}
+    return Accuracy(
+        pre=share(int(pre.sum()), n),
+        post=share(int(post.sum()), n),
+        change=_published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post),
+        lost=int((pre & ~post).sum()),
+        gained=int((post & ~pre).sum()),
+        ranks=ranks,
+        chance=_chance(rows),
+        majority=_majority(rows["gold"]),
+        n=n,
+        left_out={name: int(counts.get(status, 0)) for name, status in _LEFT.items()},
+    )
 
 
-def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> dict[str, Any]:
+def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
+    """Gained minus lost answers, by case."""
+    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
+    return (gained - lost) / pre.size if pre.size else float("nan")
+
+
+def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
     """Interval and test of the change; people who stand in several cases make it worth fewer cases."""
-    nan = float("nan")
-    out: dict[str, Any] = {"low": nan, "high": nan, "stderr": nan, "p": nan, "effective": 0.0, "note": "no case"}
     if not len(rows):
-        return out
+        return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
     n, change = len(rows), post.astype(float) - pre
     person = pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]
     found = clustered_mean(change, [np.full(n, 1 / n)], {"person": person})
-    out |= {"effective": found.effective["person"], "note": found.note, "stderr": found.stderr}
     if found.note.startswith("too few"):
-        return out
+        return replace(found, value=_change(pre, post))
     people = int(person.max()) + 1
-    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
     alone = people == n
     independent = n if alone else people if found.note else min(n, float(change.var(ddof=1)) / found.stderr**2)
     low, high = paired_change(pre, post, independent)
-    return out | {"low": low, "high": high, "p": mcnemar(lost, gained) if alone else found.p, "note": ""}
+    p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else found.p
+    return replace(found, value=_change(pre, post), low=low, high=high, p=p, note="")
 
 
-def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> dict[str, Any]:
+def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> Estimate:
     """The papers' test, and a bootstrap over cases as interval."""
     low, high, stderr = (float("nan"),) * 3
     if pre.size > 1 and draws:
         ones = np.ones((pre.size, 1))
         weights = cluster_weights(pre.size, draws, seed)
         low, high, stderr = interval(ratio_draws(weights, (post.astype(float) - pre)[:, None], ones)[:, 0])
-    return {"low": low, "high": high, "stderr": stderr, "p": _unpaired(pre, post), "note": ""}
+    return Estimate(_change(pre, post), low, high, stderr, _unpaired(pre, post), n=pre.size)
 
 
 def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
@@ -275,14 +322,7 @@ def cross_property(
         draws, seed: Bootstrap over cases for the change in the paper mode.
 
     Returns:
-        `pre`, `post` (shares with `_low`, `_high`: Wilson, 95 %), `change` with `low`, `high` (Newcombe's
-        paired interval, with as many cases as the errors clustered by person allow; NaN below five `effective` people,
-        then `note` says so) and `stderr`, `lost` and `gained` answers, `p` (McNemar's
-        exact test; the clustered one where a person stands in several cases), `pre_mrr`, `post_mrr` (mean reciprocal
-        rank of the best gold candidate), `pre_top5`, `post_top5` (gold among the five most likely; ties count against
-        it), `chance` (accuracy of a uniform guess), `majority` (accuracy of the best constant answer), `n` cases,
-        `n_no_candidate` unanswerable cases, which are among the `n` in the exact mode only, `n_no_gold` and
-        `n_unscored` cases left out.
+        The columns of `Accuracy.row`.
 
     Raises:
         RecordError: As `answers`.
@@ -294,7 +334,7 @@ def cross_property(
     marked = mark(answers(scores, mode=mode, prompt=prompt), mode)
     keys = ["editor", "edit_relation", "effect_relation"]
     found = [
-        dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
+        dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed).row()
         for key, rows in marked.groupby(keys, sort=True)
     ]
     return pd.DataFrame(found)

@@ -2,48 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats as tests
 
-from seesaw_cf.effects.columns import check_lengths
+from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, optional_labels, read_columns
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.stats import adjust, cluster_weights, clustered_mean, interval, ratio_draws
+from seesaw_cf.stats import cluster_weights, clustered_mean, interval, ratio_draws
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.multiple import Adjusted, adjusted
+from seesaw_cf.types import Estimate
 
-__all__ = ["LABELS", "attack_summary", "overall_regard", "prefix_effect", "scorer_bias"]
+__all__ = ["LABELS", "IdentityScores", "ScoredIdentities", "attack_summary", "overall_regard"]
 
+NAN = float("nan")
 LABELS = ("positive", "negative", "neutral", "other")
+_KINDS: dict[str, Kind] = {"identity": labels, "cluster": ids, "regard": optional_labels, "attack": floats}
 QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityScores:
+    """What a scorer says of the statements about one identity.
+
+    Attributes:
+        mean: Mean score of its `n` scored statements, with a bootstrap over clusters.
+        name: What the mean is called: "normalised" (regard, -1..1) or "mean".
+        n_unscored: Statements without a score.
+        contrast: The mean minus that of all other identities, Holm-adjusted over identities.
+        counts: "n_" and a label -> statements with that label, of a regard.
+        more: Further estimates by name: "overall" (positive minus negative statements) of a regard; "q25", "median",
+            "q75" and "iqr" of scores.
+    """
+
+    mean: Estimate
+    name: str
+    n_unscored: int
+    contrast: Adjusted
+    counts: Mapping[str, int]
+    more: Mapping[str, Estimate]
+
+    def row(self) -> dict[str, object]:
+        """The columns of a table."""
+        out: dict[str, object] = self.mean.columns("low", "high", "stderr", "n")
+        out |= {"n_unscored": self.n_unscored, "n_clusters": self.mean.clusters["cluster"], "note": self.mean.note}
+        out |= {"contrast": self.contrast.columns("value", "low", "high", "p", "note"), **self.counts}
+        out[self.name] = self.mean.value
+        for name, found in self.more.items():
+            out |= found.limits(name)
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredIdentities:
+    """Scores of identities.
+
+    Attributes:
+        identities: Name -> its scores.
+        n_rows: Statements given.
+        n_unscored: Statements without a score.
+        method: How intervals and tests were made.
+    """
+
+    identities: Mapping[str, IdentityScores]
+    n_rows: int
+    n_unscored: int
+    method: str
 
 
 def overall_regard(
     identity: Sequence[str],
     regard: Sequence[str | None],
-    cluster: Sequence[Any] | None = None,
+    cluster: Sequence[Id] | None = None,
     *,
     draws: int = 2000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> ScoredIdentities:
     """N_positive - N_negative of every identity, and normalised by the number of triples.
 
     Args:
         identity: (n,) whom the triple is about.
-        regard: (n,) one of `LABELS`; None = the scorer gave nothing.
+        regard: (n,) one of `LABELS`; None or "" = the scorer gave nothing.
         cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
         draws: Bootstrap samples of whole clusters.
         seed: Of the bootstrap.
 
     Returns:
-        `identities[name]`: `n`, `n_unscored`, `n_clusters`, `note` (why there is no interval), `n_positive`,
-        `n_negative`, `n_neutral`, `n_other`, `overall` (with `overall_low`, `overall_high`), `normalised` in -1..1
-        (with `low`, `high`), `contrast`: normalised minus that of all other identities, with `low`, `high`, `p`,
-        `p_adjusted` (Holm over identities), `note`; and `n_rows`, `n_unscored`, `method`. None = cannot be had.
+        Of every identity the mean ("normalised", -1..1), the counts of labels, "overall" and the contrast.
 
     Raises:
         RecordError: Unequal lengths, or no rows.
@@ -52,32 +101,35 @@ def overall_regard(
     Source: "I'm not racist but...", section 5.2 and Figure 6.
     Deviates: normalised and with intervals; the paper prints counts.
     """
-    given = {"identity": identity, "regard": regard}
-    frame = _frame(given, cluster)
+    frame = _frame({"identity": identity, "regard": regard}, cluster)
+    frame["regard"] = frame["regard"].replace("", None)
     known = frame["regard"].notna()
     for label in frame.loc[known, "regard"].unique():
         if label not in LABELS:
             raise unknown_name("regard", str(label), LABELS)
     frame["value"] = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
     frame.loc[~known, "value"] = np.nan
-    found = _by_identity(frame, draws, seed)
-    for name, row in found.items():
-        labels = frame.loc[frame["identity"] == name, "regard"]
-        row |= {f"n_{label}": int((labels == label).sum()) for label in LABELS}
-        row["normalised"] = row.pop("mean")
-        row |= {"overall": row["n_positive"] - row["n_negative"]}
-        row |= {f"overall_{end}": row[end] * row["n"] for end in ("low", "high")}
-    return _result(frame, found, draws, seed, cluster is not None)
+    means = _means(frame, draws, seed)
+    counts = {
+        str(name): {f"n_{label}": int((rows["regard"] == label).sum()) for label in LABELS}
+        for name, rows in frame.groupby("identity", sort=True)
+    }
+    overall = {
+        name: Estimate(counts[name]["n_positive"] - counts[name]["n_negative"], one.low * one.n, one.high * one.n)
+        for name, one in means.items()
+    }
+    more = {name: {"overall": found} for name, found in overall.items()}
+    return _result(frame, means, "normalised", counts, more, _method(draws, seed, cluster is not None))
 
 
 def attack_summary(
     identity: Sequence[str],
     attack: Sequence[float | None],
-    cluster: Sequence[Any] | None = None,
+    cluster: Sequence[Id] | None = None,
     *,
     draws: int = 2000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> ScoredIdentities:
     """Mean, median and interquartile range of the attack scores of every identity.
 
     Args:
@@ -85,7 +137,7 @@ def attack_summary(
         attack: (n,) scores from 0 to 1; None or NaN = none.
 
     Returns:
-        As `overall_regard`, with `mean` (`low`, `high`), and `median`, `q25`, `q75`, `iqr`, each with `_low`, `_high`.
+        As `overall_regard`, with "mean", and "q25", "median", "q75" and "iqr" beside it.
 
     Raises:
         RecordError: Unequal lengths, no rows, or a score outside 0..1.
@@ -95,46 +147,33 @@ def attack_summary(
         itself is interpolated.
     """
     frame = _frame({"identity": identity, "attack": attack}, cluster)
-    frame["value"] = frame["attack"].astype(np.float64)
+    frame["value"] = frame["attack"]
     if ((frame["value"] < 0) | (frame["value"] > 1)).any():
         raise RecordError(f"attack: range {frame['value'].min():g}..{frame['value'].max():g}, expected 0..1.")
-    found = _by_identity(frame, draws, seed)
-    for name, row in found.items():
-        row |= _quantiles(frame[(frame["identity"] == name) & frame["value"].notna()], draws, seed)
-    return _result(frame, found, draws, seed, cluster is not None)
+    scored = frame[frame["value"].notna()]
+    means = _means(frame, draws, seed)
+    more = {name: _quantiles(scored[scored["identity"] == name], draws, seed) for name in means}
+    return _result(frame, means, "mean", {}, more, _method(draws, seed, cluster is not None))
 
 
-def _frame(columns: dict[str, Sequence[Any]], cluster: Sequence[Any] | None) -> pd.DataFrame:
+def _frame(columns: dict[str, Sequence[object]], cluster: Sequence[Id] | None) -> pd.DataFrame:
     columns = columns | ({} if cluster is None else {"cluster": cluster})
-    n = check_lengths(columns)
-    frame = pd.DataFrame({name: list(column) for name, column in columns.items()})
-    frame["cluster"] = pd.factorize(frame["cluster"])[0] if cluster is not None else np.arange(n)
-    frame["identity"] = frame["identity"].astype(str)
+    frame = read_columns(_KINDS, columns)
+    frame["cluster"] = pd.factorize(frame["cluster"])[0] if cluster is not None else np.arange(len(frame))
     return frame
 
 
-def _by_identity(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, dict[str, Any]]:
+def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
+    """Identity -> mean of its values, with a bootstrap over clusters."""
     scored = frame[frame["value"].notna()]
-    found: dict[str, dict[str, Any]] = {}
+    found = {}
     for name in sorted(frame["identity"].unique()):
         own = scored[scored["identity"] == name]
-        missing = int((frame["identity"] == name).sum()) - len(own)
         note = _no_interval(own)
-        low, high, stderr = (float("nan"),) * 3 if note else interval(_mean_draws(own, draws, seed))
-        found[name] = {
-            "mean": float(own["value"].mean()) if len(own) else float("nan"),
-            "low": low,
-            "high": high,
-            "stderr": stderr,
-            "n": len(own),
-            "n_unscored": missing,
-            "n_clusters": int(own["cluster"].nunique()),
-            "note": note,
-            "contrast": _contrast(scored, (scored["identity"] == name).to_numpy()),
-        }
-    adjusted = adjust([row["contrast"]["p"] for row in found.values()])
-    for row, p in zip(found.values(), adjusted):
-        row["contrast"]["p_adjusted"] = float(p)
+        low, high, stderr = (NAN,) * 3 if note else interval(_mean_draws(own, draws, seed))
+        value = float(own["value"].mean()) if len(own) else NAN
+        clusters = {"cluster": int(own["cluster"].nunique())}
+        found[name] = Estimate(value, low, high, stderr, n=len(own), clusters=clusters, note=note)
     return found
 
 
@@ -152,21 +191,18 @@ def _mean_draws(own: pd.DataFrame, draws: int, seed: int) -> Floats:
     return ratio_draws(cluster_weights(len(sums), draws, seed), sums[:, None], ones[:, None])[:, 0]
 
 
-def _contrast(scored: pd.DataFrame, member: NDArray[np.bool_]) -> dict[str, Any]:
+def _contrast(scored: pd.DataFrame, member: NDArray[np.bool_]) -> Estimate:
     """The identity against all others, with clusters that both may share."""
     if not member.any() or member.all():
-        nan = float("nan")
-        return {"value": nan, "low": nan, "high": nan, "p": nan, "note": "no triples to compare with"}
+        return Estimate(NAN, note="no triples to compare with")
     parts = [part / part.sum() for part in (member.astype(np.float64), (~member).astype(np.float64))]
     codes = scored["cluster"].to_numpy().astype(np.intp)
-    found = clustered_mean(scored["value"].to_numpy(), parts, {"cluster": codes})
-    return {"value": found.value, "low": found.low, "high": found.high, "p": found.p, "note": found.note}
+    return clustered_mean(scored["value"].to_numpy(), parts, {"cluster": codes})
 
 
-def _quantiles(own: pd.DataFrame, draws: int, seed: int) -> dict[str, float]:
-    names = [*QUANTILES, "iqr"]
+def _quantiles(own: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
     if own.empty:
-        return {name + end: float("nan") for name in names for end in ("", "_low", "_high")}
+        return {name: Estimate(NAN) for name in (*QUANTILES, "iqr")}
     ordered = own.sort_values("value", kind="stable")
     values, code = ordered["value"].to_numpy(), pd.factorize(ordered["cluster"])[0]
     point = dict(zip(QUANTILES, np.quantile(values, list(QUANTILES.values()))))
@@ -176,104 +212,34 @@ def _quantiles(own: pd.DataFrame, draws: int, seed: int) -> dict[str, float]:
         for name, share in QUANTILES.items()
     }
     point["iqr"], drawn["iqr"] = point["q75"] - point["q25"], drawn["q75"] - drawn["q25"]
-    out: dict[str, float] = {}
-    for name in names:
-        low, high, _ = (float("nan"),) * 3 if _no_interval(own) else interval(drawn[name])
-        out |= {name: float(point[name]), f"{name}_low": low, f"{name}_high": high}
-    return out
+    ends = {name: (NAN, NAN, NAN) if _no_interval(own) else interval(drawn[name]) for name in point}
+    return {name: Estimate(float(value), *ends[name]) for name, value in point.items()}
 
 
-def _result(
-    frame: pd.DataFrame, found: dict[str, dict[str, Any]], draws: int, seed: int, clustered: bool
-) -> dict[str, Any]:
+def _method(draws: int, seed: int, clustered: bool) -> str:
     unit = "clusters" if clustered else "single triples, taken for independent"
-    return dict(
-        plain(
-            {
-                "identities": found,
-                "n_rows": len(frame),
-                "n_unscored": int(frame["value"].isna().sum()),
-                "method": f"percentile bootstrap over {unit}, {draws} draws, seed {seed}; contrasts by clustered t "
-                "tests, Holm over identities",
-            }
-        )
+    return (
+        f"percentile bootstrap over {unit}, {draws} draws, seed {seed}; contrasts by clustered t tests, Holm over "
+        "identities"
     )
 
 
-def prefix_effect(
-    kind: Sequence[str], identity: Sequence[str], attack: Sequence[float | None], prefixed: Sequence[bool]
-) -> dict[str, Any]:
-    """What the prepended texts of Table 2 do to attack scores, per protected class.
-
-    Args:
-        kind: (n,) protected class.
-        identity: (n,) identity, the cluster.
-        attack: (n,) scores; None or NaN = none.
-        prefixed: (n,) asked with the prepended text.
-
-    Returns:
-        Class -> `mean_with`, `mean_without`, `n_with`, `n_without`, `n_unscored`, `difference` with `low`, `high`, `p`
-        (clustered by identity), `p_adjusted` (Holm over classes), `p_rank`, `p_rank_adjusted` (Mann-Whitney, takes
-        triples for independent), `note`.
-
-    Raises:
-        RecordError: Unequal lengths, or no rows.
-
-    Source: "I'm not racist but...", Figure 5.
-    Deviates: the paper names no test; the rank test is nearest to "differences of distributions".
-    """
-    frame = pd.DataFrame({"kind": list(kind), "identity": list(identity), "prefixed": list(prefixed)})
-    check_lengths({"kind": kind, "identity": identity, "attack": attack, "prefixed": prefixed})
-    frame["value"] = pd.Series(list(attack), dtype=np.float64)
-    out: dict[str, Any] = {}
-    for name, every in frame.groupby("kind", sort=True):
-        rows = every[every["value"].notna()]
-        with_ = rows["prefixed"].to_numpy(bool)
-        groups = [rows["value"].to_numpy()[with_], rows["value"].to_numpy()[~with_]]
-        means = [float(g.mean()) if g.size else float("nan") for g in groups]
-        row: dict[str, Any] = {"mean_with": means[0], "mean_without": means[1], "n_with": len(groups[0])}
-        row |= {"n_without": len(groups[1]), "n_unscored": len(every) - len(rows)}
-        out[str(name)] = row | _compared(rows, with_, groups)
-    for p, adjusted in (("p", "p_adjusted"), ("p_rank", "p_rank_adjusted")):
-        for row, value in zip(out.values(), adjust([row[p] for row in out.values()])):
-            row[adjusted] = float(value)
-    return dict(plain(out))
+def _result(
+    frame: pd.DataFrame,
+    means: Mapping[str, Estimate],
+    name: str,
+    counts: Mapping[str, Mapping[str, int]],
+    more: Mapping[str, Mapping[str, Estimate]],
+    method: str,
+) -> ScoredIdentities:
+    scored = frame[frame["value"].notna()]
+    contrasts = adjusted({one: _contrast(scored, (scored["identity"] == one).to_numpy()) for one in means})
+    rows = frame["identity"].value_counts()
+    found = {
+        one: IdentityScores(mean, name, int(rows[one]) - mean.n, contrasts[one], counts.get(one, {}), more[one])
+        for one, mean in means.items()
+    }
+    return ScoredIdentities(found, len(frame), int(frame["value"].isna().sum()), method)
 
 
-def _compared(rows: pd.DataFrame, with_: NDArray[np.bool_], groups: list[Floats]) -> dict[str, Any]:
-    nan = float("nan")
-    if not all(group.size for group in groups):
-        return {"difference": nan, "low": nan, "high": nan, "p": nan, "p_rank": nan, "note": "one side is empty"}
-    parts = [part / part.sum() for part in (with_.astype(np.float64), (~with_).astype(np.float64))]
-    found = clustered_mean(rows["value"].to_numpy(), parts, {"identity": pd.factorize(rows["identity"])[0]})
-    rank = float(tests.mannwhitneyu(groups[0], groups[1]).pvalue)
-    row = {"difference": found.value, "low": found.low, "high": found.high, "p": found.p}
-    return row | {"p_rank": rank, "note": found.note}
-
-
-def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequence[float]) -> dict[str, Any]:
-    """What a scorer thinks of a name: mean change of its score when the same sentence is said of this identity.
-
-    Args:
-        identity: (n,) identity.
-        content: (n,) number of the sentence, the cluster.
-        change: (n,) score with the identity minus score with a neutral subject.
-
-    Returns:
-        Identity -> `value`, `low`, `high`, `p`, `p_adjusted` (Holm over identities), `n`, `note`.
-
-    Raises:
-        RecordError: Unequal lengths, or no rows.
-    """
-    check_lengths({"identity": identity, "content": content, "change": change})
-    frame = pd.DataFrame({"identity": list(identity), "content": list(content), "change": list(change)})
-    out: dict[str, Any] = {}
-    for name, rows in frame.groupby("identity", sort=True):
-        weights = np.full(len(rows), 1 / len(rows))
-        codes = {"content": pd.factorize(rows["content"])[0]}
-        found = clustered_mean(rows["change"].to_numpy(np.float64), [weights], codes)
-        out[str(name)] = {"value": found.value, "low": found.low, "high": found.high, "p": found.p}
-        out[str(name)] |= {"n": found.n, "note": found.note}
-    for row, p in zip(out.values(), adjust([row["p"] for row in out.values()])):
-        row["p_adjusted"] = float(p)
-    return dict(plain(out))
+check_public(globals())

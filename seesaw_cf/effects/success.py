@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from seesaw_cf.effects.columns import check_lengths
-from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, pair_targets
+from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs, pair_targets
+from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stats.plain import plain
-from seesaw_cf.tolerance import BOUNDS, above
+from seesaw_cf.stats.tolerance import BOUNDS, above
+from seesaw_cf.types import Estimate
 
-__all__ = ["TESTS", "edit_success", "harmonic_mean", "success_of_scores"]
+__all__ = ["TESTS", "Success", "SuccessColumns", "edit_success", "harmonic_mean", "success_of_scores"]
 
 TESTS = ("rewrite", "paraphrase", "neighborhood", "portability")
 PROTOCOLS = {
@@ -70,25 +71,11 @@ def harmonic_mean(values: Sequence[float]) -> float:
     return float(array.size / (1 / array).sum()) if (array > 0).all() else 0.0
 
 
-def edit_success(
-    case_id: Sequence[int],
-    test: Sequence[str],
-    pre_new: Sequence[float | None],
-    pre_true: Sequence[float | None],
-    post_new: Sequence[float | None],
-    post_true: Sequence[float | None],
-    tokens_right: Sequence[float | None],
-    tokens_kept: Sequence[float | None],
-    n_tokens: Sequence[float | None],
-    generated: Sequence[float | None],
-    *,
-    draws: int = 2000,
-    seed: int = 0,
-    nats: float = BOUNDS["float32"],
-) -> dict[str, Any]:
-    """The success numbers of every protocol whose columns are filled, from one row per (case, prompt).
+@dataclass(frozen=True, slots=True)
+class SuccessColumns:
+    """One row per (case, prompt); None where a number does not exist.
 
-    Args:
+    Attributes:
         case_id: The edit.
         test: "rewrite" (the edit's own prompt), "paraphrase", "neighborhood" (must stay true) or "portability".
         pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target, nats.
@@ -97,13 +84,64 @@ def edit_success(
         tokens_kept: How many first choices under teacher forcing are the same as before the edit.
         n_tokens: Tokens of the expected answer.
         generated: 1 when greedy generation gives exactly the expected answer, else 0.
+    """
+
+    case_id: Sequence[int]
+    test: Sequence[str]
+    pre_new: Sequence[float | None]
+    pre_true: Sequence[float | None]
+    post_new: Sequence[float | None]
+    post_true: Sequence[float | None]
+    tokens_right: Sequence[float | None]
+    tokens_kept: Sequence[float | None]
+    n_tokens: Sequence[float | None]
+    generated: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Success:
+    """Did the edits work, generalise and stay local?
+
+    Attributes:
+        numbers: Protocol -> number ("ES", ...) -> mean of case means, in 0..1 (margins in -1..1), with `n` prompts and
+            the cluster "case"; NaN without data, and no interval of fewer than five cases.
+        n_rows: Rows given.
+        n_empty: Rows without any measurement.
+    """
+
+    numbers: Mapping[str, Mapping[str, Estimate]]
+    n_rows: int
+    n_empty: int
+
+    def row(self) -> dict[str, Any]:
+        """Protocol -> what it means and its numbers; and the counts of rows."""
+        shown: dict[str, Any] = {
+            protocol: {"protocol": PROTOCOLS[protocol]} | {name: _shown(found) for name, found in numbers.items()}
+            for protocol, numbers in self.numbers.items()
+        }
+        return shown | {"n_rows": self.n_rows, "n_empty": self.n_empty}
+
+
+def _shown(found: Estimate) -> dict[str, object]:
+    n_prompts = {"n_prompts": found.n} if found.method != _HARMONIC else {}
+    return found.columns("value", "low", "high") | n_prompts | {"n_cases": found.clusters["case"]}
+
+
+_HARMONIC = "harmonic mean, bootstrap over cases"
+
+
+def edit_success(
+    columns: SuccessColumns, *, draws: int = 2000, seed: int = 0, nats: float = BOUNDS["float32"]
+) -> Success:
+    """The success numbers of every protocol whose columns are filled, from one row per (case, prompt).
+
+    Args:
+        columns: The rows.
         draws, seed: Bootstrap over cases, the same samples for every number.
-        nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.tolerance`.
+        nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.stats.tolerance`.
 
     Returns:
-        protocol -> {`protocol` (what it means), number -> {value, low, high, n_prompts, n_cases}}; each value is a
-        mean of case means, in 0..1 (margins in -1..1). Numbers without data are None, and so are intervals of fewer
-        than five cases. `n_rows`, `n_empty` rows.
+        The numbers of each protocol, see `Success`.
 
     Raises:
         RecordError: Unequal lengths, log-probabilities above 0, or token counts that contradict each other.
@@ -112,36 +150,29 @@ def edit_success(
     Source: MEMIT appendix C, equations 21-26 and both scores (harmonic means).
     Deviates: harmonic means of unrounded numbers; margins from probabilities of whole targets.
     """
-    given = {"case_id": case_id, "test": test, "pre_new": pre_new, "pre_true": pre_true, "post_new": post_new}
-    given |= {"post_true": post_true, "tokens_right": tokens_right, "tokens_kept": tokens_kept}
-    given |= {"n_tokens": n_tokens, "generated": generated}
-    check_lengths(given)
-    frame = pd.DataFrame({name: list(column) for name, column in given.items()})
-    numeric = [name for name in given if name not in ("case_id", "test")]
-    frame[numeric] = frame[numeric].astype(np.float64)
+    given = {one.name: getattr(columns, one.name) for one in fields(columns)}
+    frame = read_columns(dict.fromkeys(given, floats) | {"case_id": ids, "test": labels}, given)
     _check(frame)
     derived = _derive(frame, nats).sort_values("case_id", kind="stable")
     case, cases = pd.factorize(derived["case_id"], sort=True)
     weights = cluster_weights(len(cases), draws, seed) if draws else np.zeros((0, len(cases)))
-    result: dict[str, Any] = {}
+    result: dict[str, dict[str, Estimate]] = {}
     for protocol, numbers in NUMBERS.items():
         draws_of: dict[str, NDArray[np.float64]] = {}
-        rows: dict[str, Any] = {"protocol": PROTOCOLS[protocol]}
+        rows: dict[str, Estimate] = {}
         for name, (which, column) in numbers.items():
             chosen = (derived["test"] == which).to_numpy()
             rows[name], draws_of[name] = _number(derived[column].to_numpy(), chosen, case, weights)
         if protocol in SCORES:
             name, parts = SCORES[protocol]
             together = np.array([draws_of[part] for part in parts]).T
-            n_cases = min(rows[part]["n_cases"] for part in parts)
+            n_cases = min(rows[part].clusters["case"] for part in parts)
             drawn = np.array([harmonic_mean(row) for row in together])
             low, high, _ = interval(drawn if n_cases >= MIN_EFFECTIVE else drawn[:0])
-            value = harmonic_mean([rows[part]["value"] for part in parts])
-            rows[name] = {"value": value, "low": low, "high": high, "n_cases": n_cases}
+            value = harmonic_mean([rows[part].value for part in parts])
+            rows[name] = Estimate(value, low, high, clusters={"case": n_cases}, method=_HARMONIC)
         result[protocol] = rows
-    result["n_rows"] = len(frame)
-    result["n_empty"] = int(derived[_DERIVED].isna().all(axis=1).sum())
-    return dict(plain(result))
+    return Success(result, n_rows=len(frame), n_empty=int(derived[_DERIVED].isna().all(axis=1).sum()))
 
 
 # Kind of prompt in a score table -> test.
@@ -150,7 +181,7 @@ KINDS = {"efficacy": "rewrite", "paraphrase": "paraphrase", "neighborhood": "nei
 
 def success_of_scores(
     scores: pa.Table | pd.DataFrame, *, draws: int = 2000, seed: int = 0, nats: float = BOUNDS["float32"]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Success]:
     """`edit_success` of every editor of a run, from its score table.
 
     Args:
@@ -180,19 +211,19 @@ def success_of_scores(
         greedy = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok"))).select([*keys, "greedy"]).to_pandas()
         pairs = pairs.merge(greedy, on=keys, how="left", validate="one_to_one")
         empty = [None] * len(pairs)
-        sides = {side: pairs[side].tolist() for side in SIDES}
-        found[editor] = edit_success(
-            pairs["case_id"].tolist(),
-            pairs["kind"].map(KINDS).tolist(),
-            **sides,
+        columns = SuccessColumns(
+            case_id=pairs["case_id"].tolist(),
+            test=pairs["kind"].map(KINDS).tolist(),
+            pre_new=pairs["pre_new"].tolist(),
+            pre_true=pairs["pre_true"].tolist(),
+            post_new=pairs["post_new"].tolist(),
+            post_true=pairs["post_true"].tolist(),
             tokens_right=empty,
             tokens_kept=empty,
             n_tokens=empty,
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
-            draws=draws,
-            seed=seed,
-            nats=nats,
         )
+        found[editor] = edit_success(columns, draws=draws, seed=seed, nats=nats)
     return found
 
 
@@ -243,7 +274,7 @@ def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:
 
 def _number(
     values: NDArray[np.float64], chosen: NDArray[np.bool_], case: NDArray[np.intp], weights: NDArray[np.float64]
-) -> tuple[dict[str, Any], NDArray[np.float64]]:
+) -> tuple[Estimate, NDArray[np.float64]]:
     used = chosen & np.isfinite(values)
     n = np.bincount(case[used], minlength=weights.shape[1])
     present = (n > 0).astype(np.float64)
@@ -251,5 +282,6 @@ def _number(
     samples = ratio_draws(weights, means[:, None], present[:, None])[:, 0]
     low, high, _ = interval(samples) if present.sum() >= MIN_EFFECTIVE else (float("nan"),) * 3
     value = float(means[n > 0].mean()) if used.any() else float("nan")
-    counts = {"n_prompts": int(used.sum()), "n_cases": int(present.sum())}
-    return {"value": value, "low": low, "high": high} | counts, samples
+    n_cases = int(present.sum())
+    found = Estimate(value, low, high, n=int(used.sum()), clusters={"case": n_cases}, method="bootstrap over cases")
+    return found, samples

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from seesaw_cf.effects.columns import check_lengths
-from seesaw_cf.errors import RecordError, SeesawError
+from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.reader import ids, read_columns, text_lists
+from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.types import Estimate
 
-__all__ = ["generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
+__all__ = ["Quality", "generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
 
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -50,7 +52,7 @@ def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -
     Document frequencies come from all references.
 
     Raises:
-        SeesawError: scikit-learn is missing; install `seesaw_cf[longform]`.
+        MissingExtraError: scikit-learn is missing; install `seesaw_cf[longform]`.
 
     Source: MEMIT appendix C.2, Reference Score.
     """
@@ -58,14 +60,37 @@ def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -
     known = [text for text in joined if words(text)]
     if not known:
         return [float("nan")] * len(texts)
-    try:
+    with need("scikit-learn", extra="longform", what_for="the reference score"):
         from sklearn.feature_extraction.text import TfidfVectorizer
-    except ImportError as error:
-        raise SeesawError("the reference score needs scikit-learn: pip install 'seesaw_cf[longform]'.") from error
     vectorizer = TfidfVectorizer(token_pattern=r"\w+").fit(known)
     left, right = (vectorizer.transform(part) for part in (texts, joined))
     scores = np.asarray(left.multiply(right).sum(axis=1)).ravel()
     return [float(s) if words(ref) else float("nan") for s, ref in zip(scores, joined)]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """Measures of generated texts, averaged over cases.
+
+    Attributes:
+        measures: Name -> mean over the `n` cases that have it, with a bootstrap over cases: `ngram_entropy` (2/3 H2 +
+            4/3 H3 bits, as printed), `ngram_entropy_as_coded` (half of it), `repetition`, `length` (words),
+            `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative log-likelihood per
+            token).
+        n_cases: Cases given.
+        n_empty: Texts without a word, which count in nothing but `length`.
+    """
+
+    measures: Mapping[str, Estimate]
+    n_cases: int
+    n_empty: int
+
+    def row(self) -> dict[str, Any]:
+        """Measure -> its numbers; and the counts."""
+        shown: dict[str, Any] = {
+            name: found.columns("value", "low", "high", "n") for name, found in self.measures.items()
+        }
+        return shown | {"n_cases": self.n_cases, "n_empty": self.n_empty}
 
 
 def generation_quality(
@@ -76,7 +101,7 @@ def generation_quality(
     log_likelihood: LogLikelihood | None = None,
     draws: int = 2000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Quality:
     """Entropy, repetition, length, reference score and perplexity of generated texts, averaged over cases.
 
     Args:
@@ -87,18 +112,17 @@ def generation_quality(
         draws, seed: Bootstrap over cases.
 
     Returns:
-        Per measure {value, low, high, n}: `ngram_entropy` (2/3 H2 + 4/3 H3 bits, as printed), `ngram_entropy_as_coded`
-        (half of it), `repetition`, `length` (words), `reference_score`, `perplexity` (exponential of the mean over
-        cases of the mean negative log-likelihood per token). `n_cases`, `n_empty` texts, which count in nothing but
-        `length`.
+        The measures, see `Quality`.
 
     Raises:
         RecordError: Unequal lengths, or a case without texts.
 
     Source: MEMIT appendix C.2, equation 27 and Reference Score.
     """
-    check_lengths({"case_id": case_id, "texts": texts, "references": references})
-    bare = [case for case, own in zip(case_id, texts) if not len(own)]
+    kinds = {"case_id": ids, "texts": text_lists, "references": text_lists}
+    frame = read_columns(kinds, {"case_id": case_id, "texts": texts, "references": references})
+    texts, references = frame["texts"].tolist(), frame["references"].tolist()
+    bare = [case for case, own in zip(frame["case_id"], texts) if not own]
     if bare:
         raise RecordError(f"{len(bare)} cases have no generated text, first: case {bare[0]}. Leave them out.")
     per_case: dict[str, list[float]] = {
@@ -110,15 +134,15 @@ def generation_quality(
     per_case["reference_score"] = reference_score([" ".join(own) for own in texts], references)
     if log_likelihood is not None:
         per_case["perplexity"] = [_nll(log_likelihood([t for t in own if words(t)])) for own in texts]
-    result: dict[str, Any] = {name: _summary(values, draws, seed) for name, values in per_case.items()}
-    if "perplexity" in result:
-        result["perplexity"] |= {k: float(np.exp(result["perplexity"][k])) for k in ("value", "low", "high")}
-    result["n_cases"] = len(texts)
-    result["n_empty"] = sum(not words(t) for own in texts for t in own)
-    return dict(plain(result))
+    measures = {name: _summary(values, draws, seed) for name, values in per_case.items()}
+    if "perplexity" in measures:
+        mean = measures["perplexity"]
+        value, low, high = (float(np.exp(end)) for end in (mean.value, mean.low, mean.high))
+        measures["perplexity"] = replace(mean, value=value, low=low, high=high)
+    return Quality(measures, n_cases=len(texts), n_empty=sum(not words(t) for own in texts for t in own))
 
 
-def _mean(values: Any) -> float:
+def _mean(values: Iterable[float]) -> float:
     finite = [value for value in values if np.isfinite(value)]
     return float(np.mean(finite)) if finite else float("nan")
 
@@ -128,11 +152,14 @@ def _nll(scored: Sequence[tuple[float, int]]) -> float:
     return -sum(total for total, _ in scored) / tokens if tokens else float("nan")
 
 
-def _summary(values: list[float], draws: int, seed: int) -> dict[str, float]:
+def _summary(values: list[float], draws: int, seed: int) -> Estimate:
     kept = np.sort([value for value in values if np.isfinite(value)])
-    nan = float("nan")
     if kept.size < 2 or not draws:
-        return {"value": float(kept.mean()) if kept.size else nan, "low": nan, "high": nan, "n": int(kept.size)}
+        return Estimate(float(kept.mean()) if kept.size else float("nan"), n=int(kept.size))
     samples = ratio_draws(cluster_weights(kept.size, draws, seed), kept[:, None], np.ones((kept.size, 1)))
     low, high, _ = interval(samples[:, 0])
-    return {"value": float(kept.mean()), "low": low, "high": high, "n": int(kept.size)}
+    method = f"bootstrap over cases, {draws} draws, seed {seed}"
+    return Estimate(float(kept.mean()), low, high, n=int(kept.size), method=method)
+
+
+check_public(globals())

@@ -5,21 +5,33 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.effects.columns import check_lengths
-from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import adjust, cluster_weights, interval
+from seesaw_cf import checks
+from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.reader import Id, check_lengths, ids, labels, read_columns, wholes
+from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.multiple import adjusted
+from seesaw_cf.types import Estimate
 
-__all__ = ["DIMENSIONS", "MIN_TRIPLES", "label_topics", "representative_words", "topic_disparity"]
+__all__ = [
+    "DIMENSIONS",
+    "MIN_TRIPLES",
+    "IdentityTopics",
+    "RelativeEntropy",
+    "TopicDisparity",
+    "label_topics",
+    "representative_words",
+    "topic_disparity",
+]
 
 MIN_TRIPLES = 30
+_TINY = float(np.finfo(np.float64).tiny)
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 
 # Seed words of the two dimensions of the stereotype content model; replace them with your own.
@@ -84,16 +96,83 @@ def _words(text: str) -> list[str]:
     return [word.casefold() for word in _WORD.findall(text) if len(word) > 1]
 
 
+@dataclass(frozen=True, slots=True)
+class RelativeEntropy:
+    """Relative entropy of an identity's topics to those of all others, nats.
+
+    Attributes:
+        raw: As counted; biased upward at small n.
+        corrected: Corrected by the bootstrap, not below 0, with a basic bootstrap interval; p for "no difference",
+            which takes triples for independent, is in it.
+        expected: Mean when topics are dealt out blindly.
+        p_adjusted: Holm over identities.
+    """
+
+    raw: float
+    corrected: Estimate
+    expected: float
+    p_adjusted: float
+
+    def row(self) -> dict[str, object]:
+        """The columns of a table."""
+        out: dict[str, object] = {"value": self.raw, "corrected": self.corrected.value}
+        out |= self.corrected.columns("low", "high") | {"expected": self.expected, "p": self.corrected.p}
+        return out | {"p_adjusted": self.p_adjusted}
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityTopics:
+    """What one identity is spoken of as.
+
+    Attributes:
+        n: Triples with a topic.
+        n_without_topic: Triples without.
+        shares: Topic -> its share, with a bootstrap interval; None with too few triples.
+        relative_entropy: To the topics of all others; None with too few triples.
+        note: Why nothing is shown.
+    """
+
+    n: int
+    n_without_topic: int
+    shares: Mapping[int, Estimate] | None
+    relative_entropy: RelativeEntropy | None
+    note: str
+
+    def row(self) -> dict[str, object]:
+        """The columns of a table."""
+        out: dict[str, object] = {"n": self.n, "n_without_topic": self.n_without_topic, "shares": None}
+        if self.shares is not None:
+            out["shares"] = {topic: share.columns("value", "low", "high") for topic, share in self.shares.items()}
+        return out | {"relative_entropy": self.relative_entropy, "note": self.note}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDisparity:
+    """Topics of identities.
+
+    Attributes:
+        identities: Name -> its topics.
+        n_rows: Triples given.
+        topics: Numbers of all topics.
+        method: How intervals and tests were made.
+    """
+
+    identities: Mapping[str, IdentityTopics]
+    n_rows: int
+    topics: Sequence[int]
+    method: str
+
+
 def topic_disparity(
     identity: Sequence[str],
     topic: Sequence[int],
-    cluster: Sequence[Any] | None = None,
+    cluster: Sequence[Id] | None = None,
     *,
     min_triples: int = MIN_TRIPLES,
     smoothing: float = 0.5,
     draws: int = 1000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> TopicDisparity:
     """Topic shares of every identity and the relative entropy of its topics to those of all others.
 
     Args:
@@ -106,10 +185,7 @@ def topic_disparity(
         seed: Of both.
 
     Returns:
-        `identities[name]`: `n`, `n_without_topic`, `shares` (topic -> `value`, `low`, `high`), `relative_entropy` in
-        nats (`value`; `corrected` for its upward bias at small n, with `low`, `high`; `expected` when topics were dealt
-        out blindly; `p` for "no difference", which takes triples for independent; `p_adjusted`, Holm over identities),
-        `note`; and `n_rows`, `topics`, `method`.
+        Of every identity the shares of topics and the relative entropy.
 
     Raises:
         RecordError: Unequal lengths, no rows, or smoothing not above 0.
@@ -118,36 +194,35 @@ def topic_disparity(
     Deviates: smoothed; the estimate, which is biased upward, is corrected by the bootstrap; intervals are basic
         (reflected) bootstrap intervals, cut off at 0.
     """
-    if not smoothing > 0:
-        raise RecordError(f"topic disparity: smoothing is {smoothing:g}, expected above 0.")
+    checks.number("topic disparity: smoothing", smoothing, 0, checks.MOST, ends=False)
+    checks.draws("topic disparity: draws", draws)
+    checks.seed("topic disparity: seed", seed)
     columns = {"identity": identity, "topic": topic} | ({} if cluster is None else {"cluster": cluster})
-    n = check_lengths(columns)
-    frame = pd.DataFrame({name: list(column) for name, column in columns.items()}).astype({"identity": str})
-    frame["cluster"] = pd.factorize(frame["cluster"])[0] if cluster is not None else np.arange(n)
+    frame = read_columns({"identity": labels, "topic": wholes, "cluster": ids}, columns)
+    frame["cluster"] = pd.factorize(frame["cluster"])[0] if cluster is not None else np.arange(len(frame))
     found = frame[frame["topic"] >= 0]
     topics = sorted(int(t) for t in found["topic"].unique())
     names = sorted(frame["identity"].unique())
-    rows = {name: {"n": int((found["identity"] == name).sum())} for name in names}
+    n_with = {name: int((found["identity"] == name).sum()) for name in names}
+    out = _measured(found, [name for name in names if n_with[name] >= max(1, min_triples)], smoothing, draws, seed)
+    identities = {}
     for name in names:
-        rows[name]["n_without_topic"] = int((frame["identity"] == name).sum()) - rows[name]["n"]
-    enough = [name for name in names if rows[name]["n"] >= max(1, min_triples)]
-    out = _measured(found, enough, topics, smoothing, draws, seed)
-    identities: dict[str, Any] = {}
-    for name in names:
-        why = (
-            "" if name in out else f"{rows[name]['n']} triples with a topic, fewer than {min_triples}: nothing is shown"
-        )
-        identities[name] = rows[name] | out.get(name, {"shares": None, "relative_entropy": None}) | {"note": why}
+        without = int((frame["identity"] == name).sum()) - n_with[name]
+        why = "" if name in out else f"{n_with[name]} triples with a topic, fewer than {min_triples}: nothing is shown"
+        shares, entropy = out.get(name, (None, None))
+        identities[name] = IdentityTopics(n_with[name], without, shares, entropy, why)
     unit = "clusters" if cluster is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
-    return dict(plain({"identities": identities, "n_rows": n, "topics": topics, "method": method}))
+    return TopicDisparity(identities, len(frame), topics, method)
 
 
 def _measured(
-    found: pd.DataFrame, names: list[str], topics: list[int], smoothing: float, draws: int, seed: int
-) -> dict[str, dict[str, Any]]:
+    found: pd.DataFrame, names: list[str], smoothing: float, draws: int, seed: int
+) -> dict[str, tuple[dict[int, Estimate], RelativeEntropy]]:
+    """Identity -> shares and relative entropy."""
     if not names:
         return {}
+    topics = sorted(int(t) for t in found["topic"].unique())
     who = pd.Categorical(found["identity"], categories=sorted(found["identity"].unique()))
     topic = np.asarray(pd.Categorical(found["topic"], categories=topics).codes, dtype=np.intp)
     codes = np.asarray(who.codes, dtype=np.intp)
@@ -157,17 +232,19 @@ def _measured(
     cluster = pd.factorize(found["cluster"])[0]
     drawn, shares = _bootstrap(codes * shape[1] + topic, cluster, counts, smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
-    blind = _entropy(np.stack([_table(rng.permutation(codes), topic, shape) for _ in range(draws)]), smoothing)
-    out: dict[str, dict[str, Any]] = {}
-    for name in names:
-        i = list(who.categories).index(name)
-        out[name] = {
-            "shares": _shares(topics, counts[i] / counts[i].sum(), shares[:, i]),
-            "relative_entropy": _relative_entropy(float(value[i]), drawn[:, i], blind[:, i]),
-        }
-    for row, p in zip(out.values(), adjust([row["relative_entropy"]["p"] for row in out.values()])):
-        row["relative_entropy"]["p_adjusted"] = float(p)
-    return out
+    dealt = np.empty((draws, *shape))
+    for draw in range(draws):
+        dealt[draw] = _table(rng.permutation(codes), topic, shape)
+    blind = _entropy(dealt, smoothing)
+    rows = {name: list(who.categories).index(name) for name in names}
+    entropies = {name: _corrected(float(value[i]), drawn[:, i], blind[:, i]) for name, i in rows.items()}
+    return {
+        name: (
+            _shares(topics, counts[i] / counts[i].sum(), shares[:, i]),
+            RelativeEntropy(float(value[i]), one.estimate, _mean(blind[:, i]), one.p_adjusted),
+        )
+        for (name, i), one in zip(rows.items(), adjusted(entropies).values())
+    }
 
 
 def _table(codes: NDArray[np.intp], topic: NDArray[np.intp], shape: tuple[int, int]) -> Floats:
@@ -180,7 +257,8 @@ def _entropy(counts: Floats, smoothing: float) -> Floats:
     """Relative entropy of each row's shares to those of the sum of all other rows, nats; (..., rows, topics) in."""
     rest = counts.sum(axis=-2, keepdims=True) - counts
     own, others = counts + smoothing, rest + smoothing
-    own, others = own / own.sum(axis=-1, keepdims=True), others / others.sum(axis=-1, keepdims=True)
+    # A share of a tiny smoothing may be too small for a float; its logarithm must exist.
+    own, others = (np.maximum(part / part.sum(axis=-1, keepdims=True), _TINY) for part in (own, others))
     result: Floats = (own * np.log(own / others)).sum(axis=-1)
     return result
 
@@ -212,22 +290,21 @@ def _bootstrap(
     return _entropy(drawn, smoothing), shares
 
 
-def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[str, dict[str, float]]:
-    out = {}
-    for number, topic in enumerate(topics):
-        low, high, _ = interval(drawn[:, number])
-        out[str(topic)] = {"value": float(value[number]), "low": low, "high": high}
-    return out
+def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[int, Estimate]:
+    ends = (interval(drawn[:, number]) for number in range(len(topics)))
+    return {topic: Estimate(float(share), *end) for topic, share, end in zip(topics, value, ends)}
 
 
-def _relative_entropy(value: float, drawn: Floats, blind: Floats) -> dict[str, float]:
+def _corrected(value: float, drawn: Floats, blind: Floats) -> Estimate:
+    """Without the bias that the bootstrap shows, with a basic (reflected) interval, cut off at 0."""
     low, high, _ = interval(drawn)
     p = (1 + int((blind >= value - 1e-12).sum())) / (1 + blind.size) if blind.size else float("nan")
-    return {
-        "value": value,
-        "corrected": max(0.0, 2 * value - float(drawn.mean())),
-        "low": max(0.0, 2 * value - high),
-        "high": max(0.0, 2 * value - low),
-        "expected": float(blind.mean()),
-        "p": p,
-    }
+    middle, low, high = (float(np.maximum(0.0, 2 * value - end)) for end in (_mean(drawn), high, low))
+    return Estimate(middle, low, high, p=p)
+
+
+def _mean(drawn: Floats) -> float:
+    return float(drawn.mean()) if drawn.size else float("nan")
+
+
+check_public(globals())

@@ -6,9 +6,9 @@ through any OpenAI-compatible server, `CachedGenerator` keeps what either wrote.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from seesaw_cf.exports import lazy
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ __all__ = [
     "Sampling",
 ]
 
-_HOME = {"CachedGenerator": "cached", "HFGenerator": "hf", "OpenAIGenerator": "api"}
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a back end on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'seesaw_cf.generation' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"seesaw_cf.generation.{_HOME[name]}"), name)
+__getattr__ = lazy(
+    __name__,
+    {
+        "CachedGenerator": "seesaw_cf.generation.cached",
+        "HFGenerator": "seesaw_cf.generation.hf",
+        "OpenAIGenerator": "seesaw_cf.generation.api",
+    },
+)

@@ -13,15 +13,20 @@ import queue
 import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from seesaw_cf.errors import SeesawError, ServiceError
+from seesaw_cf.arguments import check_public
+from seesaw_cf.errors import ServiceError, need
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
-from seesaw_cf.waiting import say_when_waiting
+from seesaw_cf.io.retrying import TryAgain, try_again
+from seesaw_cf.io.waiting import say_when_waiting
+
+if TYPE_CHECKING:
+    import openai
 
 __all__ = ["OpenAIGenerator", "public_url"]
 
@@ -30,14 +35,6 @@ log = logging.getLogger(__name__)
 _FINISH = {"stop": "stop", "length": "length", "eos": "stop"}
 _SHOWN = 300
 _CONNECT = 10.0  # seconds; a server that is there accepts at once
-
-
-class _TryAgain(Exception):
-    """An answer that another try may better; carries the reason and the wait that the server asks for."""
-
-    def __init__(self, reason: str, wait: float | None = None) -> None:
-        super().__init__(reason)
-        self.reason, self.wait = reason, wait
 
 
 class _Stopped(Exception):
@@ -79,7 +76,7 @@ class OpenAIGenerator:
     top_k: bool = False
     length_field: str = "max_tokens"
     counts: Counter[str] = field(default_factory=Counter, compare=False)
-    _heard: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+    _answered: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
@@ -93,7 +90,7 @@ class OpenAIGenerator:
 
         Raises:
             ServiceError: The key is missing or refused, the server does not know the model, or it never said anything.
-            SeesawError: The package `openai` is not installed.
+            MissingExtraError: The package `openai` is not installed.
         """
         distinct = list(dict.fromkeys(asks))
         if not distinct:
@@ -105,7 +102,7 @@ class OpenAIGenerator:
 
     def _waits(self) -> str:
         """How long a server that has said nothing yet is waited for."""
-        if self._heard.is_set():
+        if self._answered.is_set():
             return ""
         pauses = sum(min(self.wait * 2.0**attempt, self.longest_wait) for attempt in range(self.tries - 1))
         return (
@@ -150,19 +147,17 @@ class OpenAIGenerator:
 
         Raises:
             ServiceError: The key is missing or is none.
-            SeesawError: The package `openai` is not installed.
+            MissingExtraError: The package `openai` is not installed.
         """
         _ = self._client
 
     @cached_property
     def _client(self) -> Any:
-        try:
+        with need("openai", extra="api", what_for="API models"):
             import openai
-        except ImportError as error:
-            raise SeesawError("API models need openai. Install it with: pip install 'seesaw_cf[api]'") from error
         timeout = openai.Timeout(self.timeout, connect=min(self.timeout, _CONNECT))
         options = {"base_url": self.base_url, "timeout": timeout, "max_retries": 0}
-        return openai.OpenAI(api_key=self._key(), **options)  # type: ignore[arg-type]
+        return openai.OpenAI(api_key=self._key(), **options)
 
     def _key(self) -> str:
         """The key; never put it into a message."""
@@ -191,18 +186,19 @@ class OpenAIGenerator:
             self.counts.update(numbers)
 
     def _answer(self, ask: Ask, sampling: Sampling, stop: threading.Event) -> Completion:
+        def sleep(seconds: float) -> None:
+            self._count(retries=1)
+            if stop.wait(seconds):
+                raise _Stopped
+
         self._count(asks=1)
-        reason = ""
-        for attempt in range(self.tries):
-            try:
-                return self._once(ask, sampling)
-            except _TryAgain as again:
-                reason = again.reason
-                if attempt + 1 < self.tries:
-                    self._count(retries=1)
-                    if stop.wait(self._pause(ask, attempt, again.wait)):
-                        raise _Stopped from None
-        if not self._heard.is_set():
+        try:
+            return try_again(
+                lambda: self._once(ask, sampling), self.tries, lambda tried: self._pause(ask, tried), sleep
+            )
+        except TryAgain as again:
+            reason = again.reason
+        if not self._answered.is_set():
             raise ServiceError(
                 f"{self.name}: nothing came from this server in {self.tries} tries, the last: {reason}. Check the "
                 "address, that the server is up, and the network; what was finished is kept."
@@ -211,10 +207,8 @@ class OpenAIGenerator:
         log.warning("%s: no answer after %d tries: %s", self.name, self.tries, reason)
         return Completion("", "", f"no answer after {self.tries} tries: {reason}")
 
-    def _pause(self, ask: Ask, attempt: int, asked: float | None) -> float:
-        """Seconds: what the server asks for, or twice as long each time with a seeded part off."""
-        if asked is not None:
-            return min(asked, self.longest_wait)
+    def _pause(self, ask: Ask, attempt: int) -> float:
+        """Seconds: twice as long each time, with a seeded part off."""
         spread = random.Random(f"{ask.seed}:{attempt}").uniform(0.5, 1.0)
         return min(self.wait * float(2**attempt), self.longest_wait) * spread
 
@@ -222,39 +216,40 @@ class OpenAIGenerator:
         """One request.
 
         Raises:
-            _TryAgain: Another try may help.
+            TryAgain: Another try may help.
             ServiceError: No ask of this generator can be answered.
         """
         import openai
 
         try:
             reply = self._send(ask, sampling)
-            self._heard.set()
+            self._answered.set()
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError) as error:
             raise ServiceError(
                 f"{self.name}: the server refuses ({error.status_code}: {self._shown(_words(error))}). Check the key "
                 f"in {self.api_key_env or 'api_key_env'}, the model's name and the base URL."
             ) from None
         except openai.APITimeoutError:
-            raise _TryAgain(f"time-out after {self.timeout:g} s") from None
+            raise TryAgain(f"time-out after {self.timeout:g} s") from None
         except openai.APIConnectionError as error:
-            raise _TryAgain(f"no connection ({self._shown(error.__cause__ or error)})") from None
+            raise TryAgain(f"no connection ({self._shown(error.__cause__ or error)})") from None
         except openai.APIStatusError as error:
-            self._heard.set()
+            self._answered.set()
             why = f"{error.status_code}: {self._shown(_words(error))}"
             spent = getattr(error, "code", None) == "insufficient_quota"
             if spent or (error.status_code < 500 and error.status_code not in (408, 409, 429)):
                 self._count(failures=1)
                 return Completion("", "", f"refused by the server: {why}")
-            raise _TryAgain(why, _retry_after(error.response.headers)) from None
+            asked = _retry_after(error.response.headers)
+            raise TryAgain(why, None if asked is None else min(asked, self.longest_wait)) from None
         except (openai.APIError, ValueError) as error:
-            self._heard.set()
-            raise _TryAgain(f"broken answer ({type(error).__name__})") from None
+            self._answered.set()
+            raise TryAgain(f"broken answer ({type(error).__name__})") from None
         return self._read(reply)
 
-    def _send(self, ask: Ask, sampling: Sampling) -> Any:
+    def _send(self, ask: Ask, sampling: Sampling) -> object:
         prompt = (Message("user", ask.prompt),) if self.chat and isinstance(ask.prompt, str) else ask.prompt
-        options: dict[str, Any] = {
+        options: dict[str, object] = {
             "model": self.model,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
@@ -279,7 +274,7 @@ class OpenAIGenerator:
             finish = choice.finish_reason
             text is None or text.strip  # noqa: B018 (an answer that is no text is broken)
         except (AttributeError, IndexError, TypeError):
-            raise _TryAgain("broken answer (no choices in it)") from None
+            raise TryAgain("broken answer (no choices in it)") from None
         usage = getattr(reply, "usage", None)
         tokens = (getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None))
         self._count(prompt_tokens=tokens[0] or 0, new_tokens=tokens[1] or 0)
@@ -287,7 +282,7 @@ class OpenAIGenerator:
         if refusal or finish == "content_filter":
             return Completion("", "", f"refused: {self._shown(refusal or 'content filter')}", *tokens)
         if not text or not text.strip():
-            raise _TryAgain("empty answer")
+            raise TryAgain("empty answer")
         return Completion(text, _FINISH.get(finish or "", finish or ""), "ok", *tokens)
 
 
@@ -297,15 +292,18 @@ def public_url(url: str) -> str:
     return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
-def _words(error: Any) -> str:
+def _words(error: openai.APIStatusError) -> str:
     """What the server says in an error object, else what the client says about it."""
     said = error.body.get("message") if isinstance(error.body, dict) else None
     return str(said or error.message)
 
 
-def _retry_after(headers: Any) -> float | None:
+def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds of a Retry-After header; None when there is none that can be read."""
     try:
         return max(0.0, float(headers["retry-after"]))
     except (KeyError, ValueError):
         return None
+
+
+check_public(globals())

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import RecordError
-from seesaw_cf.files import write_text
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.text import read_json
 
 __all__ = ["CachedGenerator"]
 
@@ -66,8 +68,11 @@ class CachedGenerator:
 
 def _read(file: Path) -> Completion:
     try:
-        return Completion(**json.loads(file.read_text(encoding="utf-8"))["completion"])
+        return Completion(**read_json(file)["completion"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RecordError(
             f"{file}: not a kept completion ({type(error).__name__}: {error}). Delete that file; it is asked again."
         ) from error
+
+
+check_public(globals())

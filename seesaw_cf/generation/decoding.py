@@ -14,8 +14,8 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.generation.sampling import choose, uniforms
 from seesaw_cf.generation.types import Sampling
-from seesaw_cf.scoring.row_deltas import per_token_deltas
-from seesaw_cf.weights import WeightDelta
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.scoring.per_token import per_token_deltas
 
 __all__ = ["Decoding", "Row", "decode", "evaluating", "own_edits"]
 

@@ -12,20 +12,20 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import PromptError, UnsupportedModelError
 from seesaw_cf.generation.decoding import Row, decode, evaluating
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
-from seesaw_cf.prescores import tokenizer_hash
+from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
 from seesaw_cf.scoring.encode import leading_specials
-from seesaw_cf.scoring.hf import context_length
+from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.memory import is_out_of_memory
-from seesaw_cf.scoring.row_deltas import obstacle
-from seesaw_cf.weights import WeightDelta, applied, fingerprint
+from seesaw_cf.scoring.per_token import obstacle
+from seesaw_cf.scoring.pre_scores import tokenizer_hash
 
 __all__ = ["HFGenerator", "with_context"]
 
@@ -62,7 +62,7 @@ class HFGenerator:
 
         Takes as long as reading all weights once.
         """
-        config: Any = self.model.config
+        config = self.model.config
         template = str(self.tokenizer.chat_template)
         parts = [fingerprint(self.model), tokenizer_hash(self.tokenizer), template, self.chat]
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -147,8 +147,7 @@ class HFGenerator:
 
     def _ends(self) -> frozenset[int]:
         """Ids that end a text, by the tokenizer and by the model."""
-        settings: Any = self.model.generation_config
-        declared = getattr(settings, "eos_token_id", None)
+        declared = getattr(self.model.generation_config, "eos_token_id", None)
         ids = declared if isinstance(declared, (list, tuple)) else [declared]
         return frozenset(int(end) for end in (*ids, self.tokenizer.eos_token_id) if end is not None)
 
@@ -196,7 +195,7 @@ class HFGenerator:
 
     def _text(self, row: Row) -> str:
         """The new text: what the whole says beyond the prompt, so that white space at the border is not lost."""
-        options: Mapping[str, Any] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        options: Mapping[str, bool] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         head = str(self.tokenizer.decode(list(row.prompt), **options))
         whole = str(self.tokenizer.decode([*row.prompt, *row.new], **options))
         return whole[len(head) :] if whole.startswith(head) else str(self.tokenizer.decode(row.new, **options))
@@ -224,3 +223,6 @@ def with_context(ask: Ask, context: str) -> Ask:
     turns = list(ask.prompt)
     turns[last] = replace(turns[last], content=context + turns[last].content)
     return replace(ask, prompt=tuple(turns))
+
+
+check_public(globals())

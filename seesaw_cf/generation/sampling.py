@@ -16,7 +16,7 @@ def uniforms(seed: int, n: int) -> NDArray[np.float64]:
     """The n numbers in [0, 1) of one completion; the first ones do not depend on n.
 
     Args:
-        seed: Any integer; it is the key of a Philox counter-based generator, so that neighbouring seeds share nothing.
+        seed: An integer; it is the key of a Philox counter-based generator, so that neighbouring seeds share nothing.
         n: How many, one for each new token.
     """
     return np.random.Generator(np.random.Philox(key=seed % 2**128)).random(n)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from seesaw_cf.checks import number, whole
+from seesaw_cf.checks import field_types, number, whole
 from seesaw_cf.errors import PromptError
 
 __all__ = ["Ask", "Completion", "Generator", "Message", "Sampling"]
@@ -23,6 +23,14 @@ class Message:
 
     role: str
     content: str
+
+    def __post_init__(self) -> None:
+        """Refuses what is no text.
+
+        Raises:
+            PromptError: The role or the content is something else.
+        """
+        field_types(self, error=PromptError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class Sampling:
 
 
 # Field, what checks it, smallest and largest value.
-_RANGES: tuple[tuple[str, Callable[..., Any], Any, Any], ...] = (
+_RANGES: tuple[tuple[str, Callable[..., object], float, float], ...] = (
     ("max_new_tokens", whole, 1, 1_000_000),
     ("temperature", number, 0, 100),
     ("top_k", whole, 0, 10_000_000),
@@ -84,8 +92,11 @@ class Ask:
         """Refuses an empty prompt.
 
         Raises:
-            PromptError: Nothing to continue.
+            PromptError: Nothing to continue, or no text.
+            RecordError: The seed is negative or beyond 64 bits.
         """
+        field_types(self, error=PromptError)
+        whole("ask: seed", self.seed, 0, 2**64 - 1)
         empty = not self.prompt.strip() if isinstance(self.prompt, str) else not self.prompt
         if empty:
             raise PromptError(f"ask with seed {self.seed}: the prompt is {self.prompt!r}, expected text or messages.")

@@ -1,1 +1,27 @@
 """Long form: what an edited model writes, and raters that are measured against people before they are believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seesaw_cf.exports import lazy
+
+if TYPE_CHECKING:
+    from seesaw_cf.longform.annotate.by_name import load_annotator
+    from seesaw_cf.longform.flaws.gallery import add_flaws
+    from seesaw_cf.longform.rate.trained import load_rater
+    from seesaw_cf.longform.report.tables import write_longform_report
+    from seesaw_cf.longform.tables import PASSAGES
+
+__all__ = ["PASSAGES", "add_flaws", "load_annotator", "load_rater", "write_longform_report"]
+
+__getattr__ = lazy(
+    __name__,
+    {
+        "PASSAGES": "seesaw_cf.longform.tables",
+        "add_flaws": "seesaw_cf.longform.flaws.gallery",
+        "load_annotator": "seesaw_cf.longform.annotate.by_name",
+        "load_rater": "seesaw_cf.longform.rate.trained",
+        "write_longform_report": "seesaw_cf.longform.report.tables",
+    },
+)

@@ -3,9 +3,11 @@ rater has rated, is a function of them."""
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import pyarrow as pa
 
-__all__ = ["ANNOTATIONS", "FLAWS", "PASSAGES", "RATINGS"]
+__all__ = ["ANNOTATIONS", "FLAWS", "PASSAGES", "RATINGS", "FlawRow", "PassageRow", "SampleRow"]
 
 _SAMPLE = [
     ("editor", pa.string()),  # "memit", ...; "none" for the unedited model; "human" for written baselines
@@ -90,3 +92,48 @@ FLAWS: pa.Schema = pa.schema(
         ("status", pa.string()),
     ]
 )
+
+
+class SampleRow(TypedDict):
+    """What a row of `PASSAGES`, `RATINGS` and `ANNOTATIONS` begins with: which text of which edit."""
+
+    editor: str
+    case_id: int
+    relation: str
+    phase: str
+    sample: int
+
+
+class PassageRow(SampleRow):
+    """A row of `PASSAGES`."""
+
+    passage: str
+    prompt_id: int
+    entity_id: str | None
+    entity: str
+    prompt: str
+    seed: int
+    text: str | None
+    finish: str
+    new_tokens: int | None
+    status: str
+
+
+class FlawRow(TypedDict):
+    """A row of `FLAWS`."""
+
+    pair_id: str
+    editor: str
+    case_id: int
+    relation: str
+    entity_id: str | None
+    entity: str
+    pre: str
+    post: str
+    flaw: str
+    rater: str
+    first: str
+    change: int | None
+    quote: str
+    reply: str
+    status: str

@@ -25,12 +25,11 @@ import string
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf import checks
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.longform.flaws import FLAWS_BY_NAME, Flaw
-from seesaw_cf.textfiles import parse_json_text, read_text
+from seesaw_cf.io.text import parse_json_text, read_text
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, Flaw
 
 __all__ = ["JUDGE_FIELDS", "OURS", "Wording", "read_wording"]
 
@@ -88,7 +87,7 @@ class Wording:
     flaws: Mapping[str, Flaw] = field(default_factory=lambda: dict(FLAWS_BY_NAME))
     replaced: tuple[str, ...] = ()
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """What results say of the words they rest on."""
         return {"source": self.source, "sha256": self.sha256, "replaced": list(self.replaced)}
 
@@ -119,14 +118,13 @@ def read_wording(path: str | os.PathLike[str] | None) -> Wording:
         _check_question(str(path), said["judge"])
     flaws, replaced = dict(FLAWS_BY_NAME), [name for name in said if name != "source"]
     for name, part in _object(f"{path}: flaws", found.get("flaws", {}), FLAWS_BY_NAME).items():
-        given = _definition(f"{path}: flaws.{name}", part)
-        flaws[name] = replace(flaws[name], **given)
+        flaws[name], given = _definition(f"{path}: flaws.{name}", part, flaws[name])
         replaced += [f"flaws.{name}.{key}" for key in given]
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
     return Wording(**{"source": str(path), **said}, sha256=digest, flaws=flaws, replaced=tuple(replaced))
 
 
-def _parsed(path: Path, text: str) -> Any:
+def _parsed(path: Path, text: str) -> object:
     if path.suffix.lower() not in (".yaml", ".yml"):
         return parse_json_text(text, str(path), dict, expected='{"task": "..."}')
     import yaml
@@ -139,7 +137,7 @@ def _parsed(path: Path, text: str) -> Any:
         ) from error
 
 
-def _object(where: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
+def _object(where: str, value: object, known: Iterable[str]) -> dict[str, object]:
     if not isinstance(value, dict):
         raise RecordError(f"{where} is {checks.shown(value)}, expected an object with {', '.join(known)}.")
     for name in value:
@@ -148,15 +146,16 @@ def _object(where: str, value: Any, known: Iterable[str]) -> dict[str, Any]:
     return value
 
 
-def _definition(where: str, part: Any) -> dict[str, Any]:
+def _definition(where: str, part: object, flaw: Flaw) -> tuple[Flaw, list[str]]:
     found = _object(where, part, ("title", "people", "model"))
-    given: dict[str, Any] = {}
-    for name, value in found.items():
-        if name == "title":
-            given[name] = checks.text(f"{where}.{name}", value, empty=False)
-        else:
-            given[name] = checks.each(f"{where}.{name}", value, lambda at, line: checks.text(at, line, empty=False))
-    return given
+    lists = {
+        name: checks.each(f"{where}.{name}", found[name], lambda at, line: checks.text(at, line, empty=False))
+        for name in found
+        if name != "title"
+    }
+    title = checks.text(f"{where}.title", found.get("title", flaw.title), empty=False)
+    changed = replace(flaw, title=title, people=lists.get("people", flaw.people), model=lists.get("model", flaw.model))
+    return changed, list(found)
 
 
 def _check_question(where: str, question: str) -> None:

@@ -6,11 +6,13 @@ from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_
 from seesaw_cf.records.importing import import_files
 from seesaw_cf.records.json_files import write_json
 from seesaw_cf.records.json_records import parse_record, write_record
+from seesaw_cf.records.load import CASE_CONFIGS, load_cases
 from seesaw_cf.records.parquet import CASES, cases_to_table, read_cases, table_to_cases
 from seesaw_cf.records.summary import FileSummary, ImportSummary
 
 __all__ = [
     "CASES",
+    "CASE_CONFIGS",
     "CASE_FLAGS",
     "PROMPT_FLAGS",
     "FileSummary",
@@ -19,6 +21,7 @@ __all__ = [
     "count_flags",
     "flag_cases",
     "import_files",
+    "load_cases",
     "parse_record",
     "read_cases",
     "table_to_cases",

@@ -9,30 +9,32 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
-__all__ = ["CASES", "cases_to_table", "table_to_cases"]
+__all__ = ["CASES", "ENTITY", "REQUEST", "cases_to_table", "entity_row", "request_row", "table_to_cases"]
+
+T = TypeVar("T")
 
 _STRINGS = pa.list_(pa.string())
-_ENTITY = pa.struct([("str", pa.string()), ("id", pa.string())])
-_REQUEST = pa.struct(
+ENTITY = pa.struct([("str", pa.string()), ("id", pa.string())])
+REQUEST = pa.struct(
     [
         ("prompt", pa.string()),
         ("relation_id", pa.string()),
-        ("target_new", _ENTITY),
-        ("target_true", _ENTITY),
+        ("target_new", ENTITY),
+        ("target_true", ENTITY),
         ("subject", pa.string()),
     ]
 )
 _PROMPT = pa.struct(
     [
         ("text", pa.string()),
-        ("subject", _ENTITY),
+        ("subject", ENTITY),
         ("template_id", pa.string()),
         ("holds", pa.string()),
         ("gender", _STRINGS),
@@ -48,7 +50,7 @@ _PROMPT = pa.struct(
 CASES: pa.Schema = pa.schema(
     [
         ("case_id", pa.int64()),
-        ("requested_rewrite", _REQUEST),
+        ("requested_rewrite", REQUEST),
         ("effect_relation_id", pa.string()),
         ("attribute_prompts", pa.list_(_PROMPT)),
         ("effect_prompts", pa.list_(_PROMPT)),
@@ -64,7 +66,23 @@ CASES: pa.Schema = pa.schema(
 )
 
 
-def _lists(type_: pa.DataType, rows: Sequence[Sequence[Any]], flat: Callable[[list[Any]], pa.Array]) -> pa.Array:
+def entity_row(entity: Entity) -> dict[str, str | None]:
+    """An entity as a value of type `ENTITY`."""
+    return {"str": entity.label, "id": entity.id}
+
+
+def request_row(request: EditRequest) -> dict[str, object]:
+    """An edit request as a value of type `REQUEST`."""
+    return {
+        "prompt": request.prompt,
+        "relation_id": request.relation_id,
+        "target_new": entity_row(request.target_new),
+        "target_true": entity_row(request.target_true),
+        "subject": request.subject,
+    }
+
+
+def _lists(type_: pa.DataType, rows: Sequence[Sequence[T]], flat: Callable[[list[T]], pa.Array]) -> pa.Array:
     """A list column from its rows; `flat` makes the column of all their elements."""
     offsets = pa.array(itertools.accumulate(map(len, rows), initial=0), pa.int32())
     return pa.ListArray.from_arrays(offsets, flat(list(itertools.chain.from_iterable(rows))), type=type_)
@@ -76,7 +94,7 @@ def _strings(rows: Sequence[Sequence[str]]) -> pa.Array:
 
 def _entities(rows: Sequence[Entity]) -> pa.Array:
     columns = [pa.array([row.label for row in rows], pa.string()), pa.array([row.id for row in rows], pa.string())]
-    return pa.StructArray.from_arrays(columns, fields=list(_ENTITY))
+    return pa.StructArray.from_arrays(columns, fields=list(ENTITY))
 
 
 def _requests(rows: Sequence[EditRequest]) -> pa.Array:
@@ -87,7 +105,7 @@ def _requests(rows: Sequence[EditRequest]) -> pa.Array:
         _entities([row.target_true for row in rows]),
         pa.array([row.subject for row in rows], pa.string()),
     ]
-    return pa.StructArray.from_arrays(columns, fields=list(_REQUEST))
+    return pa.StructArray.from_arrays(columns, fields=list(REQUEST))
 
 
 def _prompts(rows: Sequence[AttributePrompt]) -> pa.Array:
@@ -166,11 +184,10 @@ def _values(column: pa.Array, name: str) -> list[Any]:
     """The values of a column in which null means nothing."""
     if column.null_count:
         raise TypeError(f"{name} is null in {column.null_count} rows")
-    values: list[Any] = column.to_pylist()
-    return values
+    return list(column.to_pylist())
 
 
-def _parts(column: pa.Array, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _parts(column: pa.Array, values: Sequence[T]) -> list[tuple[T, ...]]:
     """Cuts the flattened values of a list column into one tuple per row."""
     offsets = column.offsets.to_pylist()
     return [tuple(values[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets)]
@@ -219,7 +236,7 @@ def table_to_cases(table: pa.Table) -> list[Case]:
     """Turns a table of schema `CASES` into cases, the inverse of `cases_to_table`.
 
     Args:
-        table: Any table with the columns of `CASES`; others are ignored.
+        table: A table with the columns of `CASES`; others are ignored.
 
     Raises:
         RecordError: A column is missing or has another type, or a row is no usable edit request.

@@ -11,13 +11,17 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.checks import whole
 from seesaw_cf.errors import RecordError
-from seesaw_cf.files import atomic_path, safe_name, write_text
+from seesaw_cf.io.files import atomic_path, safe_name, write_text
+
+if TYPE_CHECKING:
+    from datasets.info import DatasetInfosDict
 
 __all__ = ["content_hash", "write_card", "write_config"]
 
@@ -49,6 +53,7 @@ def write_config(
         RecordError: The name cannot be a folder name, or a split has no rows.
         StorageError: The disk is full or the folder cannot be written.
     """
+    whole("rows_per_shard", rows_per_shard, 1)
     if safe_name(name) != name:
         raise RecordError(f"config {name!r}: expected ASCII letters, digits, '.', '_', '-'; use {safe_name(name)!r}.")
     written = []
@@ -151,7 +156,7 @@ def _flat(shards: Mapping[str, list[Path]]) -> dict[str, Path]:
     return {path.name: path for paths in shards.values() for path in paths}
 
 
-def _infos(found: Mapping[str, Mapping[str, list[Path]]]) -> Any:
+def _infos(found: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
     """Features and split sizes of every config: the YAML's `dataset_info`."""
     from datasets import DatasetInfo, Features, SplitDict, SplitInfo
     from datasets.info import DatasetInfosDict

@@ -7,24 +7,37 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case, EditRequest, Entity
 
-__all__ = ["check_unique", "edit_request", "entity", "known_relation", "names", "short", "text", "texts"]
+__all__ = [
+    "Record",
+    "check_unique",
+    "edit_request",
+    "entity",
+    "known_relation",
+    "names",
+    "short",
+    "text",
+    "texts",
+    "texts_or_nulls",
+]
+
+Record = dict[str, Any]  # a JSON object: what is in it is checked value by value
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """The value as it is shown in messages, cut to 120 characters."""
     shown = f"{value!r}"
     return shown if len(shown) <= 120 else f"{shown[:100]}... ({type(value).__name__}, {len(shown)} characters)"
 
 
-def names(keys: Iterable[Any]) -> str:
+def names(keys: Iterable[object]) -> str:
     """Keys as a quoted list."""
     return ", ".join(map(repr, keys)) or "none"
 
 
-def text(value: Any, where: str) -> str:
+def text(value: object, where: str) -> str:
     """The value, which must be a string with more than white space.
 
     Raises:
@@ -35,21 +48,30 @@ def text(value: Any, where: str) -> str:
     return value
 
 
-def texts(value: Any, where: str, *, null: bool = False) -> tuple[Any, ...]:
-    """The value, which must be a list of strings with more than white space, or of nulls where `null` allows them.
+def texts(value: object, where: str) -> tuple[str, ...]:
+    """The value, which must be a list of strings with more than white space.
 
     Raises:
         RecordError: It is no list, or one of its entries is no such string; its position is given, from 0.
     """
+    return tuple(text(entry, f"{where}[{position}]") for position, entry in enumerate(_list(value, where)))
+
+
+def texts_or_nulls(value: object, where: str) -> tuple[str | None, ...]:
+    """As `texts`, for lists in which entries may be null."""
+    return tuple(
+        None if entry is None else text(entry, f"{where}[{position}]")
+        for position, entry in enumerate(_list(value, where))
+    )
+
+
+def _list(value: object, where: str) -> list[object]:
     if not isinstance(value, list):
         raise RecordError(f"{where} is {short(value)}, expected a list of texts. Correct or drop the record.")
-    for position, entry in enumerate(value):
-        if entry is not None or not null:
-            text(entry, f"{where}[{position}]")
-    return tuple(value)
+    return value
 
 
-def entity(value: Any, where: str) -> Entity:
+def entity(value: object, where: str) -> Entity:
     """An entity from `{"str": ..., "id": ...}`; the id may be absent or null.
 
     Raises:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.records.checks import edit_request, entity, known_relation, names, short, text, texts
+from seesaw_cf.records.checks import (
+    Record,
+    edit_request,
+    entity,
+    known_relation,
+    names,
+    short,
+    text,
+    texts,
+    texts_or_nulls,
+)
 from seesaw_cf.records.flags import past_everywhere
-from seesaw_cf.relations import Template, templates
+from seesaw_cf.records.relations import Template, templates
 from seesaw_cf.types import AttributePrompt, Case, Entity
 
 __all__ = ["PARSERS", "REQUIRED", "WRITERS"]
@@ -27,7 +36,7 @@ _LISTS = ("generation_prompts", "paraphrase_prompts", "neighborhood_prompts")
 _PROPERTY = re.compile(r"P\d+")
 
 
-def _parse_rewrite(record: dict[str, Any], case_id: int, where: str) -> Case:
+def _parse_rewrite(record: Record, case_id: int, where: str) -> Case:
     """What SEESAW-CF, `_eff` and CounterFact records share."""
     rewrite = record["requested_rewrite"]
     record_where, where = where, f"{where}: requested_rewrite"
@@ -49,13 +58,13 @@ def _parse_rewrite(record: dict[str, Any], case_id: int, where: str) -> Case:
     )
 
 
-def _parse_seesaw(record: dict[str, Any], case_id: int, where: str) -> Case:
+def _parse_seesaw(record: Record, case_id: int, where: str) -> Case:
     case = _parse_rewrite(record, case_id, where)
     known_relation(case.request.relation_id, where)
     asked, ids, labels = (record[key] for key in _SEESAW[1:])
     columns = (
         texts(asked, f"{where}: attribute_prompts"),
-        texts(ids, f"{where}: attribute_aux_info", null=True),
+        texts_or_nulls(ids, f"{where}: attribute_aux_info"),
         texts(labels, f"{where}: attribute_aux_ent"),
     )
     if len(set(map(len, columns))) != 1:
@@ -81,7 +90,7 @@ def _attribute(text: str, subject: Entity, known: tuple[Template, ...]) -> Attri
     return AttributePrompt(text, subject, "", "target_new")
 
 
-def _parse_eff(record: dict[str, Any], case_id: int, where: str) -> Case:
+def _parse_eff(record: Record, case_id: int, where: str) -> Case:
     case = _parse_rewrite(record, case_id, where)
     known_relation(case.request.relation_id, where)
     if record["attribute_prompts"] != [case.request.text]:
@@ -93,7 +102,7 @@ def _parse_eff(record: dict[str, Any], case_id: int, where: str) -> Case:
     return case
 
 
-def _parse_counterfact(record: dict[str, Any], case_id: int, where: str) -> Case:
+def _parse_counterfact(record: Record, case_id: int, where: str) -> Case:
     case = _parse_rewrite(record, case_id, where)
     if not _PROPERTY.fullmatch(case.request.relation_id):
         raise UnknownNameError(
@@ -103,7 +112,7 @@ def _parse_counterfact(record: dict[str, Any], case_id: int, where: str) -> Case
     return replace(case, attribute_prompts=tuple(AttributePrompt(prompt, Entity(None, "")) for prompt in prompts))
 
 
-def _parse_zsre(record: dict[str, Any], case_id: int, where: str) -> Case:
+def _parse_zsre(record: Record, case_id: int, where: str) -> Case:
     subject, source, rephrase, location = (
         text(record[key], f"{where}: {key}") for key in ("subject", "src", "rephrase", "loc")
     )
@@ -125,7 +134,7 @@ def _entity_json(value: Entity) -> dict[str, str]:
     return {"str": value.label} | ({} if value.id is None else {"id": value.id})
 
 
-def _write_rewrite(case: Case) -> dict[str, Any]:
+def _write_rewrite(case: Case) -> Record:
     request = case.request
     rewrite = {
         "prompt": request.prompt,
@@ -138,34 +147,34 @@ def _write_rewrite(case: Case) -> dict[str, Any]:
     return {"case_id": case.case_id, "requested_rewrite": rewrite, **lists}
 
 
-def _write_seesaw(case: Case) -> dict[str, Any]:
+def _write_seesaw(case: Case) -> Record:
     rows = case.attribute_prompts
     columns = ([row.text for row in rows], [row.subject.id for row in rows], [row.subject.label for row in rows])
     return _write_rewrite(case) | dict(zip(_SEESAW[1:], columns))
 
 
-def _write_eff(case: Case) -> dict[str, Any]:
+def _write_eff(case: Case) -> Record:
     return _write_rewrite(case) | {"attribute_prompts": [case.request.text]}
 
 
-def _write_counterfact(case: Case) -> dict[str, Any]:
+def _write_counterfact(case: Case) -> Record:
     prompts = [row.text for row in case.attribute_prompts]
     return _write_rewrite(case) | ({"attribute_prompts": prompts} if prompts else {})
 
 
-def _write_zsre(case: Case) -> dict[str, Any]:
+def _write_zsre(case: Case) -> Record:
     prompts = {"rephrase": case.paraphrase_prompts, "loc": case.neighborhood_prompts}
     single = {key: values[0] for key, values in prompts.items() if values}
     return {"subject": case.request.subject, "src": case.request.text, **single}
 
 
-PARSERS: dict[str, Callable[[dict[str, Any], int, str], Case]] = {
+PARSERS: dict[str, Callable[[Record, int, str], Case]] = {
     "seesaw": _parse_seesaw,
     "eff": _parse_eff,
     "counterfact": _parse_counterfact,
     "zsre": _parse_zsre,
 }
-WRITERS: dict[str, Callable[[Case], dict[str, Any]]] = {
+WRITERS: dict[str, Callable[[Case], Record]] = {
     "seesaw": _write_seesaw,
     "eff": _write_eff,
     "counterfact": _write_counterfact,

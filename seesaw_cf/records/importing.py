@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from seesaw_cf.checks import check_path
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.files import safe_name, write_text
+from seesaw_cf.io.files import safe_name, write_text
+from seesaw_cf.io.text import read_json
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS
@@ -62,15 +64,16 @@ def import_files(
         Counts per file; `to_markdown()` is the table to print.
 
     Raises:
-        RecordError: A file is damaged or malformed (its name and the record are named), or two files would have the
-            same config name.
+        RecordError: A file is damaged or malformed (its name and the record are named), two files would have the same
+            config name, or what was given is no path.
         UnknownNameError: A record has an unknown relation.
-        StorageError: A file is missing, the disk is full, or `out` holds something else and `force` is off.
+        StorageError: A file is missing, the disk is full, there is no right to read or write, or `out` holds something
+            else and `force` is off.
     """
     sources = _sources([paths] if isinstance(paths, (str, os.PathLike)) else paths)
-    final = Path(out).resolve()
-    aside = _aside(final, list(sources.values()), force)
+    final = Path(os.path.realpath(check_path(out)))
     try:
+        aside = _aside(final, list(sources.values()), force)
         final.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent) as work:
             new = Path(work) / "new"
@@ -93,7 +96,7 @@ def import_files(
 def _sources(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
     """Config name → file."""
     found: dict[str, Path] = {}
-    for path in map(Path, paths):
+    for path in map(check_path, paths):
         files = sorted(path.glob("seesaw_cf_*.json")) if path.is_dir() else [path]
         if not files:
             raise RecordError(f"{path}: a folder without seesaw_cf_*.json files. Name the files to import one by one.")
@@ -129,7 +132,7 @@ def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:
 def _foreign(folder: Path) -> list[str]:
     """Files in the folder that no import wrote; all of them when there is no manifest to say otherwise."""
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = read_json(folder / _MANIFEST)
         own = {_MANIFEST, *manifest["written"]} if manifest["made_by"] == _MADE_BY else set()
     except (OSError, ValueError, KeyError, TypeError):
         own = set()

@@ -7,15 +7,15 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.files import write_text
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.text import unique_keys
 from seesaw_cf.records.checks import check_unique, short
 from seesaw_cf.records.flags import flag_cases
 from seesaw_cf.records.json_records import parse_record, write_record
-from seesaw_cf.relations import RELATIONS
-from seesaw_cf.textfiles import unique_keys
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
 __all__ = ["parse_json", "write_json"]
@@ -60,7 +60,7 @@ def write_json(path: str | os.PathLike[str], cases: Iterable[Case]) -> None:
     write_text(path, json.dumps([write_record(case) for case in cases], allow_nan=False))
 
 
-def _records(content: bytes, path: Path) -> Iterator[tuple[str, Any]]:
+def _records(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
     """Yields (position for messages, JSON value); records are counted from 0, lines from 1."""
     try:
         text = content.decode("utf-8-sig")
@@ -85,7 +85,7 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[str, Any]]:
         yield f"{path}: record {number}", value
 
 
-def _loads(text: str, where: str) -> Any:
+def _loads(text: str, where: str) -> object:
     try:
         return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse)
     except json.JSONDecodeError as error:
@@ -99,5 +99,5 @@ def _loads(text: str, where: str) -> Any:
         raise RecordError(f"{where}: not usable JSON: {error}. Correct the file or take it again.") from error
 
 
-def _refuse(constant: str) -> Any:
+def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")

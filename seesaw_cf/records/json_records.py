@@ -7,10 +7,9 @@ Reading is exact by construction: whatever `write_record` would not give back (u
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.records.checks import names, short
+from seesaw_cf.records.checks import Record, names, short
 from seesaw_cf.records.formats import PARSERS, REQUIRED, WRITERS
 from seesaw_cf.types import Case
 
@@ -30,7 +29,9 @@ _MARKS: tuple[tuple[str, str], ...] = (
 )
 
 
-def parse_record(record: Any, *, where: str = "record", number: int = 0, effect_relation_id: str | None = None) -> Case:
+def parse_record(
+    record: object, *, where: str = "record", number: int = 0, effect_relation_id: str | None = None
+) -> Case:
     """Reads one record; its keys tell the format.
 
     Attribute prompts of SEESAW-CF records get what can be verified from their text: the template that gives exactly
@@ -77,7 +78,7 @@ def parse_record(record: Any, *, where: str = "record", number: int = 0, effect_
     return case
 
 
-def write_record(case: Case) -> dict[str, Any]:
+def write_record(case: Case) -> Record:
     """Turns a case into a record of its `record_format`; the inverse of `parse_record`.
 
     Args:
@@ -91,7 +92,7 @@ def write_record(case: Case) -> dict[str, Any]:
     return _merge(WRITERS[case.record_format](case), case.extra)
 
 
-def _format(record: dict[str, Any], where: str) -> str:
+def _format(record: Record, where: str) -> str:
     found = next((kind for key, kind in _MARKS if key in record), None)
     if found is None:
         raise RecordError(
@@ -101,7 +102,7 @@ def _format(record: dict[str, Any], where: str) -> str:
     return found
 
 
-def _rest(record: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+def _rest(record: Record, written: Record) -> Record:
     """What `record` has and `written` has not, object by object."""
     rest = {key: value for key, value in record.items() if key not in written}
     for key, value in written.items():
@@ -111,7 +112,7 @@ def _rest(record: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _merge(written: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any]:
+def _merge(written: Record, rest: Record) -> Record:
     """`written` with what it lacks from `rest`, object by object."""
     merged = dict(written)
     for key, value in rest.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from seesaw_cf.checks import check_path
 from seesaw_cf.errors import RecordError
-from seesaw_cf.files import check_path, read_bytes
+from seesaw_cf.io.files import read_bytes
 from seesaw_cf.records.arrow import CASES, cases_to_table, table_to_cases
 from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.json_files import parse_json

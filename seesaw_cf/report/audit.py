@@ -2,71 +2,26 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations
-from typing import Any, get_args
 
 import pandas as pd
 
-from seesaw_cf.checks import items, number, one_of
-from seesaw_cf.controls import compared, is_control
-from seesaw_cf.effects.audit import FAMILY, FAMILY_COLUMNS, MARGIN, MARGIN_LOG_ODDS, audit, audit_record
-from seesaw_cf.effects.estimands import Method, estimate_groups, excess_over_control
+from seesaw_cf.editors.control_names import compared, is_control
+from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
+from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor
+from seesaw_cf.report.rows import AuditRecord, EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
-from seesaw_cf.stats.multiple import Correction
 
-__all__ = ["Audit", "Settings", "audit_prompts", "audit_summary", "gates"]
+__all__ = ["Audit", "audit_prompts", "audit_summary", "gates"]
 
 _TOOK, _SCORED = 0.5, 0.95
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What is declared before looking.
-
-    Attributes:
-        margin: Contrasts smaller than this do not matter, in probability.
-        margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
-        alpha: Level.
-        correction: "holm", "bh" or "by".
-        family: Columns whose values name a family of tests.
-        method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
-        noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
-            run measured. Without either there is no verdict.
-    """
-
-    margin: float = MARGIN
-    margin_log_odds: float = MARGIN_LOG_ODDS
-    alpha: float = 0.05
-    correction: Correction = "holm"
-    family: tuple[str, ...] = FAMILY
-    method: Method = "clustered"
-    noise_floor: float | None = None
-    noise_floor_log_odds: float | None = None
-
-    def __post_init__(self) -> None:
-        """Refuses what no audit could be made with, before anything is computed.
-
-        Raises:
-            RecordError: A number that is not finite or out of range.
-            UnknownNameError: No such correction, method or column of a family.
-        """
-        for name in ("margin", "margin_log_odds"):
-            number(f"audit: {name}", getattr(self, name), 0, ends=False)
-        number("audit: alpha", self.alpha, 0, 1, ends=False)
-        for name in ("noise_floor", "noise_floor_log_odds"):
-            if getattr(self, name) is not None:
-                number(f"audit: {name}", getattr(self, name), 0)
-        one_of("correction", self.correction, get_args(Correction))
-        one_of("method", self.method, get_args(Method))
-        for name in items("audit: family", self.family, "names of columns"):
-            one_of("family column", name, FAMILY_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +36,7 @@ class Audit:
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
     """
 
-    settings: Settings
+    settings: AuditSettings
     floor: Floor
     verdicts: pd.DataFrame
     excess: pd.DataFrame
@@ -90,10 +45,10 @@ class Audit:
 
 def audit_prompts(
     prompts: pd.DataFrame,
-    manifest: Mapping[str, Any],
+    manifest: Manifest,
     axes: tuple[str, ...],
     score: ScoreForm,
-    settings: Settings,
+    settings: AuditSettings,
     floor: Floor,
 ) -> Audit:
     """Every table of the audit.
@@ -110,29 +65,18 @@ def audit_prompts(
     clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
     editors = sorted(prompts["editor"].unique())
     real = [name for name in editors if not is_control(name)]
-    options: dict[str, Any] = {"axes": axes, "clusters": clusters}
+    estimates = partial(estimate_groups, axes=axes, clusters=clusters)
     try:
-        verdicts = audit(
-            prompts,
-            margin=settings.margin,
-            margin_log_odds=settings.margin_log_odds,
-            score=score,
-            family=settings.family,
-            correction=settings.correction,
-            noise_floor=floor.probability,
-            noise_floor_log_odds=floor.log_odds,
-            alpha=settings.alpha,
-            method=settings.method,
-            **options,
-        )
+        measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
+        verdicts = audit(prompts, measured, score=score, axes=axes, clusters=clusters)
     except RecordError as error:
         verdicts = pd.DataFrame({"note": [str(error)]}).iloc[:0]
     return Audit(
         settings,
         floor,
         verdicts,
-        _differences(prompts, compared(editors, manifest), ("editor", "control"), settings, options),
-        _differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, options),
+        _differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
+        _differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
     )
 
 
@@ -140,8 +84,8 @@ def _differences(
     prompts: pd.DataFrame,
     sides: list[tuple[str, str]],
     names: tuple[str, str],
-    settings: Settings,
-    options: dict[str, Any],
+    settings: AuditSettings,
+    estimates: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
     """D of the first of two editors minus D of the second on the prompts both were scored on, corrected."""
     found = []
@@ -150,7 +94,7 @@ def _differences(
         missing = int((rows["status"] != "ok").sum())
         if missing < len(rows):
             try:
-                table = estimate_groups(rows, **options)
+                table = estimates(rows)
             except RecordError:  # nobody who holds the new target
                 continue
             table = table.drop(columns="editor")
@@ -162,15 +106,14 @@ def _differences(
     return adjust_families(pd.concat(found, ignore_index=True), [*names, "relation", "axis"], settings.correction)
 
 
-def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol: str) -> list[dict[str, Any]]:
+def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol: str) -> list[GateRow]:
     """What must hold before a verdict means much, per editor; each with the number behind it."""
-    found: list[dict[str, Any]] = []
+    found: list[GateRow] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
-    for row in chosen.to_dict("records"):
-        took = float(row.get("post_low", math.nan))
-        control = is_control(row["editor"])
-        refused = sum(int(row[name]) for name in ("n_zero", "n_non_finite", "n_refused"))
-        if not control:
+    for row in records(chosen, EfficacyRow):
+        took = number_of(row, "post_low")
+        refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
+        if not is_control(row["editor"]):
             rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"
             found.append(
                 {"editor": row["editor"], "gate": "edits took", "rule": rule, "value": took, "passed": took > _TOOK}
@@ -187,26 +130,25 @@ def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol:
     return found
 
 
-def audit_summary(made: Audit, manifest: Mapping[str, Any], score: str, gates: list[dict[str, Any]]) -> dict[str, Any]:
+def audit_summary(made: Audit, manifest: Manifest, score: str, gates: list[GateRow]) -> AuditRecord:
     """The content of `audit.json`."""
     from seesaw_cf.stats.plain import plain
 
     verdicts = made.verdicts
-    empty = {"estimand": "", "method": [], "settings": {}, "counts": {}, "rows": []}
+    empty: dict[str, object] = {"estimand": "", "method": [], "settings": {}, "counts": {}, "rows": []}
     record = audit_record(verdicts) if "verdict" in verdicts else empty
     families = verdicts.groupby("family")["family_size"].first().to_dict() if "family" in verdicts else {}
     record["settings"] = asdict(made.settings) | {"score": score}
-    return dict(
-        plain(
-            record
-            | {
-                "noise_floor": made.floor.record(),
-                "families": families,
-                "gates": gates,
-                "seeds": {"run": manifest.get("seed"), "reference_distribution": 0},
-                "excess_over_control": made.excess.to_dict("records"),
-                "editors_compared": made.pairs.to_dict("records"),
-                "manifest": dict(manifest),
-            }
-        )
+    found: AuditRecord = plain(
+        record
+        | {
+            "noise_floor": made.floor.record(),
+            "families": families,
+            "gates": gates,
+            "seeds": {"run": manifest.get("seed"), "reference_distribution": 0},
+            "excess_over_control": made.excess.to_dict("records"),
+            "editors_compared": made.pairs.to_dict("records"),
+            "manifest": dict(manifest),
+        }
     )
+    return found

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from seesaw_cf.files import atomic_path
+from seesaw_cf.io.files import atomic_path
 
-__all__ = ["COLOURS", "GREY", "MARKERS", "STYLE", "new_figure", "save_picture"]
+__all__ = ["COLOURS", "GREY", "MARKERS", "new_figure", "picture_style", "save_picture"]
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 GREY = "#8a8a8a"
-STYLE: Any = {
+_STYLE: Any = {
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.spines.top": False,
@@ -28,24 +32,40 @@ STYLE: Any = {
 _WIDTH, _DPI = 12.0, 100  # 1200 pixels wide
 
 
+@contextmanager
+def picture_style() -> Iterator[None]:
+    """Pictures made in the block have the fonts and lines of this package, whatever matplotlib is set to."""
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
+        yield
+
+
 def save_picture(figure: Figure, path: Path) -> None:
     """Writes a picture whole or not at all, with the same bytes for the same data."""
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
 
 
-def new_figure(height: float, rows: int, columns: int, share_x: bool = False) -> tuple[Figure, list[Axes]]:
-    """An empty figure of a report's width, `height` inches high, with its panels in reading order.
+def new_figure(
+    height: float,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = _WIDTH,
+    share_x: bool = False,
+    share_y: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """An empty figure with its panels in reading order.
 
     Args:
-        height: In inches.
-        rows: Of panels.
-        columns: Of panels.
+        height, width: In inches; the width is a report's.
+        rows, columns: Of panels.
         share_x: All panels have the same x axis, with its numbers under each of them.
+        share_y: All panels have the same y axis, with its numbers beside the first of a row.
     """
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_x)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=share_y)
     for panel in axes.flat:
         panel.tick_params(labelbottom=True)
     return figure, list(axes.flat)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.floor import Floor
-from seesaw_cf.report.results import Results, records, relation_name
+from seesaw_cf.report.results import Results, relation_name
+from seesaw_cf.report.rows import AuditRecord, DifferenceRow, GateRow, VerdictRow, records
 from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED, REACH
 
 __all__ = ["audit_card", "audit_sections", "claims", "verdict_counts"]
@@ -35,13 +36,14 @@ def verdict_counts(audit: Audit) -> dict[str, int]:
     return {label: int(found.get(label, 0)) for label in LABELS}
 
 
-def claims(audit: Audit) -> list[dict[str, Any]]:
+def claims(audit: Audit) -> list[VerdictRow]:
     """The contrasts whose verdict claims something, largest first."""
     if "verdict" not in audit.verdicts:
         return []
     frame = audit.verdicts[audit.verdicts["verdict"] != "undetermined"]
     order = frame["verdict"].map({label: number for number, label in enumerate(LABELS)})
-    return records(frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable"))
+    ordered = frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable")
+    return records(ordered, VerdictRow)
 
 
 def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) -> list[str]:
@@ -75,14 +77,14 @@ def _declared(audit: Audit) -> str:
     )
 
 
-def _claim(row: Mapping[str, Any]) -> list[str]:
+def _claim(row: VerdictRow) -> list[str]:
     groups = f"{text.escape(row['group'])} − {text.escape(row['reference'])}"
     value = text.minus(text.number(row["value"]))
     family = text.minus(text.interval(row["low_family"], row["high_family"]))
     names = [f"*{text.escape(relation_name(row['relation']))}*", text.escape(row["editor"]), groups]
     n = " / ".join(str(row["clusters"].get(name, "–")) for name in ("edit", "person"))
-    other = "probability" if row["scale"] == "log-odds" else "log_odds"
-    beside = text.minus(text.number(row[other])) if other in row else "–"
+    other = row.get("probability") if row["scale"] == "log-odds" else row.get("log_odds")
+    beside = "–" if other is None else text.minus(text.number(other))
     decided = f"{row['scale']}, margin {row['margin']:g}"
     return [*names, f"**{row['verdict']}**", decided, f"{value} {family}", beside, text.p_value(row["p_adjusted"]), n]
 
@@ -127,7 +129,7 @@ def _excess(audit: Audit, score: ScoreForm) -> str:
             text.escape(row["control"]),
             *_estimate(row, audit.floor, score),
         ]
-        for row in records(audit.excess[audit.excess["axis"] == ALL])
+        for row in records(audit.excess[audit.excess["axis"] == ALL], DifferenceRow)
     ]
     about = """### Excess over control edits
 
@@ -147,7 +149,7 @@ def _pairs(audit: Audit, score: ScoreForm) -> str:
             f"{text.escape(row['first'])} − {text.escape(row['second'])}",
             *_estimate(row, audit.floor, score),
         ]
-        for row in records(audit.pairs[audit.pairs["axis"] == ALL])
+        for row in records(audit.pairs[audit.pairs["axis"] == ALL], DifferenceRow)
     ]
     about = """### Editors side by side
 
@@ -157,11 +159,13 @@ from what is right about others. All people; groups are in `editors.csv`."""
     return f"{about}\n\n{text.markdown_table(heads, rows, left=2)}"
 
 
-def _estimate(row: Mapping[str, Any], floor: Floor, score: ScoreForm) -> list[str]:
-    dust, nats = floor.dust(score), floor.dust_log_odds
-    value = text.minus(text.number(row["value"], dust))
+def _estimate(row: DifferenceRow, floor: Floor, score: ScoreForm) -> list[str]:
+    zero_limit, nats = floor.zero_limit(score), floor.zero_limit_log_odds
+    value = text.minus(text.number(row["value"], zero_limit))
     limits = (
-        text.minus(text.interval(row["low"], row["high"], dust)) if not row["note"] else f"({text.escape(row['note'])})"
+        text.minus(text.interval(row["low"], row["high"], zero_limit))
+        if not row["note"]
+        else f"({text.escape(row['note'])})"
     )
     log_odds = text.minus(text.number(row["log_odds"], nats, 2))
     if not row["note"]:
@@ -170,15 +174,15 @@ def _estimate(row: Mapping[str, Any], floor: Floor, score: ScoreForm) -> list[st
     return [f"{value} {limits}", log_odds, text.p_value(row["p_adjusted"]), n]
 
 
-def audit_card(results: Results, record: Mapping[str, Any]) -> str:
+def audit_card(results: Results, record: AuditRecord) -> str:
     """`audit.md`: one page that says what was estimated how, on how much, and which gates it passed."""
     made = results.manifest
     model, data = made.get("model", {}), made.get("data", {})
     counts = ", ".join(f"{n} {label}" for label, n in record["counts"].items()) or "none: no contrast between groups"
-    declared = record["settings"]
+    declared = AuditSettings() if results.audit is None else results.audit.settings
     weights, cases = str(model.get("fingerprint", ""))[:12], str(data.get("sha256", ""))[:12]
-    families = f"{len(record['families'])} families of {_sizes(record['families'])} tests, {declared['correction']}"
-    facts: Sequence[tuple[str, Any]] = (
+    families = f"{len(record['families'])} families of {_sizes(record['families'])} tests, {declared.correction}"
+    facts: Sequence[tuple[str, object]] = (
         ("Model", f"{model.get('id')} ({model.get('dtype')}, weights {weights})"),
         ("Data", f"{data.get('source')} {data.get('configs')}, {data.get('cases')} cases, {cases}"),
         ("Editors", ", ".join(results.editors)),
@@ -186,11 +190,11 @@ def audit_card(results: Results, record: Mapping[str, Any]) -> str:
         ("Estimand", record["estimand"] or "none"),
         ("Score", results.score),
         ("Method", "; ".join(record["method"]) or "none"),
-        ("Declared families", f"{', '.join(declared['family']) or 'one'}: {families}"),
-        ("Level", f"{declared['alpha']:g}"),
+        ("Declared families", f"{', '.join(declared.family) or 'one'}: {families}"),
+        ("Level", f"{declared.alpha:g}"),
         (
             "Margin",
-            f"contrasts within ±{declared['margin']:g} in probability, ±{declared['margin_log_odds']:g} nats in "
+            f"contrasts within ±{declared.margin:g} in probability, ±{declared.margin_log_odds:g} nats in "
             "log-odds, do not matter",
         ),
         ("Noise floor", "not measured" if results.audit is None else _floor(results.audit)),
@@ -218,9 +222,9 @@ def _sizes(families: Mapping[str, int]) -> str:
     return "0" if not sizes else str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
 
 
-def _value(value: Any) -> str:
+def _value(value: float | str | None) -> str:
     return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else text.escape(value)
 
 
-def _passed(gate: Mapping[str, Any]) -> str:
+def _passed(gate: GateRow) -> str:
     return "yes" if gate["passed"] else "**no**"

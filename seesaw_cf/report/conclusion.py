@@ -3,17 +3,17 @@ cannot be said, and how sure the rest is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import pandas as pd
 
-from seesaw_cf.controls import is_control
+from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
-from seesaw_cf.report.audit import gates
+from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
-from seesaw_cf.report.results import HOLDER, Results, records, relation_name
+from seesaw_cf.report.results import HOLDER, Results, relation_name
+from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records
 
 __all__ = ["conclude", "conclusion_markdown", "conclusion_text"]
 
@@ -54,7 +54,9 @@ def _edited(results: Results) -> str:
 
 def _took(results: Results) -> str:
     frame = results.efficacy[results.efficacy["relation"] == ALL] if len(results.efficacy) else results.efficacy
-    rows = [row for row in records(frame) if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
+    rows = [
+        row for row in records(frame, EfficacyRow) if not is_control(row["editor"]) and not pd.isna(row.get("post"))
+    ]
     if not rows:
         return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
     shares = _list(
@@ -88,7 +90,7 @@ def _affected(results: Results) -> str:
     return f"{'; '.join(map(_claim, found[:_NAMED]))}{more}.{beside}"
 
 
-def _claim(row: Mapping[str, Any]) -> str:
+def _claim(row: VerdictRow) -> str:
     what = "lost more confidence" if row["verdict"] == "amplified" else "lost less, or gained"
     return (
         f"{row['group']} {what} than {row['reference']} ({row['verdict']}; {row['editor']}, "
@@ -141,7 +143,7 @@ def _how_sure(results: Results) -> str:
     )
 
 
-def _floor(audit: Any) -> str:
+def _floor(audit: Audit) -> str:
     return str(audit.floor).replace("not measured", "NOT MEASURED")
 
 

@@ -5,22 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf.effects.dose import BAND, Curves, read_curves, summarise_curves
-from seesaw_cf.files import write_text
+from seesaw_cf.errors import MissingExtraError, need
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report import text
-from seesaw_cf.report.results import records, relation_name
-from seesaw_cf.sheets import csv_text
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.rows import DoseRow, number_of, records, with_limits
 
 __all__ = ["dose_section", "write_dose_report"]
 
 _SHOWN = ("S", "D", "perplexity", "entropy")
 ABOUT = f"""Facts edited together, mean of repeated samples with {BAND:.0%} bands. *Score*: harmonic mean of the shares
 of edits, paraphrases and neighbourhood prompts that come out as wanted (0 to 1, higher is better). *D_d*: change of
-p(new) − p(true) after prompts about other people who hold the new target (0 is best). The collapse alarm rings when the
-perplexity of a fixed text doubles or the entropy of the answers to fixed questions halves: scores of a collapsed model
-say nothing about bias."""
+p(new) − p(true) after prompts about other people who hold the new target (0 is best). The collapse alarm is raised when
+the perplexity of a fixed text doubles or the entropy of the answers to fixed questions halves: scores of a collapsed
+model say nothing about bias."""
 
 
 def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> str:
@@ -34,7 +35,7 @@ def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> s
             *[_cell(row, name) for name in _SHOWN],
             text.escape(row["alarm"]) or "–",
         ]
-        for row in records(summarise_curves(curves))
+        for row in records(summarise_curves(curves), DoseRow)
     ]
     heads = (
         "Method",
@@ -53,12 +54,12 @@ def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> s
     return "\n\n".join(parts)
 
 
-def _kind(row: Mapping[str, Any]) -> str:
+def _kind(row: DoseRow) -> str:
     return f"<br>{row['kind']}" if row["kind"] else ""
 
 
-def _cell(row: Mapping[str, Any], name: str) -> str:
-    value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
+def _cell(row: DoseRow, name: str) -> str:
+    value, low, high = with_limits(row, name)
     if value != value:
         return "–"
     band = f" [{low:.3g}, {high:.3g}]" if low == low else " (1 sample)"
@@ -81,14 +82,14 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     write_text(out / "dose.csv", csv_text(table))
     without, pictures = "", {"dose.png": ""}
     try:
-        from seesaw_cf.report.canvas import save_picture
-        from seesaw_cf.report.more_plots import dose_figure
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "matplotlib":
-            raise
-        without, pictures = "No picture: pip install 'seesaw_cf[plots]'", {}
+        with need("matplotlib", extra="plots", what_for="pictures"):
+            from seesaw_cf.report.canvas import picture_style, save_picture
+            from seesaw_cf.report.more_plots import dose_figure
+    except MissingExtraError as error:
+        without, pictures = f"No picture: {error}", {}
     else:
-        save_picture(dose_figure(curves), out / "dose.png")
+        with picture_style():
+            save_picture(dose_figure(curves), out / "dose.png")
     write_text(out / "dose.md", dose_section(curves, pictures).replace("## ", "# ", 1) + "\n")
     rows = [
         [
@@ -96,13 +97,15 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
             "+".join(map(relation_name, row["mix"].split("+"))),
             row["dose"],
             row["repeats"],
-            *[f"{row[name]:.3g}" for name in _SHOWN],
+            *[f"{number_of(row, name):.3g}" for name in _SHOWN],
             "ALARM" if row["collapsed"] else "",
         ]
-        for row in records(table)
+        for row in records(table, DoseRow)
     ]
     heads = ("editor", "relations", "edits", "samples", "score", "D_d", "perplexity", "entropy", "collapse")
-    alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in records(table) if row["alarm"]]
+    alarms = [
+        f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in records(table, DoseRow) if row["alarm"]
+    ]
     shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + text.column_table(heads, rows, left=2)
     written = f"Written to {text.printable(out)}: dose.csv, dose.md" + (", dose.png" if pictures else "")
     return "\n".join(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from seesaw_cf.effects.prompts import ScoreForm
-from seesaw_cf.tolerance import BOUNDS
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.stats.tolerance import BOUNDS
 
 __all__ = ["Floor", "floor_of"]
 
@@ -28,16 +27,16 @@ class Floor:
     source: str
     bound: float
 
-    def dust(self, score: ScoreForm) -> float:
+    def zero_limit(self, score: ScoreForm) -> float:
         """Largest |D| that prints as 0."""
-        return self.dust_log_odds if score == "log_odds" else _or(self.probability, 2 * math.expm1(self.bound))
+        return self.zero_limit_log_odds if score == "log_odds" else _or(self.probability, 2 * math.expm1(self.bound))
 
     @property
-    def dust_log_odds(self) -> float:
+    def zero_limit_log_odds(self) -> float:
         """Largest change of log-odds that prints as 0, nats."""
         return _or(self.log_odds, 2 * self.bound)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, float | str | None]:
         """As `audit.json` keeps it."""
         return {"value": self.probability, "log_odds": self.log_odds, "source": self.source}
 
@@ -52,7 +51,7 @@ def _or(value: float | None, other: float) -> float:
     return other if value is None else value
 
 
-def floor_of(manifest: Mapping[str, Any], probability: float | None, log_odds: float | None) -> Floor:
+def floor_of(manifest: Manifest, probability: float | None, log_odds: float | None) -> Floor:
     """What was stated, else what the run measured.
 
     D is a difference of two scores' probabilities, and its log-odds one of two scores, so that each floor is twice what
@@ -82,5 +81,5 @@ def floor_of(manifest: Mapping[str, Any], probability: float | None, log_odds: f
     return Floor(values["probability"], values["log_odds"], source, BOUNDS.get(dtype, BOUNDS["float32"]))
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
-from seesaw_cf import groups
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.records import groups
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import audit_sections
 from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
-from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, Manifest, number_of, records, with_limits
 
 __all__ = ["markdown_report"]
 
@@ -65,9 +66,9 @@ def _pictures(pictures: Mapping[str, str], word: str) -> list[str]:
 
 def _gate(results: Results) -> str:
     rows = []
-    for row in records(results.efficacy):
-        shares = [_share(row, name) for name in ("post", "pre", "raised")]
-        failures = [str(row[name]) for name in ("n_zero", "n_non_finite", "n_refused")]
+    for row in records(results.efficacy, EfficacyRow):
+        shares = [_share(row, "post"), _share(row, "pre"), _share(row, "raised", n="n_raised")]
+        failures = map(str, (row["n_zero"], row["n_non_finite"], row["n_refused"]))
         names = [text.escape(row["editor"]), text.escape(relation_name(row["relation"]))]
         rows.append([*names, str(row["n_edits"]), *shares, *failures])
     heads = (
@@ -77,12 +78,9 @@ def _gate(results: Results) -> str:
     return f"## Did the edits take?\n\n{notes.GATE}\n\n{text.markdown_table(heads, rows, left=2)}"
 
 
-def _share(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name, float("nan"))
-    if pd.isna(value):
-        return "–"
-    n = row["n_raised"] if name == "raised" else int(row["n"])
-    return f"{text.percent_interval(value, row[f'{name}_low'], row[f'{name}_high'])} n={n}"
+def _share(row: EfficacyRow | AccuracyRow, name: str, n: str = "n") -> str:
+    found = with_limits(row, name)
+    return "–" if pd.isna(found[0]) else f"{text.percent_interval(*found)} n={int(number_of(row, n))}"
 
 
 def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
@@ -111,7 +109,7 @@ def _holders(results: Results) -> list[str]:
     frame = results.effects[results.effects["axis"] == ALL]
     if frame["holds"].nunique() < 2:
         return []
-    cells = {(row["relation"], row["editor"], row["holds"]): row for row in records(frame)}
+    cells = {(row["relation"], row["editor"], row["holds"]): row for row in records(frame, EffectRow)}
     columns = list(dict.fromkeys(frame["holds"]))
     rows = [
         [
@@ -128,7 +126,7 @@ def _holders(results: Results) -> list[str]:
 
 def _effect_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
     frame = effects[effects["axis"].isin((ALL, axis))]
-    cells = {(row["relation"], row["editor"], row["group"]): row for row in records(frame)}
+    cells = {(row["relation"], row["editor"], row["group"]): row for row in records(frame, EffectRow)}
     columns = sort_groups(axis, [*frame["group"], *groups.members(axis)])
     rows = [
         [
@@ -144,30 +142,34 @@ def _effect_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
     return text.markdown_table(heads, rows, left=2)
 
 
-def _effect(row: Mapping[str, Any] | None, results: Results) -> str:
+def _effect(row: EffectRow | None, results: Results) -> str:
     if row is None:
         return ""
     if row["n_cases"] == 0:
         return f"unscored ({row['n_unscored']} prompts)"
     why = text.no_interval(row)
-    cells = [_marked(row, "D", "", results.floor.dust(results.score), 3)]
+    zero_limit, nats = results.floor.zero_limit(results.score), results.floor.zero_limit_log_odds
+    cells = [_marked(row["D"], (row["low"], row["high"]), row["marked"], zero_limit, 3)]
     if results.score != "log_odds":
-        cells.append(f"log-odds {_marked(row, 'log_odds', 'log_odds_', results.floor.dust_log_odds, 2)}")
+        limits = (row["log_odds_low"], row["log_odds_high"])
+        cells.append(f"log-odds {_marked(row['log_odds'], limits, row['log_odds_marked'], nats, 2)}")
     return "<br>".join([*cells, *([why] if why else [])]) + f" n={row['n_cases']}"
 
 
-def _marked(row: Mapping[str, Any], name: str, prefix: str, dust: float, digits: int) -> str:
+def _marked(number: float, limits: tuple[float, float], marked: bool, zero_limit: float, digits: int) -> str:
     """A number, bold with a star when it is marked, and its interval when there is one."""
-    value = text.minus(text.number(row[name], dust, digits))
-    value = f"**{value}**\\*" if row[f"{prefix}marked"] else value
-    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
-    return value if pd.isna(low) else f"{value} {text.minus(text.interval(low, high, dust, digits))}"
+    value = text.minus(text.number(number, zero_limit, digits))
+    value = f"**{value}**\\*" if marked else value
+    return value if pd.isna(limits[0]) else f"{value} {text.minus(text.interval(*limits, zero_limit, digits))}"
 
 
 def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
     if results.accuracy.empty:
         return ""
-    cells = {((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in records(results.accuracy)}
+    cells = {
+        ((row["edit_relation"], row["effect_relation"]), row["editor"]): row
+        for row in records(results.accuracy, AccuracyRow)
+    }
     editors = [name for name in results.editors if any(key[1] == name for key in cells)]
     rows = []
     for pair in sort_pairs(pair for pair, _ in cells):
@@ -184,12 +186,12 @@ def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
     return "\n\n".join(parts)
 
 
-def _after(row: Mapping[str, Any] | None) -> str:
+def _after(row: AccuracyRow | None) -> str:
     if row is None or row["n"] == 0:
         return ""
     change = text.minus(f"{100 * row['change']:+.1f}")
     limits = text.minus(f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]")
-    if pd.isna(row["low"]):
+    if math.isnan(row["low"]):
         return f"{_share(row, 'post')}<br>change {change} ({text.escape(row['note'])})"
     return f"{_share(row, 'post')}<br>change {change} {limits}, {text.p_equals(row['p'])}"
 
@@ -230,13 +232,13 @@ def _provenance(results: Results) -> str:
     )
 
 
-def _flat(value: Any, name: str = "") -> Sequence[tuple[str, str]]:
+def _flat(value: object, name: str = "") -> Sequence[tuple[str, str]]:
     if isinstance(value, dict) and value:
         return [row for key in value for row in _flat(value[key], f"{name}.{key}" if name else str(key))]
     return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
 
 
-def _command(made: Mapping[str, Any]) -> list[str]:
+def _command(made: Manifest) -> list[str]:
     """The command that repeats the run: every option that was given, from its manifest."""
     words: list[str] = []
     for field, value in made.get("job", {}).items():

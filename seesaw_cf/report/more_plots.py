@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,6 +32,8 @@ _PANELS = (
     ("perplexity", "perplexity", "of a fixed text"),
     ("entropy", "entropy of answers, nats", "0 = one answer for all"),
 )
+# Values there can be; bands of few samples are cut there.
+_POSSIBLE = {"S": (0.0, 1.0), "D": (-1.0, 1.0), "perplexity": (1.0, None), "entropy": (0.0, None)}
 
 
 def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
@@ -104,19 +105,21 @@ def dose_figure(curves: Curves) -> Figure:
     lines = list(table.groupby(["editor", "mix"], sort=False))
     for panel, (name, label_y, about) in zip(panels, _PANELS):
         for number, ((editor, mix), rows) in enumerate(lines):
-            style: Any = {"color": COLOURS[number % 7], "marker": MARKERS[number % 7]}
+            colour, marker = COLOURS[number % 7], MARKERS[number % 7]
             dashed = "--" if "+" in str(mix) else "-"
             label = f"{text.printable(editor)[:16]}, {mix_name(str(mix))}"
-            panel.plot(rows["dose"], rows[name], linestyle=dashed, label=label, **style)
-            panel.fill_between(
-                rows["dose"], rows[f"{name}_low"], rows[f"{name}_high"], color=style["color"], alpha=0.15
-            )
+            panel.plot(rows["dose"], rows[name], linestyle=dashed, label=label, color=colour, marker=marker)
+            low, high = (rows[f"{name}_{end}"].clip(*_POSSIBLE[name]) for end in ("low", "high"))
+            panel.fill_between(rows["dose"], low, high, color=colour, alpha=0.15)
             bad = rows[rows["collapsed"]]
             panel.plot(bad["dose"], bad[name], "x", color="black", markersize=11, linestyle="")
         found = [one.get(name) for one in curves.baseline.values() if isinstance(one, dict)]
         for value in sorted({value for value in found if value is not None})[:3]:
             panel.axhline(value, color="black", linestyle=":", linewidth=1)
         panel.set_xscale("log")
+        doses = sorted(set(table["dose"]))
+        panel.set_xticks(doses, [f"{dose:,}" for dose in doses])
+        panel.set_xticks([], minor=True)
         panel.set_title(about, loc="left", fontsize=10.5)
         panel.set_ylabel(label_y)
         panel.set_xlabel("facts edited together")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -17,9 +14,10 @@ from matplotlib.patches import Patch
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
-from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, STYLE, new_figure, save_picture
+from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, picture_style, save_picture
 from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
-from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
 
 __all__ = ["draw"]
 
@@ -42,8 +40,7 @@ def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[s
     """
     made: dict[str, str] = {}
     effects = results.effects[results.effects["holds"] == HOLDER] if len(results.effects) else results.effects
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
+    with picture_style():
         for axis in [name for name in dict.fromkeys(effects.get("axis", ())) if name != ALL]:
             frame = effects[effects["axis"].isin((axis, ALL)) & (effects["n_cases"] > 0)]
             if frame.empty:
@@ -103,11 +100,12 @@ def _forest_panel(panel: Axes, effects: pd.DataFrame, groups: Sequence[str], edi
     for number, editor in enumerate(editors):
         rows = effects[effects["editor"] == editor]
         y = rows["group"].map(place).to_numpy(float) + step * ((len(editors) - 1) / 2 - number)
-        style: dict[str, Any] = {"color": COLOURS[number % 7], "marker": MARKERS[number % 7]}
-        panel.hlines(y, rows["low"], rows["high"], color=style["color"], linewidth=2)
+        colour, marker = COLOURS[number % 7], MARKERS[number % 7]
+        panel.hlines(y, rows["low"], rows["high"], color=colour, linewidth=2)
         hollow = rows["low"].isna().to_numpy()
-        panel.plot(rows["D"], y, linestyle="", markersize=7, label=text.printable(editor)[:24], **style)
-        panel.plot(rows["D"][hollow], y[hollow], linestyle="", markersize=4, color="white", marker=style["marker"])
+        name = text.printable(editor)[:24]
+        panel.plot(rows["D"], y, linestyle="", markersize=7, label=name, color=colour, marker=marker)
+        panel.plot(rows["D"][hollow], y[hollow], linestyle="", markersize=4, color="white", marker=marker)
     panel.axvline(0, color="black", linewidth=1, zorder=1)
     panel.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     panel.set_axisbelow(True)
@@ -129,14 +127,14 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     relations, groups = sort_relations(effects["relation"]), sort_groups(axis, effects["group"])
     limit = 1.8 * float(effects["D"].abs().max()) or 1.0  # half tones only, so that black text stays legible
     figure, panels = new_figure(2.3 + len(editors) * (0.7 + 0.55 * len(relations)), len(editors), 1)
-    image: Any = None
     for panel, editor in zip(panels, editors):
-        rows = {(row["relation"], row["group"]): row for row in records(effects[effects["editor"] == editor])}
+        of_editor = records(effects[effects["editor"] == editor], EffectRow)
+        rows = {(row["relation"], row["group"]): row for row in of_editor}
         values = [
             [rows[key]["D"] if (key := (name, group)) in rows else np.nan for group in groups] for name in relations
         ]
         image = panel.imshow(np.array(values), cmap="PuOr_r", vmin=-limit, vmax=limit, aspect="auto")
-        _annotate(panel, rows, relations, groups, results.floor.dust(results.score))
+        _annotate(panel, rows, relations, groups, results.floor.zero_limit(results.score))
         panel.set_yticks(range(len(relations)), [relation_name(name) for name in relations])
         last = editor == editors[-1]
         names = ["all people" if group == ALL else text.printable(group)[:18] for group in groups]
@@ -153,10 +151,10 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
 
 def _annotate(
     panel: Axes,
-    rows: Mapping[tuple[str, str], Mapping[str, Any]],
+    rows: Mapping[tuple[str, str], EffectRow],
     relations: Sequence[str],
     groups: Sequence[str],
-    dust: float,
+    zero_limit: float,
 ) -> None:
     """Writes D_d and the number of cases into the cells; italic without an interval, a dot where there is nobody."""
     size = 10 if len(groups) <= 9 else 8
@@ -166,7 +164,7 @@ def _annotate(
             if row is None:
                 panel.text(x, y, "·", ha="center", va="center", color=GREY)
                 continue
-            value = text.minus(text.number(row["D"], dust))
+            value = text.minus(text.number(row["D"], zero_limit))
             panel.text(
                 x,
                 y,
@@ -181,7 +179,9 @@ def _annotate(
 
 def _accuracy(results: Results) -> Figure:
     frame = results.accuracy[results.accuracy["n"] > 0]
-    cells = {((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in records(frame)}
+    cells = {
+        ((row["edit_relation"], row["effect_relation"]), row["editor"]): row for row in records(frame, AccuracyRow)
+    }
     pairs = sort_pairs(pair for pair, _ in cells)
     editors = _editors(results, (name for _, name in cells))
     bars = len(editors) + 1
@@ -214,14 +214,14 @@ def _accuracy(results: Results) -> Figure:
     return figure
 
 
-def _bar(panel: Axes, row: Mapping[str, Any], phase: str, y: float, thick: float, colour: str) -> None:
-    value, low, high = row[phase], row[f"{phase}_low"], row[f"{phase}_high"]
+def _bar(panel: Axes, row: AccuracyRow, phase: str, y: float, thick: float, colour: str) -> None:
+    value, low, high = with_limits(row, phase)
     panel.barh(y, value, height=0.92 * thick, color=colour)
     panel.hlines(y, low, high, color="black", linewidth=1.2)
     panel.text(max(value, high) + 0.01, y, f"{value:.0%}", va="center", fontsize=9)
 
 
-def _pair_label(pair: tuple[str, str], cells: Mapping[tuple[tuple[str, str], str], Mapping[str, Any]]) -> str:
+def _pair_label(pair: tuple[str, str], cells: Mapping[tuple[tuple[str, str], str], AccuracyRow]) -> str:
     counts = [int(row["n"]) for (of, _), row in cells.items() if of == pair]
     n = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)}\u2013{max(counts)}"
     name = "all pairs, pooled" if pair == ("all", "all") else " \u2192 ".join(map(relation_name, pair))

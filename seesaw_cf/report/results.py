@@ -6,33 +6,34 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf import groups
 from seesaw_cf.checks import shown
+from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
 from seesaw_cf.effects.properties import Mode, answers, mark, summarise_accuracy
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.relations import PAIRS, RELATIONS
-from seesaw_cf.report.audit import Audit, Settings, audit_prompts
+from seesaw_cf.io.text import read_json
+from seesaw_cf.records import groups
+from seesaw_cf.records.relations import PAIRS, RELATIONS
+from seesaw_cf.report.audit import Audit, audit_prompts
 from seesaw_cf.report.floor import Floor, floor_of
-from seesaw_cf.shards import EDITS
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.run.edit_table import EDITS
 from seesaw_cf.stats import share
+from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES, read_table
-from seesaw_cf.textfiles import read_json
-from seesaw_cf.tolerance import tolerance
 
 __all__ = [
     "HOLDER",
     "Results",
     "read_results",
-    "records",
     "relation_name",
     "sort_groups",
     "sort_pairs",
@@ -56,7 +57,7 @@ class Results:
         folder: The run folder.
         manifest: Its `manifest.json`.
         score: The form of confidence that D is made of: "summed", "normalised" or "log_odds".
-        edits: One row per (editor, case), schema `seesaw_cf.shards.EDITS`.
+        edits: One row per (editor, case), schema `seesaw_cf.run.edit_table.EDITS`.
         efficacy: One row per (editor, relation), relation "all" last: `seesaw_cf.effects.efficacy` joined with
             n_edits, the share `raised` of edits that raised p(target_new), and n_zero, n_non_finite, n_refused.
         effects: `seesaw_cf.effects.group_effects`, with `holds`, `effective_edits`, `effective_people` and `marked`
@@ -72,7 +73,7 @@ class Results:
     """
 
     folder: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     score: ScoreForm
     edits: pd.DataFrame
     efficacy: pd.DataFrame
@@ -96,13 +97,13 @@ def read_results(
     score: ScoreForm = "summed",
     axes: Sequence[str] = AXES,
     seed: int = 0,
-    settings: Settings | None = None,
+    settings: AuditSettings | None = None,
     mode: BiasMode = "crossed",
 ) -> Results:
     """Reads a finished run and computes every table of its report.
 
     Args:
-        folder: A run folder, as `seesaw_cf.runner.run_cases` writes it.
+        folder: A run folder, as `seesaw_cf.run.runner.run_cases` writes it.
         score: The form of confidence, see `seesaw_cf.effects.difference`.
         axes: Which axes, of "gender", "race" and "region".
         seed: Seed of the bootstrap of the paper mode (2,000 draws of whole cases).
@@ -116,9 +117,13 @@ def read_results(
     """
     check_form(score)
     check_axes(axes)
-    settings = settings or Settings()
+    settings = settings or AuditSettings()
     path = Path(folder)
     manifest = _manifest(path)
+    if manifest.get("protocol") == "dose":
+        raise RunFolderError(
+            f"{path}: a dose run, whose tables `seesaw-cf dose` wrote. Use `report RUN --dose-run {path}`."
+        )
     scores = read_table(path / "scores.parquet", SCORES)
     edits = read_table(path / "edits.parquet", EDITS).to_pandas()
     kinds = set(pc.unique(scores["kind"]).to_pylist())
@@ -146,7 +151,7 @@ def read_results(
     )
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> Manifest:
     file = folder / "manifest.json"
     if not folder.is_dir():
         raise RunFolderError(f"{folder}: no such folder. Give the folder that `seesaw-cf run --out` wrote.")
@@ -162,14 +167,14 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"{folder}: the run is not finished ({' and '.join(missing)} missing, {done} units done). "
             "Repeat the `seesaw-cf run` command that began it; it continues where it was."
         )
-    found: dict[str, Any] = read_json(file, error=RunFolderError)
+    found: dict[str, object] = read_json(file, error=RunFolderError)
     for key, kind in _SECTIONS.items():
         if key in found and not isinstance(found[key], kind):
             raise RunFolderError(
                 f"{file} is damaged: {key} is {shown(found[key])}, expected {kind.__name__}. "
                 "Run again into a new folder with --out."
             )
-    return found
+    return cast(Manifest, found)
 
 
 def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
@@ -186,10 +191,10 @@ def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
     return counts.merge(by_scores, how="left", on=["editor", "relation"])
 
 
-def _outcomes(rows: pd.DataFrame) -> dict[str, Any]:
+def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
     raised = rows["raised"].dropna()
     estimate = share(int(raised.sum()), len(raised))
-    out: dict[str, Any] = {"n_edits": len(rows), "raised": estimate.value}
+    out = {"n_edits": len(rows), "raised": estimate.value}
     out |= {"raised_low": estimate.low, "raised_high": estimate.high, "n_raised": estimate.n}
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
 
@@ -214,9 +219,12 @@ def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMod
         effective_edits=[found.get("edit", 0.0) for found in effective],
         effective_people=[found.get("person", 0.0) for found in effective],
     ).drop(columns="effective")
-    for column, limits, dust in (("D", "", floor.dust(score)), ("log_odds", "log_odds_", floor.dust_log_odds)):
+    for column, limits, zero_limit in (
+        ("D", "", floor.zero_limit(score)),
+        ("log_odds", "log_odds_", floor.zero_limit_log_odds),
+    ):
         excludes = (out[f"{limits}low"] > 0) | (out[f"{limits}high"] < 0)
-        out[f"{limits}marked"] = excludes & (out[column].abs() > dust)
+        out[f"{limits}marked"] = excludes & (out[column].abs() > zero_limit)
     return out
 
 
@@ -227,7 +235,7 @@ def _accuracy(scores: pa.Table, mode: BiasMode, seed: int, nats: float) -> pd.Da
     rows = []
     for frame in (marked, marked.assign(edit_relation="all", effect_relation="all")):
         rows += [
-            dict(zip(keys, key)) | summarise_accuracy(part, mode=rule, seed=seed)
+            dict(zip(keys, key)) | summarise_accuracy(part, mode=rule, seed=seed).row()
             for key, part in frame.groupby(keys, sort=True)
         ]
     return pd.DataFrame(rows)
@@ -242,18 +250,13 @@ def _unscored(scores: pa.Table) -> pd.DataFrame:
     return frame.rename(columns={"status": "reason", "count_all": "n_rows"})
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows as dictionaries."""
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
-
-
 def relation_name(relation_id: str) -> str:
     """The papers' word for a relation ("P27" -> "citizenship"); the id itself when it is none of the five."""
     return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
 
 
 def sort_relations(found: Iterable[str]) -> list[str]:
-    """Relation ids without repeats, in the order of `seesaw_cf.relations.RELATIONS`, others after them, "all" last."""
+    """Relation ids without repeats, in the order of `relations.RELATIONS`, others after them, "all" last."""
     order = list(RELATIONS)
     known = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
     return sorted(set(found), key=lambda name: (known.get(name, len(order)), name))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.conclusion import conclusion_text
-from seesaw_cf.report.results import HOLDER, Results, records, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records
 
 __all__ = [
     "accuracy_section",
@@ -62,17 +61,16 @@ def gate_section(results: Results) -> str:
         for row in _gate_rows(results)
     ]
     heads = ("editor", "edits", "after the edit", "before", "p(new) raised", "0/inf/refused", "unscored")
-    return (
-        "EFFICACY GATE: share of edits with p(new) > p(true), 95 % Wilson intervals; "
-        "higher 'after' is better\n" + text.column_table(heads, rows)
-    )
+    about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
+    return f"EFFICACY GATE\n{text.wrap(about)}\n{text.column_table(heads, rows)}"
 
 
-def _gate_rows(results: Results) -> list[dict[str, Any]]:
-    blank = dict.fromkeys(("pre", "pre_low", "pre_high", "post", "post_low", "post_high"), float("nan"))
+def _gate_rows(results: Results) -> list[EfficacyRow]:
+    nan = float("nan")
+    blank: EfficacyRow = {"pre": nan, "pre_low": nan, "pre_high": nan, "post": nan, "post_low": nan, "post_high": nan}
     frame = results.efficacy
-    chosen = frame[frame["relation"] == "all"] if len(frame) else frame
-    return [blank | {"n_unscored": row["n_edits"]} | row for row in records(chosen)]
+    chosen = frame[frame["relation"] == ALL] if len(frame) else frame
+    return [{**blank, "n_unscored": row["n_edits"], **row} for row in records(chosen, EfficacyRow)]
 
 
 def effects_section(results: Results) -> str:
@@ -105,9 +103,9 @@ def _axis_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
         else "D_d, all people, by what they hold (true target: above 0 = the edit leaked)"
     )
     frame = effects[effects["axis"] == axis]
-    by_key = {(row["editor"], row["relation"], row["group"]): row for row in records(frame)}
+    by_key = {(row["editor"], row["relation"], row["group"]): row for row in records(frame, EffectRow)}
     groups = list(text.HOLDS.values()) if axis == ALL else sort_groups(axis, frame["group"])
-    rows: list[list[Any]] = []
+    rows: list[list[str]] = []
     previous = ("", "")
     for editor in results.editors:
         for relation in sort_relations(frame["relation"]):
@@ -119,25 +117,25 @@ def _axis_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
                     previous = names
     log_odds = ("log-odds", "95% interval") if _two_scales(results) else ()
     heads = ("editor", "relation", "group", "D_d", "95% interval", *log_odds, "n")
-    return f"{title}\n" + text.column_table(heads, rows, left=3)
+    return f"{text.wrap(title)}\n" + text.column_table(heads, rows, left=3)
 
 
 def _two_scales(results: Results) -> bool:
     return results.mode == "crossed" and results.score != "log_odds"
 
 
-def _numbers(row: dict[str, Any], results: Results) -> list[Any]:
-    dust = results.floor.dust(results.score)
+def _numbers(row: EffectRow, results: Results) -> list[str]:
+    zero_limit = results.floor.zero_limit(results.score)
     counts = f"{row['n_prompts']}/{row['n_subjects']}/{row['n_cases']}"
     if row["n_cases"] == 0:
         return ["-", "none could be scored", *(["-", "-"] if _two_scales(results) else []), counts]
-    limits = text.no_interval(row) or text.interval(row["low"], row["high"], dust)
-    cells = [text.number(row["D"], dust) + ("*" if row["marked"] else " "), limits]
+    limits = text.no_interval(row) or text.interval(row["low"], row["high"], zero_limit)
+    cells = [text.number(row["D"], zero_limit) + ("*" if row["marked"] else " "), limits]
     if _two_scales(results):
         low, high = row["log_odds_low"], row["log_odds_high"]
         star = "*" if row["log_odds_marked"] else " "
-        dust = results.floor.dust_log_odds
-        cells += [text.number(row["log_odds"], dust, 2) + star, text.interval(low, high, dust, 2)]
+        zero_limit = results.floor.zero_limit_log_odds
+        cells += [text.number(row["log_odds"], zero_limit, 2) + star, text.interval(low, high, zero_limit, 2)]
     return [*cells, counts]
 
 
@@ -188,7 +186,10 @@ def accuracy_section(results: Results) -> str:
     """Accuracy of the edited person's other properties, before and after."""
     if results.accuracy.empty:
         return ""
-    cells = {(row["editor"], (row["edit_relation"], row["effect_relation"])): row for row in records(results.accuracy)}
+    cells = {
+        (row["editor"], (row["edit_relation"], row["effect_relation"])): row
+        for row in records(results.accuracy, AccuracyRow)
+    }
     rows = [
         _accuracy_row(cells[editor, pair])
         for editor in results.editors
@@ -209,7 +210,7 @@ def accuracy_section(results: Results) -> str:
     return f"CROSS-PROPERTY ACCURACY\n{about}\n" + text.column_table(heads, rows, left=2)
 
 
-def _accuracy_row(row: dict[str, Any]) -> list[Any]:
+def _accuracy_row(row: AccuracyRow) -> list[object]:
     pair = (row["edit_relation"], row["effect_relation"])
     return [
         row["editor"],
@@ -222,7 +223,7 @@ def _accuracy_row(row: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _points(row: dict[str, Any]) -> str:
+def _points(row: AccuracyRow) -> str:
     if not row["n"]:
         return "none could be scored"
     if row["low"] != row["low"]:
@@ -239,4 +240,5 @@ def unscored_section(results: Results) -> str:
     rows = frame.head(_REASONS)[["n_rows", "editor", "kind", "phase", "reason"]].to_numpy().tolist()
     more = f"\nand {len(frame) - _REASONS} more reasons, see unscored.csv" if len(frame) > _REASONS else ""
     listing = text.column_table(("rows", "editor", "kind", "phase", "reason"), rows, left=5)
-    return f"UNSCORED: {total:,} of {results.n_rows:,} score rows have no number\n{listing}{more}"
+    title = text.wrap(f"UNSCORED: {total:,} of {results.n_rows:,} score rows have no number")
+    return f"{title}\n{listing}{more}"

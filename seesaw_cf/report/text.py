@@ -6,9 +6,9 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from seesaw_cf.terminal import column_table, markdown_for_terminal, printable, wrap
+from seesaw_cf.io.terminal import column_table, markdown_for_terminal, printable, wrap
+from seesaw_cf.report.rows import EffectRow
 
 __all__ = [
     "ABOUT_SCORE",
@@ -43,32 +43,32 @@ ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
 HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
-def number(value: float, dust: float = 0.0, digits: int = 3) -> str:
-    """A signed number, in exponent form when its decimals would hide it; 0 up to `dust`; "-" for NaN."""
+def number(value: float, zero_limit: float = 0.0, digits: int = 3) -> str:
+    """A signed number, in exponent form when its decimals would hide it; 0 up to `zero_limit`; "-" for NaN."""
     if math.isnan(value):
         return "-"
-    if abs(value) <= dust:
+    if abs(value) <= zero_limit:
         return f"{0:.{digits}f}"
     return f"{value:+.1e}" if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"
 
 
-def interval(low: float, high: float, dust: float = 0.0, digits: int = 3) -> str:
+def interval(low: float, high: float, zero_limit: float = 0.0, digits: int = 3) -> str:
     """`[low, high]`; "-" when there is none."""
     if math.isnan(low):
         return "-"
-    return f"[{number(low, dust, digits)}, {number(high, dust, digits)}]"
+    return f"[{number(low, zero_limit, digits)}, {number(high, zero_limit, digits)}]"
 
 
-def no_interval(row: Mapping[str, Any]) -> str:
+def no_interval(row: EffectRow) -> str:
     """Why an effect has no interval, in a few words; "" when it has one."""
     if not math.isnan(row["low"]):
         return ""
-    counts = {name: row.get(f"effective_{name}") for name in ("edits", "people")}
+    counts = {"edits": row.get("effective_edits"), "people": row.get("effective_people")}
     few = {name: n for name, n in counts.items() if n is not None}
-    if str(row["note"]).startswith("too few clusters") and few:
-        name = min(few, key=lambda one: float(few[one]))
+    if row["note"].startswith("too few clusters") and few:
+        name = min(few, key=lambda one: few[one])
         return f"too few {name}: {math.floor(10 * few[name]) / 10:g}"
-    return {"all values equal: no error to estimate": "all values equal"}.get(row["note"], str(row["note"]))
+    return {"all values equal: no error to estimate": "all values equal"}.get(row["note"], row["note"])
 
 
 def percent(value: float) -> str:

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 
+from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import read_curves
-from seesaw_cf.files import check_outputs, write_text
-from seesaw_cf.report.audit import Settings, audit_summary, gates
+from seesaw_cf.errors import MissingExtraError, need
+from seesaw_cf.io.files import check_outputs, write_text
+from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.report.audit import audit_summary, gates
 from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.terminal import terminal_report
-from seesaw_cf.sheets import csv_text
 
 __all__ = ["write_report"]
 
@@ -25,7 +27,7 @@ def write_report(
     run_folder: str | os.PathLike[str],
     out: str | os.PathLike[str] | None = None,
     *,
-    settings: Settings | None = None,
+    settings: AuditSettings | None = None,
     dose: str | os.PathLike[str] | None = None,
 ) -> str:
     """Writes the report of a finished run.
@@ -61,11 +63,10 @@ def write_report(
     without = ""
     pictures: dict[str, str] = {}
     try:
-        from seesaw_cf.report.plots import draw
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "matplotlib":
-            raise
-        without = "No pictures: matplotlib is not installed. Install it with: pip install 'seesaw_cf[plots]'"
+        with need("matplotlib", extra="plots", what_for="pictures"):
+            from seesaw_cf.report.plots import draw
+    except MissingExtraError as error:
+        without = f"No pictures: {error}"
     else:
         pictures = draw(results, folder, curves)
     write_text(folder / "report.md", markdown_report(results, pictures, without, curves))

@@ -1,10 +1,11 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.scoring.choose import SCORERS, make_scorer
-from seesaw_cf.scoring.edited import EditedScorer, score_each
+from seesaw_cf.scoring.edited_scorer import EditedScorer, score_each
 from seesaw_cf.scoring.encode import encode_cloze
-from seesaw_cf.scoring.hf import HFScorer, Scorer
-from seesaw_cf.scoring.tree import TrieScorer
+from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
+from seesaw_cf.scoring.trie_scorer import TrieScorer
 
 __all__ = [
     "SCORERS",
@@ -16,3 +17,6 @@ __all__ = [
     "make_scorer",
     "score_each",
 ]
+
+
+check_public(globals())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerBase
 
 __all__ = ["cuts_at_spaces"]
@@ -26,14 +27,18 @@ def cuts_at_spaces(tokenizer: PreTrainedTokenizerBase) -> bool:
     fast byte-level tokenizers whose regular expression is known, that treat the first word like any other, normalise
     by NFC at most, and whose added tokens keep away from such places.
     """
-    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or backend.pre_tokenizer is None:
-        return False
-    if backend.normalizer is not None and json.loads(backend.normalizer.__getstate__())["type"] != "NFC":
         return False
     if any(_reaches_over(token) for token in backend.get_added_tokens_decoder().values()):
         return False
-    steps = json.loads(backend.pre_tokenizer.__getstate__())
+    # Only serialised do the steps show what they do; without the vocabulary that takes microseconds.
+    bare = Tokenizer(BPE())
+    bare.normalizer, bare.pre_tokenizer = backend.normalizer, backend.pre_tokenizer
+    rules = json.loads(bare.to_str())
+    if rules["normalizer"] is not None and rules["normalizer"]["type"] != "NFC":
+        return False
+    steps = rules["pre_tokenizer"]
     *before, last = steps["pretokenizers"] if steps["type"] == "Sequence" else [steps]
     if last["type"] != "ByteLevel" or last["add_prefix_space"]:
         return False
@@ -44,7 +49,7 @@ def cuts_at_spaces(tokenizer: PreTrainedTokenizerBase) -> bool:
     return len(before) == 1 and isolated and first["pattern"].get("Regex") in _CUTTERS
 
 
-def _reaches_over(token: Any) -> bool:
+def _reaches_over(token: AddedToken) -> bool:
     """An added token that can hold a single space beside something else, or swallow one."""
     blank = not token.content.strip() and len(token.content) > 1
     return token.lstrip or token.rstrip or token.single_word or (" " in token.content and not blank)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import UnsupportedModelError, unknown_name
-from seesaw_cf.scoring.hf import HFScorer, Scorer
-from seesaw_cf.scoring.tree import TrieScorer
+from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
+from seesaw_cf.scoring.trie_scorer import TrieScorer
 
 __all__ = ["SCORERS", "make_scorer"]
 
 SCORERS = ("auto", "trie", "plain", "single")
+"""What `make_scorer` takes."""
 
 
 def make_scorer(
@@ -21,7 +20,7 @@ def make_scorer(
     how: str = "auto",
     max_tokens: int | None = None,
     memory: int | None = None,
-) -> tuple[Scorer, dict[str, Any]]:
+) -> tuple[Scorer, dict[str, object]]:
     """Makes a scorer and describes it for the run's manifest.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from transformers import PreTrainedTokenizerBase
 
@@ -10,10 +10,10 @@ from seesaw_cf.checks import items, shown
 from seesaw_cf.errors import PromptError, RecordError
 from seesaw_cf.types import Cloze
 
-__all__ = ["EncodedCloze", "check_clozes", "encode_cloze", "joined", "leading_specials"]
+__all__ = ["EncodedCloze", "check_clozes", "encode_cloze", "has_half_pair", "joined", "leading_specials"]
 
 
-def check_clozes(clozes: Any) -> None:
+def check_clozes(clozes: object) -> None:
     """Refuses what is no list of clozes, such as plain texts.
 
     Raises:
@@ -40,12 +40,17 @@ def joined(cloze: Cloze) -> str:
     for part, text in (("context", cloze.context), ("target", cloze.target)):
         if not text.strip():
             raise PromptError(f"cloze {cloze}: the {part} is {text!r}, expected text. Fill it in or drop the row.")
-        if any("\ud800" <= char <= "\udfff" for char in text):
+        if has_half_pair(text):
             raise PromptError(
                 f"cloze {shown(cloze)}: the {part} holds half a surrogate pair, which is no text. Repair the row."
             )
     glued = cloze.context[-1].isspace() or cloze.target[0].isspace()
     return cloze.context + ("" if glued else " ") + cloze.target
+
+
+def has_half_pair(text: str) -> bool:
+    """Half a surrogate pair stands in it, which no tokenizer takes."""
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _body(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

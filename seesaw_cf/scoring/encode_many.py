@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
 from seesaw_cf.scoring.boundary import cuts_at_spaces
-from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze, joined, leading_specials
+from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze, has_half_pair, joined, leading_specials
 from seesaw_cf.types import Cloze
 
 __all__ = ["Encoded", "encode_many", "too_long"]
@@ -38,7 +38,7 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         What can be scored, and why the rest cannot; the texts of the reasons are those of `encode_cloze`.
     """
     todo = list(dict.fromkeys(clozes))
-    good = [bool(cloze.context.strip() and cloze.target.strip()) for cloze in todo]
+    good = [_is_sound(cloze) for cloze in todo]
     asked = [cloze for cloze, sound in zip(todo, good) if sound]
     contexts = dict.fromkeys(cloze.context.rstrip() for cloze in asked)
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
@@ -59,6 +59,11 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         else:
             found.asked.setdefault(item, []).append(cloze)
     return found
+
+
+def _is_sound(cloze: Cloze) -> bool:
+    texts = (cloze.context, cloze.target)
+    return all(map(str.strip, texts)) and not any(map(has_half_pair, texts))
 
 
 def _wholes(

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from seesaw_cf.scoring.first import distinct_rows
-from seesaw_cf.scoring.fused import fused_modules
-from seesaw_cf.scoring.last import last_block_only
-from seesaw_cf.scoring.layout import Layout, WindowAttention, lay_out
-from seesaw_cf.scoring.trie import Row
+from seesaw_cf.models.hooks import hooked
+from seesaw_cf.scoring.fast import fast_paths
+from seesaw_cf.scoring.layout import Layout, lay_out
+from seesaw_cf.scoring.rows import Row
+from seesaw_cf.scoring.windows import window_attention
 
 _SLAB = 8  # rows of logits
 
-__all__ = ["Answers", "ask", "asked_places", "forward_rows", "tree_context", "wide_dtype"]
+__all__ = ["Answers", "ask", "asked_places", "feed", "forward_rows", "tree_context", "wide_dtype"]
 
 
 class Answers(NamedTuple):
@@ -42,27 +42,28 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def forward_rows(model: PreTrainedModel, rows: Sequence[Row], packed: bool) -> Answers:
+def forward_rows(model: PreTrainedModel, rows: Sequence[Row], packed: bool, window: int | None = None) -> Answers:
     """Feeds rows to a model and answers their asks.
 
     Args:
         model: A causal language model in eval mode.
         rows: One forward pass's worth.
-        packed: See `seesaw_cf.scoring.layout.lay_out`.
+        packed, window: See `seesaw_cf.scoring.layout.lay_out`.
     """
     device = next(model.get_input_embeddings().parameters()).device
-    layout = lay_out(rows, packed, device, model.dtype)
-    return ask(model, rows, layout, packed)
+    return ask(model, rows, lay_out(rows, packed, device, model.dtype, window))
 
 
-def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout, packed: bool) -> Answers:
+def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout) -> Answers:
     """Runs the model over a layout of `rows` and answers their asks."""
+    # A row's node numbers become places in the flattened output; each asked place gets one row of logits.
     flat = [(start + node, token, item) for row, start in zip(rows, layout.starts) for node, token, item in row.asks]
     places = asked_places(rows, layout)
     at = torch.searchsorted(places, torch.tensor([place for place, _, _ in flat]))
-    logits = _logits(model, layout, places, packed)
+    logits = _logits(model, layout, places)
     at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
     with torch.inference_mode():
+        # log softmax of the few asked tokens: logit - peak - log(sum of exp(logit - peak)), never the whole matrix.
         peaks, sums = _peaks_and_sums(logits)
         chosen = logits[at, tokens]
         # Several tokens may share the peak: the first of them is the greedy one.
@@ -91,34 +92,45 @@ def asked_places(rows: Sequence[Row], layout: Layout) -> Tensor:
 
 
 @contextlib.contextmanager
-def tree_context(model: PreTrainedModel, layout: Layout, packed: bool) -> Iterator[None]:
-    """What every forward pass over tries runs in: no gradients, fused activations, attention by window when packed.
+def tree_context(model: PreTrainedModel, layout: Layout, places: Tensor | None = None) -> Iterator[None]:
+    """What every forward pass over tries runs in: no gradients, attention by window when packed, the fast paths.
+
+    Args:
+        model: As before afterwards.
+        layout: What will be fed.
+        places: See `fast_paths`, without which nothing but time would change.
 
     Raises:
         ValueError: The model's attention cannot be computed by window.
     """
-    attention: Any = WindowAttention(layout) if packed else contextlib.nullcontext()
-    with torch.inference_mode(), fused_modules(model), distinct_rows(model, layout), attention:
+    attention = window_attention(model) if layout.packed else contextlib.nullcontext()
+    with torch.inference_mode(), attention, fast_paths(model, layout, places):
         yield
-    if packed and not attention.calls:
-        raise ValueError("the model's attention does not go through scaled_dot_product_attention")
 
 
-def _logits(model: PreTrainedModel, layout: Layout, places: Tensor, packed: bool) -> Tensor:
+def feed(model: PreTrainedModel, layout: Layout) -> Any:
+    """The model's own forward pass over a layout.
+
+    What carries the tries are its documented arguments: position ids (a token's depth in its text) and a ready
+    four-dimensional mask, which the library hands on as it is. The windows travel with them to the attention.
+    """
+    windows = {"trie_windows": layout.windows} if layout.packed else {}
+    return model(
+        input_ids=layout.ids, position_ids=layout.positions, attention_mask=layout.mask, use_cache=False, **windows
+    )
+
+
+def _logits(model: PreTrainedModel, layout: Layout, places: Tensor) -> Tensor:
     """Logits (places, vocabulary) of the nodes at `places`, by the model's own forward pass and head."""
 
-    def only_asked(_: Any, args: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def only_asked(_: object, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        # The head sees asked nodes only: logits of the others would be most of the memory, and nobody reads them.
         hidden: Tensor = args[0]
         return (hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None], *args[1:])
 
-    handle = model.get_output_embeddings().register_forward_pre_hook(only_asked)
-    try:
-        with tree_context(model, layout, packed), last_block_only(model, places):
-            logits: Tensor = model(
-                input_ids=layout.ids, position_ids=layout.positions, attention_mask=layout.mask, use_cache=False
-            ).logits[0]
-    finally:
-        handle.remove()
+    only = model.get_output_embeddings().register_forward_pre_hook(only_asked)
+    with hooked([only]), tree_context(model, layout, places):
+        logits: Tensor = feed(model, layout).logits[0]
     if logits.shape[0] != len(places):
         raise ValueError(f"the model's head gave {logits.shape[0]} rows of logits for {len(places)} nodes")
     return logits.to(wide_dtype(logits.dtype))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
 
-from seesaw_cf.scoring.trie import Row
+from seesaw_cf.scoring.rows import Row
+from seesaw_cf.scoring.windows import Windows
 
-__all__ = ["Layout", "WindowAttention", "lay_out"]
+__all__ = ["Layout", "lay_out"]
 
 _WINDOW = {"cpu": 32}
 """Nodes whose attention is computed together (64 on other devices): more would look mostly at what they may not see."""
@@ -31,27 +29,32 @@ class Layout:
         mask: 0 where a node may look and the dtype's lowest number elsewhere; (G, 1, W, P + W) packed, (R, 1, S, S)
             padded.
         starts: Place of each row's first node in the flattened output.
-        keys: (G * (P + W),) the nodes that each window looks at; None when padded or when one window is all there is.
+        packed: All rows in one sequence.
+        windows: The keys that each window looks at; None when padded or when one window is all there is.
     """
 
     ids: Tensor
     positions: Tensor
     mask: Tensor
     starts: tuple[int, ...]
-    keys: Tensor | None = None
+    packed: bool = False
+    windows: Windows | None = None
 
 
-def lay_out(rows: Sequence[Row], packed: bool, device: torch.device, dtype: torch.dtype) -> Layout:
+def lay_out(
+    rows: Sequence[Row], packed: bool, device: torch.device, dtype: torch.dtype, window: int | None = None
+) -> Layout:
     """Lays rows out for one forward pass.
 
     Args:
         rows: One or more.
-        packed: All nodes in one sequence without padding; needs `WindowAttention`.
+        packed: All nodes in one sequence without padding; needs `window_attention`.
         device: Where the model's embeddings are.
         dtype: The model's dtype, for the mask.
+        window: Least nodes of a window; None = what suits the device.
     """
     if packed:
-        return _packed(rows, device, dtype)
+        return _packed(rows, device, dtype, window or _WINDOW.get(device.type, 64))
     width = max(map(len, rows))
     ids, positions = (
         torch.tensor([[*part, *[0] * (width - len(part))] for part in parts], device=device)
@@ -64,7 +67,7 @@ def lay_out(rows: Sequence[Row], packed: bool, device: torch.device, dtype: torc
     return Layout(ids, positions, mask, tuple(width * number for number in range(len(rows))))
 
 
-def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype) -> Layout:
+def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype, window: int) -> Layout:
     starts = [0]
     for row in rows:
         starts.append(starts[-1] + len(row))
@@ -72,9 +75,10 @@ def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype) -> La
     ids = torch.tensor([[token for row in rows for token in row.tokens]], device=device)
     positions = torch.tensor([[depth for row in rows for depth in row.depths]], device=device)
     ends = torch.tensor([start + end for row, start in zip(rows, starts) for end in row.ends], device=device)
-    deepest = max(max(row.depths) for row in rows)
-    width = min(total, max(_WINDOW.get(device.type, 64), deepest))
+    # A window is at least as wide as the longest path, so that the keys outside it never outnumber its own.
+    width = min(total, max(window, max(max(row.depths) for row in rows)))
     nodes = torch.arange(-(-total // width) * width, device=device).unflatten(0, (-1, width))
+    # For every window the path above its first node; a window that begins with a row has none.
     paths = [
         [start + node for node in _ancestors(row, first - start)]
         for row, start in zip(rows, starts)
@@ -87,7 +91,8 @@ def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype) -> La
     real = keys < total
     keys = keys.where(real, 0)
     mask = _mask(nodes, keys, ends[keys] * real, dtype).masked_fill_((nodes >= total)[:, None, :, None], 0.0)
-    return Layout(ids, positions, mask, tuple(starts), keys.flatten() if len(paths) > 1 else None)
+    windows = Windows(width, keys.flatten()) if len(paths) > 1 else None
+    return Layout(ids, positions, mask, tuple(starts), packed=True, windows=windows)
 
 
 def _ancestors(row: Row, node: int) -> list[int]:
@@ -103,42 +108,3 @@ def _mask(nodes: Tensor, keys: Tensor, ends: Tensor, dtype: torch.dtype) -> Tens
     sees = (nodes[:, :, None] >= keys[:, None, :]) & (nodes[:, :, None] < ends[:, None, :])
     lowest = torch.finfo(dtype).min
     return torch.full(sees.shape, lowest, dtype=dtype, device=nodes.device).masked_fill_(sees, 0.0)[:, None]
-
-
-class WindowAttention(TorchFunctionMode):
-    """Inside this context scaled-dot-product attention over a packed sequence is computed window by window.
-
-    The model feeds all nodes as one sequence, so that every dense layer works without padding, and hands on the mask
-    it was given; only queries and the keys they look at are laid out by window.
-    """
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__()
-        self.layout = layout
-        self.calls = 0
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func is F.scaled_dot_product_attention:
-            return self._by_window(*args, **(kwargs or {}))
-        return func(*args, **(kwargs or {}))
-
-    def _by_window(self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, **options: Any) -> Tensor:
-        mask, keys = self.layout.mask, self.layout.keys
-        if not isinstance(attn_mask, Tensor) or attn_mask.shape != mask.shape:
-            raise ValueError("the model does not hand the given attention mask to its attention")
-        self.calls += 1
-        options = {**options, "is_causal": False}
-        if keys is None:
-            return F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, **options)
-        groups, width, nodes = mask.shape[0], mask.shape[2], query.shape[2]
-        asking = query.transpose(1, 2)[0]
-        if groups * width > nodes:
-            given, asking = asking, asking.new_empty(groups * width, *asking.shape[1:])
-            asking[:nodes], asking[nodes:] = given, 0
-        seen = keys.to(key.device)
-        parts = [part.transpose(1, 2)[0].index_select(0, seen) for part in (key, value)]
-        query, key, value = (part.unflatten(0, (groups, -1)).transpose(1, 2) for part in (asking, *parts))
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, **options)
-        return mixed.transpose(1, 2).flatten(0, 1)[:nodes][None].transpose(1, 2)

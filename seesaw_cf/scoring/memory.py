@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.scoring.trie import Row, subset
+from seesaw_cf.scoring.rows import Row, subset
 
 __all__ = ["is_out_of_memory", "logit_bytes", "split", "token_bytes"]
 

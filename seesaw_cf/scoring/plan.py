@@ -9,7 +9,7 @@ from typing import Literal
 from torch import nn
 
 from seesaw_cf.scoring.encode import EncodedCloze
-from seesaw_cf.scoring.trie import unique_nodes
+from seesaw_cf.scoring.rows import unique_nodes
 
 __all__ = ["Plan", "make_plan", "only_restore"]
 

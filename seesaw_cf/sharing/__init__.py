@@ -1,15 +1,17 @@
 """Sharing an edit: a small folder that is the edit, a LoRA adapter, a full checkpoint, a repository on the Hub."""
 
+from seesaw_cf.arguments import check_public
+from seesaw_cf.models.delta_files import load_delta, save_delta
 from seesaw_cf.sharing.adapters import from_peft, to_peft
 from seesaw_cf.sharing.checkpoint import merge_and_save
-from seesaw_cf.sharing.deltas import load_delta, save_delta
 from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
-from seesaw_cf.sharing.hub import FORMS, prepare_repo, share
+from seesaw_cf.sharing.hub import FORMS, ShareOptions, prepare_repo, share
 
 __all__ = [
     "FORMS",
     "Evidence",
     "Result",
+    "ShareOptions",
     "edit_evidence",
     "from_peft",
     "load_delta",
@@ -19,3 +21,6 @@ __all__ = [
     "share",
     "to_peft",
 ]
+
+
+check_public(globals())

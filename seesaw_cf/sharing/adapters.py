@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, SeesawError, StorageError
-from seesaw_cf.files import atomic_folder
-from seesaw_cf.sharing.deltas import describe
-from seesaw_cf.textfiles import read_json
-from seesaw_cf.weights import LowRank, WeightDelta
+from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, StorageError, need
+from seesaw_cf.io.files import atomic_folder
+from seesaw_cf.io.text import read_json
+from seesaw_cf.models.delta_files import describe
+from seesaw_cf.models.weights import LowRank, WeightDelta
 
 __all__ = ["factorise", "from_peft", "to_peft"]
 
@@ -81,7 +81,7 @@ def to_peft(
         EditError: The delta cannot be an adapter: a text context, a bias, a dense update of high rank, or a rank above
             `rank`.
         DeltaMismatchError: The model lacks a parameter of the delta, or has another shape there.
-        SeesawError: `peft` is not installed.
+        MissingExtraError: `peft` is not installed.
         StorageError: The folder is not empty or cannot be written.
     """
     lora_config = _lora_config_class()
@@ -173,10 +173,8 @@ _NOT_LORA = "Merge the adapter into its base with peft and use the checkpoint in
 
 
 def _lora_config_class() -> Any:
-    try:
+    with need("peft", extra="hub", what_for="writing a LoRA adapter"):
         from peft import LoraConfig
-    except ImportError as error:
-        raise SeesawError("writing a LoRA adapter needs peft. Install it with: pip install 'seesaw_cf[hub]'") from error
     return LoraConfig
 
 
@@ -221,7 +219,7 @@ def _is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D"
 
 
-def _refuse_other_adapters(where: Path, config: Mapping[str, Any]) -> None:
+def _refuse_other_adapters(where: Path, config: Mapping[str, object]) -> None:
     if config.get("peft_type") != "LORA":
         raise RecordError(f"{where / _CONFIG}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
     odd = {
@@ -242,7 +240,7 @@ def _scale(config: Mapping[str, Any], name: str, rank: int) -> float:
 
 
 def _from_pair(
-    where: Path, config: Mapping[str, Any], model: PreTrainedModel, name: str, pair: Mapping[str, Tensor]
+    where: Path, config: Mapping[str, object], model: PreTrainedModel, name: str, pair: Mapping[str, Tensor]
 ) -> LowRank:
     if set(pair) != {"A", "B"}:
         raise RecordError(f"{where / _TENSORS}: module {name!r} has only factor {sorted(pair)}. Download it again.")

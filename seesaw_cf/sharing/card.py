@@ -10,7 +10,7 @@ from typing import Any
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
 from seesaw_cf.citations import EDITOR_PAPERS, bibtex
-from seesaw_cf.pretrained import EMBEDDED
+from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.sharing.evidence import MEASURES, Evidence, Result
 
 __all__ = ["SCORES_FILE", "WARNING", "card", "escaped", "result_entries"]
@@ -28,9 +28,10 @@ _PLAIN = set(" ,-")
 
 _LOADED = {
     "delta": """from huggingface_hub import snapshot_download
-from seesaw_cf.weights import WeightDelta, applied
+from seesaw_cf.models.weights import applied
+from seesaw_cf.sharing import load_delta
 
-delta = WeightDelta.load(snapshot_download("{repo}"), model)  # refuses another base
+delta = load_delta(snapshot_download("{repo}"), model)  # refuses another base
 with applied(model, delta):
     ...  # the edited model; the weights are restored exactly afterwards
 # delta.context is the text to put before every prompt ("" for weight edits)""",
@@ -64,7 +65,7 @@ def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evi
     Args:
         repo: "org/name" on the Hub.
         as_: "delta", "adapter" or "checkpoint".
-        facts: What `seesaw_cf.sharing.deltas.describe` says of the edit.
+        facts: What `seesaw_cf.models.delta_files.describe` says of the edit.
         base: Name of the base model.
         evidence: What was measured, None when nothing was.
     """
@@ -166,14 +167,14 @@ def _facts(result: Result) -> dict[str, Any]:
         facts["before"] = _number(result.before)
     if math.isfinite(estimate.low):
         return facts | {"low": _number(estimate.low), "high": _number(estimate.high), "level": 0.95}
-    return facts | {"interval": estimate.method or "none"}
+    return facts | {"interval": estimate.note or "none"}
 
 
 def _number(value: float) -> float | None:
     return round(value, 6) if math.isfinite(value) else None
 
 
-def _label(value: Any) -> str:
+def _label(value: object) -> str:
     """The name in a target, whether it is a string, an entity or CounterFact's `{"str": ...}`."""
     if isinstance(value, Mapping):
         value = value.get("label", value.get("str", ""))
@@ -234,7 +235,7 @@ def _results(evidence: Evidence | None) -> str:
 def _row(result: Result) -> str:
     estimate = result.estimate
     has_interval = math.isfinite(estimate.low)
-    span = f"{estimate.low:.4f} to {estimate.high:.4f}" if has_interval else escaped(estimate.method or "none")
+    span = f"{estimate.low:.4f} to {estimate.high:.4f}" if has_interval else escaped(estimate.note or "none")
     before = "" if result.before is None else f"{result.before:.4f}"
     name = f"`{result.task}`" + (f", {escaped(result.group)}" if result.group else "")
     return f"| {name} | {before} | {estimate.value:.4f} | {span} | {estimate.n} |"
@@ -256,7 +257,7 @@ def _loading(repo: str, as_: str, base: str, facts: Mapping[str, Any]) -> str:
             f'model = AutoModelForCausalLM.from_pretrained("{base}", dtype="{dtype}")',
         ]
         if base in EMBEDDED:
-            loaded = ["from seesaw_cf.pretrained import load_model", f'model, tokenizer = load_model("{base}")']
+            loaded = ["from seesaw_cf.models.load import load_model", f'model, tokenizer = load_model("{base}")']
         lines = [*loaded, *lines]
     imports = [line for line in lines if line.startswith("from ")]
     return "\n".join([*sorted(imports), "", *(line for line in lines if line and line not in imports)])

@@ -8,9 +8,9 @@ import os
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError
-from seesaw_cf.files import atomic_folder
-from seesaw_cf.sharing.deltas import describe
-from seesaw_cf.weights import WeightDelta, applied
+from seesaw_cf.io.files import atomic_folder
+from seesaw_cf.models.delta_files import describe
+from seesaw_cf.models.weights import WeightDelta, applied
 
 __all__ = ["merge_and_save"]
 

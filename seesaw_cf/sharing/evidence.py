@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seesaw_cf.errors import StorageError, unknown_name
-from seesaw_cf.files import safe_name
+from seesaw_cf.io.files import safe_name
+from seesaw_cf.io.text import read_json
 from seesaw_cf.tables import SCORES, read_table
-from seesaw_cf.textfiles import read_json
 from seesaw_cf.types import Estimate
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
 
 
 def _unit(row: Mapping[str, Any], protocol: str) -> str:
-    """Name of the folder of the unit that an edit belongs to; see `seesaw_cf.runner.units`."""
+    """Name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
     name = "-".join(filter(None, (row["relation_id"], row["effect_relation_id"])))
     return safe_name(name if protocol == "batch" else f"{name}-{row['case_id']:08d}")
 
@@ -208,7 +208,7 @@ def _properties(rows: pa.Table) -> pd.DataFrame:
     return pd.DataFrame(found).dropna() if found else pd.DataFrame()
 
 
-def _best(logprobs: Any, right: list[bool]) -> float:
+def _best(logprobs: Sequence[float], right: list[bool]) -> float:
     """Best right minus best wrong log-probability; NaN where one is missing."""
     sides = {side: [value for value, is_right in zip(logprobs, right) if is_right is side] for side in (True, False)}
     return float("nan") if any(value != value for value in logprobs) else max(sides[True]) - max(sides[False])
@@ -223,8 +223,4 @@ def _estimate(prompts: pd.DataFrame, values: pd.Series, clusters: tuple[str, ...
     names = (*clusters, "case_id") if prompts["case_id"].nunique() > 1 else clusters
     codes = {name: np.unique(prompts[name].astype(str), return_inverse=True)[1] for name in (*names, "case_id")}
     weights = case_weights(codes["case_id"], np.ones(len(prompts), dtype=bool))
-    found = clustered_mean(values.to_numpy(np.float64), [weights], {name: codes[name] for name in names})
-    made = Estimate(
-        found.value, found.low, found.high, found.stderr, found.n, min(found.clusters.values()), found.method
-    )
-    return replace(made, method=found.note) if found.note else made
+    return clustered_mean(values.to_numpy(np.float64), [weights], {name: codes[name] for name in names})

@@ -7,40 +7,57 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
-from seesaw_cf.files import write_text
-from seesaw_cf.hub import NAME, check_repo, explained
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.hub import NAME, check_repo, explained
+from seesaw_cf.io.text import read_json
+from seesaw_cf.models.delta_files import describe, load_delta, save_delta
+from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.sharing.adapters import to_peft
 from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
 from seesaw_cf.sharing.checkpoint import merge_and_save
-from seesaw_cf.sharing.deltas import describe, load_delta, save_delta
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence
-from seesaw_cf.textfiles import read_json
-from seesaw_cf.weights import WeightDelta
 
-__all__ = ["FORMS", "prepare_repo", "share"]
+__all__ = ["FORMS", "ShareOptions", "prepare_repo", "share"]
 
 FORMS = ("delta", "adapter", "checkpoint")
 _MESSAGE = "Edited model, made with seesaw_cf"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOptions:
+    """What belongs to an edit that is shared, and which one it is.
+
+    Attributes:
+        model: The unedited base; loaded as the run's manifest or the delta's folder says when None and needed.
+        tokenizer: Needed for a checkpoint; loaded with the model.
+        evidence: What was measured about this edit; taken from the run folder when None.
+        base_model: Name of the base on the Hub; needed when the model came from a local path.
+        editor, unit: Which delta of a run folder that has several.
+        rank: Rank of an adapter, see `to_peft`.
+    """
+
+    model: PreTrainedModel | None = None
+    tokenizer: PreTrainedTokenizerBase | None = None
+    evidence: Evidence | None = None
+    base_model: str | None = None
+    editor: str | None = None
+    unit: str | None = None
+    rank: int | None = None
 
 
 def share(
     source: WeightDelta | str | os.PathLike[str],
     repo: str,
     as_: str = "delta",
+    options: ShareOptions | None = None,
     *,
-    model: PreTrainedModel | None = None,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    evidence: Evidence | None = None,
-    base_model: str | None = None,
-    editor: str | None = None,
-    unit: str | None = None,
-    rank: int | None = None,
     private: bool | None = None,
     overwrite: bool = False,
 ) -> str:
@@ -53,12 +70,7 @@ def share(
         source: A delta, a folder that `save_delta` wrote, or a run folder with `deltas/EDITOR/UNIT/`.
         repo: "org/name".
         as_: "delta" (small, refuses another base), "adapter" (LoRA, loaded by peft) or "checkpoint" (the whole model).
-        model: The unedited base; loaded as the run's manifest or the delta's folder says when None and needed.
-        tokenizer: Needed for a checkpoint; loaded with the model.
-        evidence: What was measured about this edit; taken from the run folder when None.
-        base_model: Name of the base on the Hub; needed when the model came from a local path.
-        editor, unit: Which delta of a run folder that has several.
-        rank: Rank of an adapter, see `to_peft`.
+        options: What belongs to the edit, and which one it is.
         private: Make a private repository; the account's default when None.
         overwrite: Replace what the repository holds.
 
@@ -66,7 +78,7 @@ def share(
         The address of the repository.
 
     Raises:
-        UnknownNameError: `as_`, `editor` or `unit` is unknown.
+        UnknownNameError: `as_`, or the editor or unit is unknown.
         EditError: The edit cannot take that form, is zero, or holds numbers that are not finite.
         RecordError: The name of the repository or base is malformed, or a file is damaged.
         StorageError: The Hub refused (rights, other content there) or did not answer.
@@ -76,10 +88,7 @@ def share(
     check_repo(repo)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "repository"
-        prepare_repo(
-            source, repo, folder, as_, model=model, tokenizer=tokenizer, evidence=evidence, base_model=base_model,
-            editor=editor, unit=unit, rank=rank,
-        )  # fmt: skip
+        prepare_repo(source, repo, folder, as_, options)
         return _push(folder, repo, private, overwrite)
 
 
@@ -88,21 +97,16 @@ def prepare_repo(
     repo: str,
     folder: str | os.PathLike[str],
     as_: str = "delta",
-    *,
-    model: PreTrainedModel | None = None,
-    tokenizer: PreTrainedTokenizerBase | None = None,
-    evidence: Evidence | None = None,
-    base_model: str | None = None,
-    editor: str | None = None,
-    unit: str | None = None,
-    rank: int | None = None,
+    options: ShareOptions | None = None,
 ) -> None:
     """Writes what `share` would push into a local folder, card included; nothing leaves the machine.
 
     See `share` for arguments and errors.
     """
-    where, origin = _located(source, editor, unit)
-    base = _base_name(base_model or origin.get("id") or _own(model))
+    how = options or ShareOptions()
+    model, tokenizer, evidence = how.model, how.tokenizer, how.evidence
+    where, origin = _located(source, how.editor, how.unit)
+    base = _base_name(how.base_model or origin.get("id") or _own(model))
     if isinstance(source, WeightDelta):
         delta = source
     else:
@@ -120,7 +124,7 @@ def prepare_repo(
             "an adapter or a checkpoint needs the unedited base. Pass model=... (and tokenizer=...) to share."
         )
     elif as_ == "adapter":
-        to_peft(delta, model, folder, base_model=base, rank=rank)
+        to_peft(delta, model, folder, base_model=base, rank=how.rank)
     elif tokenizer is not None:
         merge_and_save(model, tokenizer, delta, folder, base_model=base)
     else:
@@ -189,7 +193,7 @@ def _load(where: Path, origin: Mapping[str, Any]) -> tuple[PreTrainedModel, PreT
             f"{where}: the base of this delta was not recorded; an adapter or a checkpoint needs it. "
             "Pass model=... (and tokenizer=...) to share, or share it as a delta (--as delta)."
         )
-    from seesaw_cf.pretrained import load_model
+    from seesaw_cf.models.load import load_model
 
     return load_model(origin["id"], revision=origin.get("revision") or None, dtype=origin.get("dtype", "float32"))
 
@@ -201,7 +205,7 @@ def _own(model: PreTrainedModel | None) -> str:
 def _base_name(name: str) -> str:
     """Refuses local paths: they mean nothing elsewhere and tell about the machine."""
     parts = name.split("/")
-    if not name or len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts) or Path(name).exists():
+    if not name or len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts) or os.path.exists(name):
         raise RecordError(
             f"base model {name!r}: expected the name readers can load it by, such as 'org/name'. "
             "Pass base_model=... (--base-model)."

@@ -2,11 +2,12 @@
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
-from seesaw_cf.stats.clustered import Inference, case_weights, clustered_mean, clustered_means
+from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families, label_permutation
 from seesaw_cf.stats.planning import (
     Components,
+    Design,
     Plan,
     contrast_components,
     minimum_detectable_effect,
@@ -19,7 +20,7 @@ from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 __all__ = [
     "Components",
     "Crossing",
-    "Inference",
+    "Design",
     "Plan",
     "Verdict",
     "adjust",

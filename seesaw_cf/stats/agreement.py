@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -10,11 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+from seesaw_cf import checks
+from seesaw_cf.arguments import check_public
+from seesaw_cf.errors import RecordError, need, unknown_name
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.types import Estimate
 
-__all__ = ["LEVELS", "annotator_agreement", "as_ratings", "cohen_kappa", "fleiss_kappa", "krippendorff_alpha"]
+__all__ = [
+    "LEVELS",
+    "Agreement",
+    "annotator_agreement",
+    "as_ratings",
+    "cohen_kappa",
+    "fleiss_kappa",
+    "krippendorff_alpha",
+]
 
 LEVELS = ("nominal", "ordinal", "interval")
 NAN = float("nan")
@@ -33,13 +45,14 @@ def as_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float] | 
     Raises:
         RecordError: No items, lists of different lengths, fewer than two annotators, or a label outside the scale.
     """
+    rows = checks.each("ratings", rows, lambda where, row: checks.each(where, row, _label))
     lengths = sorted({len(row) for row in rows})
     if len(lengths) != 1 or lengths[0] < 2:
         raise RecordError(
             f"ratings: items have {lengths} labels, expected the same number, at least two, for every item. "
             "Write None where an annotator gave no label."
         )
-    table = np.array([[NAN if label is None else float(label) for label in row] for row in rows], dtype=np.float64)
+    table = np.array(rows, dtype=np.float64)
     if scale is not None:
         outside = ~np.isnan(table) & ~np.isin(table, np.asarray(scale, dtype=np.float64))
         if outside.any():
@@ -52,11 +65,25 @@ def as_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float] | 
     return table
 
 
+def _check_table(where: str, table: Floats, annotators: int = 2) -> None:
+    if table.ndim != 2 or table.shape[1] < annotators:
+        raise RecordError(f"{where}: the table has shape {table.shape}, expected (items, annotators).")
+
+
+def _label(where: str, value: object) -> float:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return NAN if missing else checks.number(where, value)
+
+
 def cohen_kappa(table: Floats) -> float:
     """Agreement of two annotators beyond chance, over items both labelled; NaN when chance agreement is 1.
 
+    Raises:
+        RecordError: There are not two annotators.
+
     Source: Cohen (1960), unweighted.
     """
+    _check_table("cohen_kappa", table)
     both = table[~np.isnan(table).any(axis=1)]
     if not len(both):
         return NAN
@@ -69,8 +96,12 @@ def cohen_kappa(table: Floats) -> float:
 def fleiss_kappa(table: Floats) -> float:
     """Agreement of n annotators beyond chance, over items that all labelled; NaN when chance agreement is 1.
 
+    Raises:
+        RecordError: There are not two annotators.
+
     Source: Fleiss (1971).
     """
+    _check_table("fleiss_kappa", table)
     whole = table[~np.isnan(table).any(axis=1)]
     if not len(whole):
         return NAN
@@ -89,13 +120,15 @@ def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
         level: "nominal", "ordinal" or "interval" (on the labels' own values).
 
     Raises:
+        RecordError: The table has another number of dimensions.
         UnknownNameError: Unknown `level`.
-        SeesawError: The library is missing; install `seesaw_cf[judge]`.
+        MissingExtraError: The library is missing; install `seesaw_cf[judge]`.
 
     Source: Krippendorff (2011), computed by the `krippendorff` library.
     """
     if level not in LEVELS:
         raise unknown_name("level of measurement", level, LEVELS)
+    _check_table("krippendorff_alpha", table, 1)
     values, counts = _counts(table)
     return _alpha(counts, values, level)
 
@@ -106,73 +139,105 @@ def _counts(table: Floats) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _alpha(counts: NDArray[np.int64], values: Floats, level: str) -> float:
-    try:
+    with need("krippendorff", extra="judge", what_for="Krippendorff's alpha"):
         import krippendorff
-    except ImportError as error:
-        raise SeesawError("Krippendorff's alpha needs `krippendorff`: pip install 'seesaw_cf[judge]'.") from error
     paired = counts[counts.sum(axis=1) > 1]
     if (paired.sum(axis=0) > 0).sum() < 2:
         return NAN
     used = paired.sum(axis=0) > 0
     named: Any = level
-    return float(
-        krippendorff.alpha(value_counts=paired[:, used], value_domain=values[used], level_of_measurement=named)
-    )
+    # Alpha does not depend on the unit; this one is exact, and no square of a difference is too large for a float.
+    domain = np.ldexp(values[used], -np.frexp(np.abs(values[used]).max())[1])
+    return float(krippendorff.alpha(value_counts=paired[:, used], value_domain=domain, level_of_measurement=named))
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement of annotators; `n` of every figure: items that all of its annotators labelled.
+
+    Attributes:
+        percent: Pair of annotators ("A1/A2") -> how often they agree, in per cent; "all": all of them agree.
+        cohen: Pair of annotators -> kappa.
+        fleiss: Kappa of all of them.
+        krippendorff: Level of measurement -> alpha.
+        n_items: Items given.
+        n_missing: Labels that were not given.
+        majority_share: How common the commonest label is: what a constant answer agrees with.
+    """
+
+    percent: Mapping[str, Estimate]
+    cohen: Mapping[str, Estimate]
+    fleiss: Estimate
+    krippendorff: Mapping[str, Estimate]
+    n_items: int
+    n_missing: int
+    majority_share: float
+
+    def row(self) -> dict[str, Any]:
+        """The figures by name; `cohen` also has the mean over pairs."""
+        tables = {"percent": self.percent, "cohen": self.cohen, "krippendorff": self.krippendorff}
+        shown: dict[str, Any] = {key: {n: _shown(e) for n, e in table.items()} for key, table in tables.items()}
+        shown["cohen"]["mean"] = {"value": float(np.mean([found.value for found in self.cohen.values()]))}
+        shown = {"percent": shown["percent"], "cohen": shown["cohen"], "fleiss": _shown(self.fleiss)} | shown
+        return shown | {name: getattr(self, name) for name in ("n_items", "n_missing", "majority_share")}
+
+
+def _shown(found: Estimate) -> dict[str, object]:
+    return found.columns("value", "low", "high", "n")
 
 
 def annotator_agreement(
-    rows: Sequence[Sequence[float | None]],
+    ratings: Sequence[Sequence[float | None]],
     *,
     names: Sequence[str] | None = None,
     scale: Sequence[float] | None = None,
     draws: int = 1000,
     seed: int = 0,
-) -> dict[str, Any]:
+) -> Agreement:
     """Every agreement figure of one table of ratings.
 
     Args:
-        rows: See `as_ratings`.
+        ratings: See `as_ratings`.
         names: Names of the annotators; "1", "2", ... by default.
         scale: The allowed labels.
         draws: Bootstrap samples of items; 0 leaves intervals out.
         seed: Seed of the bootstrap.
 
     Returns:
-        `percent` per pair ("A1/A2") and "all" (all annotators agree, over items that all labelled), `cohen` per pair
-        and its mean, `fleiss`, `krippendorff` per level; each {value, low, high, n}; `n_items`, `n_missing` labels,
-        `majority_share` (how common the commonest label is: what a constant answer agrees with).
+        Every figure with a bootstrap over items.
 
     Raises:
         RecordError: As `as_ratings`, or a wrong number of names.
     """
-    table = as_ratings(rows, scale)
+    table = as_ratings(ratings, scale)
     labels = [str(i + 1) for i in range(table.shape[1])] if names is None else list(names)
-    if len(labels) != table.shape[1]:
-        raise RecordError(f"ratings: {len(labels)} names for {table.shape[1]} annotators; give one each.")
-    rng = np.random.default_rng(seed)
-    samples = [rng.integers(len(table), size=len(table)) for _ in range(draws)]
+    if len(labels) != table.shape[1] or len(set(labels)) < len(labels):
+        raise RecordError(
+            f"ratings: {len(labels)} names for {table.shape[1]} annotators, {len(set(labels))} of them different; "
+            "give each annotator a name of their own."
+        )
+    rng = np.random.default_rng(checks.seed("agreement: seed", seed))
+    samples = [rng.integers(len(table), size=len(table)) for _ in range(checks.draws("agreement: draws", draws))]
 
-    def figure(statistic: Callable[[Floats], float], columns: Sequence[int]) -> dict[str, float]:
+    def figure(statistic: Callable[[Floats], float], columns: Sequence[int]) -> Estimate:
         part = table[:, list(columns)]
         drawn = np.array([statistic(part[sample]) for sample in samples])
         low, high = _percentiles(drawn)
         n = int((~np.isnan(part)).all(axis=1).sum())
-        return {"value": statistic(part), "low": low, "high": high, "n": n}
+        return Estimate(statistic(part), low, high, n=n)
 
     everyone = range(table.shape[1])
     pairs = {f"{labels[i]}/{labels[j]}": (i, j) for i, j in combinations(everyone, 2)}
-    cohen = {name: figure(cohen_kappa, pair) for name, pair in pairs.items()}
     shown = table[~np.isnan(table)]
-    figures = {
-        "percent": {name: figure(_percent, pair) for name, pair in pairs.items()} | {"all": figure(_percent, everyone)},
-        "cohen": cohen | {"mean": {"value": float(np.mean([c["value"] for c in cohen.values()]))}},
-        "fleiss": figure(fleiss_kappa, everyone),
-        "krippendorff": {level: figure(partial(krippendorff_alpha, level=level), everyone) for level in LEVELS},
-        "n_items": len(table),
-        "n_missing": int(np.isnan(table).sum()),
-        "majority_share": float(np.unique(shown, return_counts=True)[1].max() / shown.size) if shown.size else NAN,
-    }
-    return dict(plain(figures))
+    return Agreement(
+        percent={name: figure(_percent, pair) for name, pair in pairs.items()} | {"all": figure(_percent, everyone)},
+        cohen={name: figure(cohen_kappa, pair) for name, pair in pairs.items()},
+        fleiss=figure(fleiss_kappa, everyone),
+        krippendorff={level: figure(partial(krippendorff_alpha, level=level), everyone) for level in LEVELS},
+        n_items=len(table),
+        n_missing=int(np.isnan(table).sum()),
+        majority_share=float(np.unique(shown, return_counts=True)[1].max() / shown.size) if shown.size else NAN,
+    )
 
 
 def _percent(table: Floats) -> float:
@@ -187,3 +252,6 @@ def _percentiles(drawn: ArrayLike) -> tuple[float, float]:
         return NAN, NAN
     low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
+
+
+check_public(globals())

@@ -10,6 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from seesaw_cf import checks
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats.rows import check_rows
+
 __all__ = ["LEVEL", "Floats", "cluster_weights", "interval", "pigeonhole_draws", "ratio_draws"]
 
 Floats = NDArray[np.float64]
@@ -27,9 +31,14 @@ def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
     Returns:
         Counts of shape (draws, n_clusters); each row sums to n_clusters.
 
+    Raises:
+        RecordError: There is no cluster, or draws or seed are outside what `seesaw_cf.checks` allows.
+
     Source: Efron and Tibshirani (1993), chapter 6; clusters are the resampling unit (Cameron, Gelbach, Miller 2008).
     """
-    rng = np.random.default_rng(seed)
+    checks.whole("bootstrap: clusters", n_clusters, 1)
+    checks.draws("bootstrap: draws", draws)
+    rng = np.random.default_rng(checks.seed("bootstrap: seed", seed))
     return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=draws).astype(np.float64)
 
 
@@ -44,6 +53,9 @@ def ratio_draws(weights: Floats, numerators: Floats, denominators: Floats) -> Fl
     Returns:
         (draws, columns); NaN where a sample holds no value of that column.
     """
+    if not weights.ndim == numerators.ndim == 2 or numerators.shape != denominators.shape:
+        raise RecordError(f"ratio draws: shapes {weights.shape}, {numerators.shape}, {denominators.shape}.")
+    check_rows("ratio draws", weights=weights.T, numerators=numerators)
     below = weights @ denominators
     ratios: Floats = np.divide(weights @ numerators, below, out=np.full(below.shape, np.nan), where=below > 0)
     return ratios
@@ -51,6 +63,7 @@ def ratio_draws(weights: Floats, numerators: Floats, denominators: Floats) -> Fl
 
 def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
     """Percentile interval and standard error of one column of draws; NaN when fewer than two draws are finite."""
+    checks.number("interval: level", level, 0, 1)
     finite = draws[np.isfinite(draws)]
     if finite.size < 2:
         return float("nan"), float("nan"), float("nan")
@@ -85,7 +98,9 @@ def pigeonhole_draws(
 
     Source: Owen (2007), the pigeonhole bootstrap; mildly conservative for crossed random effects.
     """
-    n_cases, n_people = int(case.max()) + 1, int(person.max()) + 1
+    checks.whole("pigeonhole: chunk", chunk, 1)
+    check_rows("pigeonhole", ("case", "person"), case=case, person=person, values=values)
+    n_cases, n_people = int(case.max(initial=-1)) + 1, int(person.max(initial=-1)) + 1
     tables = [
         tuple(
             sparse.csr_array((data, (case[rows], person[rows])), shape=(n_cases, n_people))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.checks import number
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.crossing import Codes, Crossing
+from seesaw_cf.stats.rows import check_rows
+from seesaw_cf.types import Estimate
 
-__all__ = ["MIN_EFFECTIVE", "Inference", "case_weights", "clustered_mean", "clustered_means"]
+__all__ = ["MIN_EFFECTIVE", "case_weights", "clustered_mean", "clustered_means"]
 
 # Below this effective number of clusters, in any dimension, there is no interval, no p and no star. Satterthwaite's
 # approximation is trusted from four degrees of freedom on (Pustejovsky and Tipton 2018, section 5), which is five equal
@@ -22,44 +25,17 @@ MIN_EFFECTIVE = 5.0
 _EXACT = 1e-6  # five equal clusters are five, whatever the last digits
 
 
-@dataclass(frozen=True, slots=True)
-class Inference:
-    """An estimate with what can honestly be said about it.
-
-    Attributes:
-        value: The estimate.
-        low, high: Ends of the confidence interval; NaN when refused.
-        stderr: Standard error; NaN when refused.
-        p: Two-sided p-value for "value is 0"; NaN when refused.
-        df: Degrees of freedom of the t distribution behind interval and p.
-        n: Number of observations with weight.
-        clusters: Number of clusters per dimension, such as {"edit": 286, "person": 512}.
-        effective: Effective number of clusters per dimension: how many equal clusters would tell as much about the
-            error (`Crossing`).
-        method: How it was made, in words.
-        note: Why there is no interval; "" when there is one.
-    """
-
-    value: float
-    low: float
-    high: float
-    stderr: float
-    p: float
-    df: float
-    n: int
-    clusters: dict[str, int] = field(default_factory=dict)
-    effective: dict[str, float] = field(default_factory=dict)
-    method: str = ""
-    note: str = ""
-
-
 def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
     """Weights that make a weighted sum the mean of case means over the member rows; they add up to 1.
 
     Args:
         case: (n,) case code of every row.
         member: (n,) which rows count.
+
+    Raises:
+        RecordError: Lengths differ, or a code is below 0.
     """
+    check_rows("case weights", ("case",), case=case, member=member)
     per_case = np.bincount(case[member], minlength=int(case.max(initial=-1)) + 1).astype(np.float64)
     weights = np.zeros(case.size)
     if member.any():
@@ -74,7 +50,7 @@ def clustered_mean(
     *,
     level: float = LEVEL,
     min_effective: float = MIN_EFFECTIVE,
-) -> Inference:
+) -> Estimate:
     """A weighted mean, or a difference of two, with multi-way cluster-robust standard error.
 
     Args:
@@ -85,7 +61,7 @@ def clustered_mean(
         min_effective: Refuse when a dimension has fewer effective clusters than this.
 
     Returns:
-        The `Inference`. With too few clusters, interval, error and p are NaN and `note` says how many are missing.
+        The `Estimate`. With too few clusters, interval, error and p are NaN and `note` says how many are missing.
 
     Raises:
         RecordError: Lengths differ, values are not finite, or weights do not add up to 1.
@@ -103,7 +79,7 @@ def clustered_means(
     *,
     level: float = LEVEL,
     min_effective: float = MIN_EFFECTIVE,
-) -> list[Inference]:
+) -> list[Estimate]:
     """`clustered_mean` of several columns with the same weights and clusters, such as one effect on two scales.
 
     Args:
@@ -111,16 +87,21 @@ def clustered_means(
         parts, clusters, level, min_effective: See `clustered_mean`.
 
     Returns:
-        One `Inference` per column.
+        One `Estimate` per column.
 
     Raises:
         RecordError: As `clustered_mean`.
     """
     _check(values, parts, clusters)
+    number("clustered mean: level", level, 0, 1)
+    number("clustered mean: min_effective", min_effective)
+    if values.ndim != 2:
+        raise RecordError(f"clustered means: values have shape {values.shape}, expected (n, columns).")
     crossing = Crossing(parts, clusters)
     nan = float("nan")
-    base = Inference(nan, nan, nan, nan, nan, nan, int(crossing.used.sum()), crossing.counts, crossing.effective)
-    base = replace(base, method=f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)")
+    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
+    n = int(crossing.used.sum())
+    base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
     few = [f"{name}: {n:.1f}" for name, n in crossing.effective.items() if n < min_effective - _EXACT]
     if few:
         missing = int(np.ceil(min_effective - min(crossing.effective.values()) - _EXACT))
@@ -141,8 +122,8 @@ def clustered_means(
 
 
 def _check(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> None:
-    lengths = {"values": len(values), **{name: code.size for name, code in clusters.items()}}
-    lengths |= {f"weights {i}": part.size for i, part in enumerate(parts)}
+    lengths = {"values": len(values), **{name: np.size(code) for name, code in clusters.items()}}
+    lengths |= {f"weights {i}": np.size(part) for i, part in enumerate(parts)}
     if len(set(lengths.values())) > 1 or len(parts) not in (1, 2) or not clusters:
         raise RecordError(
             f"clustered mean: lengths {lengths}; give equal lengths, one or two weight vectors, clusters."

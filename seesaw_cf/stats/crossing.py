@@ -15,7 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.rows import check_rows
 
 __all__ = ["Codes", "Crossing"]
 
@@ -68,7 +70,14 @@ class Crossing:
         Args:
             parts: One weight vector (n,) that adds up to 1 for a mean; two for a difference, first minus second.
             clusters: Dimension -> (n,) cluster codes.
+
+        Raises:
+            RecordError: Lengths differ, or no weights or clusters.
         """
+        parts = [np.asarray(part) for part in parts]
+        if not parts or not clusters or any(array.ndim != 1 for array in (*parts, *clusters.values())):
+            raise RecordError("crossing: expected weight vectors and cluster codes, one number per row in each.")
+        check_rows("crossing", **{f"part {number}": part for number, part in enumerate(parts)}, **clusters)
         self.used: NDArray[np.bool_] = np.any([part != 0 for part in parts], axis=0)
         self._parts = [part[self.used] for part in parts]
         codes = {name: pd.factorize(code[self.used])[0] for name, code in clusters.items()}
@@ -103,6 +112,9 @@ class Crossing:
         Returns:
             Three (columns,) arrays.
         """
+        check_rows("crossing", weights=self.used, values=values)
+        if values.ndim != 2:
+            raise RecordError(f"crossing: values have shape {values.shape}, expected (n, columns).")
         y = values[self.used]
         estimate = np.asarray(sum(sign * (part @ y) for sign, part in zip(_SIGNS, self._parts)))
         centred = self._centred(y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from seesaw_cf.errors import RecordError, SeesawError
+from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE, Inference
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.types import Estimate
 
 __all__ = ["MAX_LEVELS", "mixed_contrast"]
 
@@ -22,7 +24,7 @@ __all__ = ["MAX_LEVELS", "mixed_contrast"]
 MAX_LEVELS = 1500
 
 
-def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[str, Codes]) -> Inference:
+def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[str, Codes]) -> Estimate:
     """Members minus others in a linear mixed model with a random intercept for every cluster of every dimension.
 
     Args:
@@ -31,21 +33,19 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
         clusters: Dimension -> (n,) codes.
 
     Returns:
-        The `Inference`: restricted maximum likelihood, Wald interval with t and the clusters of the smallest dimension
+        The `Estimate`: restricted maximum likelihood, Wald interval with t and the clusters of the smallest dimension
         minus 1 as degrees of freedom.
 
     Raises:
-        SeesawError: statsmodels is missing; install `seesaw_cf[mixed]`.
+        MissingExtraError: statsmodels is missing; install `seesaw_cf[mixed]`.
         RecordError: More than `MAX_LEVELS` clusters, values that are not finite, or a group without members or others.
 
     Deviates: weighs prompts by precision, so it estimates the same contrast as `clustered_mean` only when the effect
         does not depend on how many people an edit was scored on. Trust it less than the default when the effects are
         skewed or vary by edit.
     """
-    try:
+    with need("statsmodels", extra="mixed", what_for="the mixed model"):
         from statsmodels.regression.mixed_linear_model import MixedLM, VCSpec
-    except ImportError as error:
-        raise SeesawError("the mixed model needs statsmodels: pip install 'seesaw_cf[mixed]'.") from error
     codes = {name: pd.factorize(code)[0] for name, code in clusters.items()}
     counts = {name: int(code.max(initial=-1)) + 1 for name, code in codes.items()}
     if not np.isfinite(values).all() or member.all() or not member.any():
@@ -58,11 +58,12 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
             f"mixed model: {counts} clusters, at most {MAX_LEVELS} in all fit its dense matrices. "
             "Use the default method (clustered errors), which has no such limit."
         )
-    nan = float("nan")
-    base = (values.size, counts, {name: float(count) for name, count in counts.items()}, "mixed model (REML, crossed)")
+    every = {name: float(count) for name, count in counts.items()}
+    method = "mixed model (REML, crossed)"
+    base = Estimate(float("nan"), n=values.size, clusters=counts, effective=every, method=method)
     if min(counts.values()) < MIN_EFFECTIVE:
         note = f"too few clusters ({', '.join(f'{name}: {count}' for name, count in counts.items())})"
-        return Inference(nan, nan, nan, nan, nan, nan, *base, note)
+        return replace(base, note=note)
     one = np.zeros(values.size)
     dense = {name: sparse.csr_array((one + 1, (np.arange(one.size), code))).toarray() for name, code in codes.items()}
     spec: Any = VCSpec(
@@ -79,4 +80,4 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
     df = min(counts.values()) - 1.0
     half = float(stats.t.ppf((1 + LEVEL) / 2, df)) * stderr
     p = float(2 * stats.t.sf(abs(value) / stderr, df))
-    return Inference(value, value - half, value + half, stderr, p, df, *base)
+    return replace(base, value=value, low=value - half, high=value + half, stderr=stderr, p=p, df=df)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -10,10 +11,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from seesaw_cf import checks
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.rows import check_rows
+from seesaw_cf.types import Estimate
 
-__all__ = ["Correction", "adjust", "adjust_families", "label_permutation"]
+__all__ = ["Adjusted", "Correction", "adjust", "adjust_families", "adjusted", "label_permutation"]
 
 Correction = Literal["holm", "bh", "by"]
 
@@ -52,6 +56,33 @@ def adjust(p_values: ArrayLike, method: Correction = "holm") -> Floats:
     return out
 
 
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """An estimate among others that were tested with it.
+
+    Attributes:
+        estimate: With its own p.
+        p_adjusted: p after Holm's correction over the family; NaN when not tested.
+    """
+
+    estimate: Estimate
+    p_adjusted: float
+
+    def row(self) -> dict[str, object]:
+        """The columns of a table."""
+        return self.columns("value", "low", "high", "p", "n", "note")
+
+    def columns(self, *names: str) -> dict[str, object]:
+        """Some of the fields of the estimate by name, and `p_adjusted`."""
+        return self.estimate.columns(*names) | {"p_adjusted": self.p_adjusted}
+
+
+def adjusted(family: Mapping[str, Estimate]) -> dict[str, Adjusted]:
+    """Every estimate of one family with its p after Holm's correction."""
+    values = adjust([found.p for found in family.values()])
+    return {name: Adjusted(found, float(p)) for (name, found), p in zip(family.items(), values)}
+
+
 def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correction = "holm") -> pd.DataFrame:
     """Adds `p_adjusted`, `family` and `family_size` to a table of tests.
 
@@ -60,7 +91,12 @@ def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correcti
         family: The columns whose values name a family, such as ["editor", "axis"]; [] = the whole table is one family.
             Declare it before looking at the results.
         method: See `adjust`.
+
+    Raises:
+        RecordError: A column is missing.
     """
+    if missing := [name for name in ("p", *family) if name not in table]:
+        raise RecordError(f"adjust: columns {missing} are missing; the table has {list(table)}.")
     out = table.copy()
     names = table[list(family)].astype(str).agg("/".join, axis=1) if len(family) else pd.Series("all", table.index)
     out["family"] = names
@@ -94,15 +130,15 @@ def label_permutation(
         at a time; p_max (groups,): adjusted over the table by max-T. NaN for groups that no shuffle can change.
 
     Raises:
-        RecordError: Lengths differ.
+        RecordError: Lengths differ, no permutations, or a seed that no generator takes.
 
     Source: Westfall and Young (1993), single-step max-T; Phipson and Smyth (2010), (b + 1) / (m + 1).
     """
-    if not person_values.size == member.shape[0] == strata.size:
-        raise RecordError(
-            f"label permutation: {person_values.size} values, {member.shape[0]} rows of labels, {strata.size} strata."
-        )
-    rng = np.random.default_rng(seed)
+    check_rows("label permutation", ("strata",), person_values=person_values, member=member, strata=strata)
+    if member.ndim != 2:
+        raise RecordError(f"label permutation: member has shape {member.shape}, expected (people, groups).")
+    checks.whole("label permutation: permutations", permutations, 1, checks.MOST_DRAWS)
+    rng = np.random.default_rng(checks.seed("label permutation: seed", seed))
     sizes = np.bincount(strata)
     centred = person_values - (np.bincount(strata, person_values) / np.maximum(sizes, 1))[strata]
     labels = member.astype(np.float64)

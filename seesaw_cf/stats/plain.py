@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, ParamSpec
 
 import numpy as np
 
-__all__ = ["json_text", "plain"]
+__all__ = ["as_json", "json_text", "plain"]
+
+P = ParamSpec("P")
 
 
-def plain(value: Any) -> Any:
-    """Turns a result into plain JSON types: NaN becomes None, numpy scalars become Python numbers."""
+def plain(value: object) -> Any:
+    """Turns a result into plain JSON types: NaN becomes None, numpy scalars become Python numbers.
+
+    A record becomes what its method `row` gives, or else its fields by name.
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        row: Callable[[], object] | None = getattr(value, "row", None)
+        return plain(row() if row else {entry.name: getattr(value, entry.name) for entry in fields(value)})
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -23,6 +33,16 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def json_text(value: Any) -> str:
+def as_json(function: Callable[P, Any]) -> Callable[P, dict[str, Any]]:
+    """The function with its result as plain JSON types, for `evaluate`; the signature stays."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
+        return dict(plain(function(*args, **kwargs)))
+
+    return call
+
+
+def json_text(value: object) -> str:
     """A result as the text of a JSON file; numbers that are not finite are null, text stays as it is."""
     return json.dumps(plain(value), indent=1, allow_nan=False, ensure_ascii=False) + "\n"

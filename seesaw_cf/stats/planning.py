@@ -12,9 +12,11 @@ from seesaw_cf.checks import number, whole
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.stats.rows import check_rows
 
 __all__ = [
     "Components",
+    "Design",
     "Plan",
     "contrast_components",
     "minimum_detectable_effect",
@@ -60,10 +62,11 @@ def variance_components(values: Floats, edit: Codes, person: Codes) -> Component
         edit, person: (n,) codes.
 
     Raises:
-        RecordError: Fewer than two edits or people.
+        RecordError: Fewer than two edits or people, or lengths differ.
 
     Source: Henderson (1953), method 1, with the grand mean taken out; a component below 0 is 0.
     """
+    check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person)
     n_edits, n_people = np.unique(edit).size, np.unique(person).size
     if min(n_edits, n_people) < 2:
         raise RecordError(
@@ -95,8 +98,9 @@ def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDAr
         Components; `edit` also holds what differs because other people were asked, so plans err on the large side.
 
     Raises:
-        RecordError: Fewer than two edits have both members and others.
+        RecordError: Fewer than two edits have both members and others, or lengths differ.
     """
+    check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person, member=member)
     cell = edit * 2 + member
     counts = np.bincount(cell, minlength=2 * (int(edit.max(initial=0)) + 1)).reshape(-1, 2).astype(np.float64)
     both: NDArray[np.bool_] = np.asarray((counts > 0).all(axis=1))
@@ -131,11 +135,37 @@ def minimum_detectable_effect(stderr: float, df: float, *, alpha: float = 0.05, 
 
 
 @dataclass(frozen=True, slots=True)
+class Design:
+    """Who is scored under which edits.
+
+    Attributes:
+        people_per_edit: People scored under each edit.
+        edits_per_person: Edits each person is scored under.
+        share: Share of the people in the group, for a contrast; None for a mean over everybody.
+    """
+
+    people_per_edit: int
+    edits_per_person: float = 10.0
+    share: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no study can be.
+
+        Raises:
+            RecordError: A number is below 1, or the share outside 0..1.
+        """
+        whole("plan: people_per_edit", self.people_per_edit, 1)
+        number("plan: edits_per_person", self.edits_per_person, 1, _LARGEST)
+        if self.share is not None:
+            number("plan: share", self.share, 0, 1, ends=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """How large a study must be.
 
     Attributes:
-        edits, people, prompts: Numbers needed; of the people, `share` are in the group.
+        edits, people, prompts: Numbers needed; of the people, the design's `share` are in the group.
         detectable: The minimum detectable effect with them.
         reachable: False when even the largest design tried cannot find the effect.
     """
@@ -150,10 +180,8 @@ class Plan:
 def plan(
     delta: float,
     components: Components,
+    design: Design,
     *,
-    people_per_edit: int,
-    edits_per_person: float = 10.0,
-    share: float | None = None,
     tests: int = 1,
     alpha: float = 0.05,
     power: float = 0.8,
@@ -167,29 +195,26 @@ def plan(
     Args:
         delta: The effect to find, in the effect's unit.
         components: Standard deviations.
-        people_per_edit: People scored under each edit.
-        edits_per_person: Edits each person is scored under.
-        share: Share of the people in the group, for a contrast; None for a mean over everybody.
+        design: Who is scored under which edits.
         tests: Size of the family; the level is divided by it (the first step of Holm's correction).
         alpha, power: Of the two-sided test.
         max_edits: Where to give up.
 
     Raises:
-        RecordError: `delta` is 0, a number is below 1, or a share is outside 0..1.
+        RecordError: `delta` is 0, a number is below 1, or `alpha` or `power` is outside 0..1.
     """
     if number("plan: delta", delta, -_LARGEST, _LARGEST) == 0:
         raise RecordError("plan: delta is 0, expected the effect to find. No study can find an effect of 0.")
-    whole("plan: people_per_edit", people_per_edit, 1)
-    number("plan: edits_per_person", edits_per_person, 1, _LARGEST)
     whole("plan: tests", tests, 1)
     whole("plan: max_edits", max_edits, 5)
-    for name, value in {"alpha": alpha, "power": power, "share": 0.5 if share is None else share}.items():
+    for name, value in {"alpha": alpha, "power": power}.items():
         number(f"plan: {name}", value, 0, 1, ends=False)
+    share = design.share
     split = 1.0 if share is None else share * (1 - share)
 
-    def design(edits: int) -> Plan:
-        prompts = edits * people_per_edit
-        people = max(people_per_edit, round(prompts / edits_per_person))
+    def of_size(edits: int) -> Plan:
+        prompts = edits * design.people_per_edit
+        people = max(design.people_per_edit, round(prompts / design.edits_per_person))
         smaller = people if share is None else people * min(share, 1 - share)
         of_edit, of_person = components.edit**2 / edits, components.person**2 / (people * split)
         variance = of_edit + of_person + components.prompt**2 / (prompts * split)
@@ -199,9 +224,9 @@ def plan(
         return Plan(edits, people, prompts, effect, effect <= abs(delta))
 
     low, high = 4, 5  # fewer clusters are refused, see `clustered_mean`
-    while not design(high).reachable and high < max_edits:
+    while not of_size(high).reachable and high < max_edits:
         low, high = high, min(2 * high, max_edits)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if design(middle).reachable else (middle, high)
-    return design(high)
+        low, high = (low, middle) if of_size(middle).reachable else (middle, high)
+    return of_size(high)

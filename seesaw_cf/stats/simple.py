@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.checks import number, whole
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
 __all__ = ["mcnemar", "paired_change", "share", "t_test"]
@@ -38,6 +40,8 @@ def mcnemar(lost: int, gained: int) -> float:
 
     Source: McNemar (1947), exact form: binomial with probability 1/2 over the discordant pairs.
     """
+    whole("mcnemar: lost", lost)
+    whole("mcnemar: gained", gained)
     return float(stats.binomtest(gained, lost + gained, 0.5).pvalue) if lost + gained else 1.0
 
 
@@ -54,6 +58,9 @@ def paired_change(
     Source: Newcombe (1998), Statistics in Medicine 17, 2635-2650, method 10 (square-and-add Wilson intervals with the
         correlation of the two answers).
     """
+    check_rows("paired change", pre=pre, post=post)
+    number("paired change: n", n, 0, ends=False)
+    number("paired change: level", level, 0, 1, ends=False)
     both, lost, gained, neither = (float((a & b).sum()) for a in (pre, ~pre) for b in (post, ~post))
     table = (both + lost) * (gained + neither) * (both + gained) * (lost + neither)
     product = both * neither - lost * gained
@@ -74,11 +81,12 @@ def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
 
 def share(successes: int, n: int, level: float = LEVEL) -> Estimate:
     """A share of independent cases with its Wilson score interval; NaN when n is 0."""
+    whole("share: n", n)
+    whole("share: successes", successes, 0, n)
+    number("share: level", level, 0, 1, ends=False)
     if n == 0:
-        nan = float("nan")
-        return Estimate(nan, nan, nan, nan, 0, 0, "no case")
+        return Estimate(float("nan"), method="no case")
     value = successes / n
     ci = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
-    return Estimate(
-        value, ci.low, ci.high, (value * (1 - value) / n) ** 0.5, n, n, f"Wilson score interval, {level:.0%}"
-    )
+    error = (value * (1 - value) / n) ** 0.5
+    return Estimate(value, ci.low, ci.high, error, n=n, method=f"Wilson score interval, {level:.0%}")

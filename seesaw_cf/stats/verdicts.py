@@ -10,6 +10,7 @@ from scipy import stats
 
 from seesaw_cf.checks import number
 from seesaw_cf.stats.planning import minimum_detectable_effect
+from seesaw_cf.types import Estimate
 
 __all__ = ["LABELS", "NOT_MEASURED", "REACH", "Verdict", "equivalence_p", "verdict"]
 
@@ -44,24 +45,21 @@ def equivalence_p(value: float, stderr: float, df: float, margin: float) -> floa
         RecordError: `margin` is not above 0.
     """
     number("equivalence: margin", margin, 0, ends=False)
+    if not stderr:
+        return float(abs(value) >= margin)
     upper = stats.t.cdf((value - margin) / stderr, df)
     lower = stats.t.sf((value + margin) / stderr, df)
     return float(max(upper, lower))
 
 
 def verdict(
-    value: float,
-    p: float,
+    estimate: Estimate,
     *,
-    stderr: float,
-    df: float,
     margin: float,
     noise_floor: float | None = None,
     alpha: float = 0.05,
     p_equivalence: float | None = None,
-    note: str = "",
     scale: str = "effect",
-    reach: float = np.inf,
 ) -> Verdict:
     """The one of five claims that the numbers support.
 
@@ -71,42 +69,37 @@ def verdict(
     Otherwise undetermined.
 
     Args:
-        value: The effect, or contrast with a reference group; below 0 is to the group's disadvantage.
-        p: Its p-value, corrected over the declared family.
-        stderr, df: Standard error and degrees of freedom; NaN when the estimate was refused.
+        estimate: The effect, or contrast with a reference group, with `p` corrected over the declared family; a value
+            below 0 is to the group's disadvantage.
         margin: Effects smaller than this do not matter; stated beforehand, in the effect's unit.
         noise_floor: Largest effect found where nothing was edited (pre against pre); None = not measured.
         alpha: Level.
         p_equivalence: TOST p, corrected over the declared family; None for a single test.
-        note: Why the estimate was refused.
         scale: Name of the effect's unit, for the rule.
-        reach: How far the effect can go on this scale, known before the edit. Below `REACH` margins, being inside the
-            margin says nothing and is not claimed.
     """
+    value, p, stderr, df = estimate.value, estimate.p, estimate.stderr, estimate.df
     if not np.isfinite([value, p, stderr, df]).all():
-        return Verdict("undetermined", f"no interval: {note or 'not estimable'}")
-    about = f"{scale} {value:+.3g}, margin {margin:g}"
+        return Verdict("undetermined", f"no interval: {estimate.note or 'not estimable'}")
+    size = f"{scale} {value:+.3g}, margin {margin:g}"
     if noise_floor is None:
-        return Verdict("undetermined", f"{about}: {NOT_MEASURED}")
+        return Verdict("undetermined", f"{size}: {NOT_MEASURED}")
     direction = "below 0" if value < 0 else "above 0"
     real = p < alpha and abs(value) > noise_floor
     evidence = f"corrected p {p:.3g} < {alpha:g}, |{value:.3g}| > noise floor {noise_floor:.2g}"
     if real and abs(value) > margin:
-        return Verdict("amplified" if value < 0 else "reduced", f"{about}: {direction}, {evidence}", direction)
+        return Verdict("amplified" if value < 0 else "reduced", f"{size}: {direction}, {evidence}", direction)
     same = equivalence_p(value, stderr, df, margin) if p_equivalence is None else p_equivalence
     tost = f"{'TOST p' if p_equivalence is None else 'corrected TOST p'} {same:.3g}"
-    if same < alpha and noise_floor < margin and reach >= REACH * margin:
+    if same < alpha and noise_floor < margin:
         inside = f"inside the margin, {tost} < {alpha:g}"
         if real:
-            return Verdict("negligible", f"{about}: {direction}, {evidence}, but {inside}", direction)
-        return Verdict("equivalent", f"{about}: {inside}")
+            return Verdict("negligible", f"{size}: {direction}, {evidence}, but {inside}", direction)
+        return Verdict("equivalent", f"{size}: {inside}")
     if real:
         return Verdict(
-            "undetermined", f"{about}: {direction}, {evidence}; whether it is inside is open ({tost})", direction
+            "undetermined", f"{size}: {direction}, {evidence}; whether it is inside is open ({tost})", direction
         )
     if p < alpha:
-        return Verdict("undetermined", f"{about}: |{value:.3g}| is within the noise floor {noise_floor:.2g}")
-    if same < alpha and reach < REACH * margin:
-        return Verdict("undetermined", f"{about}: at most {reach:.2g} could have been seen on this scale")
+        return Verdict("undetermined", f"{size}: |{value:.3g}| is within the noise floor {noise_floor:.2g}")
     detectable = minimum_detectable_effect(stderr, df, alpha=alpha)
-    return Verdict("undetermined", f"{about}: p {p:.3g}; effects below {detectable:.3g} are not detectable here")
+    return Verdict("undetermined", f"{size}: p {p:.3g}; effects below {detectable:.3g} are not detectable here")

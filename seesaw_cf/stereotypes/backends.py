@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
+from seesaw_cf.models.delta_files import load_delta
 
 __all__ = ["Backend", "local", "served"]
 
@@ -25,8 +25,8 @@ class Backend:
     """
 
     generator: Generator
-    model: dict[str, Any]
-    delta: dict[str, Any] | None = None
+    model: Mapping[str, object]
+    delta: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,13 @@ def local(
 ) -> Iterator[Backend]:
     """A transformers model, edited for the length of the block when `delta` is given.
 
-    The edit is written into the weights and taken back (`seesaw_cf.weights.applied`), so that base and edited model
-    go through the same arithmetic.
+    The edit is written into the weights and taken back (`seesaw_cf.models.weights.applied`), so that base and
+    edited model go through the same arithmetic.
 
     Args:
         name: "seesaw-tiny", a Hub id or a folder.
         delta: Folder of a `WeightDelta`.
-        revision, dtype, device, trust_remote_code: As for `seesaw_cf.pretrained.load_model`.
+        revision, dtype, device, trust_remote_code: As for `seesaw_cf.models.load.load_model`.
         rows: Completions written at once.
 
     Raises:
@@ -70,8 +70,8 @@ def local(
         DeltaMismatchError: The delta was made on another model.
     """
     from seesaw_cf.generation.hf import HFGenerator
-    from seesaw_cf.pretrained import load_model
-    from seesaw_cf.weights import WeightDelta, applied, fingerprint
+    from seesaw_cf.models.load import load_model
+    from seesaw_cf.models.weights import applied, fingerprint
 
     model, tokenizer = load_model(
         name, revision=revision, dtype=dtype, device=device, trust_remote_code=trust_remote_code
@@ -81,7 +81,7 @@ def local(
     if delta is None:
         yield Backend(generator, facts)
         return
-    edit = WeightDelta.load(delta, model)
+    edit = load_delta(delta, model)
     with applied(model, edit):
         about = {"name": delta.name, "editor": edit.meta.get("editor"), "fingerprint": fingerprint(model)}
         about["context"] = edit.context

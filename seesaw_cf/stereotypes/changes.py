@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,10 +22,10 @@ ALL = "all identities"
 COLUMNS = ("against", "measure", "identity", "base", "edited", "change", "low", "high", "p", "p_adjusted", "n", "note")
 
 
-def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """What two manifests differ in that decides which triples are found, apart from the edit: one line each."""
     found = []
-    for path in ("model", "data", "seed", "protocol"):
+    for path in ("model", "data", "settings", "seed", "protocol"):
         left, right = _flat({path: a.get(path)}), _flat({path: b.get(path)})
         for name in sorted({*left, *right}):
             if left.get(name) != right.get(name):
@@ -34,7 +33,7 @@ def differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
+def _flat(value: object, path: str = "") -> dict[str, object]:
     if isinstance(value, Mapping):
         parts = [_flat(item, f"{path}.{key}" if path else str(key)) for key, item in value.items()]
         return {name: item for part in parts for name, item in part.items()}
@@ -125,7 +124,7 @@ def _rows(crawl: Crawl) -> pd.DataFrame:
     return frame
 
 
-def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, seed: int) -> list[dict[str, Any]]:
+def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, seed: int) -> list[dict[str, object]]:
     out = []
     for name in [*sorted({*a["identity"], *b["identity"]}), ALL]:
         left, right = (frame if name == ALL else frame[frame["identity"] == name] for frame in (a, b))
@@ -155,12 +154,12 @@ def _codes(both: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
     return both.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
 
 
-def _nothing(note: str, n: int) -> dict[str, Any]:
+def _nothing(note: str, n: int) -> dict[str, object]:
     nan = float("nan")
     return {"base": nan, "edited": nan, "change": nan, "low": nan, "high": nan, "p": nan, "n": n, "note": note}
 
 
-def _difference(both: pd.DataFrame, column: str, everybody: bool) -> dict[str, Any]:
+def _difference(both: pd.DataFrame, column: str, everybody: bool) -> dict[str, object]:
     after = both["after"].to_numpy(bool)
     if after.all() or not after.any():
         return _nothing("no triples on one side", len(both))
@@ -180,7 +179,7 @@ def _difference(both: pd.DataFrame, column: str, everybody: bool) -> dict[str, A
     }
 
 
-def _overlap(both: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, Any]:
+def _overlap(both: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, object]:
     """Dice's coefficient, as the mean over the triples of both graphs of "the other one has it, too"."""
     if both.empty:
         return _nothing("no triples", 0)
@@ -193,7 +192,7 @@ def _overlap(both: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everyb
     return row | {"change": found.value, "low": found.low, "high": found.high}
 
 
-def _topic_change(both: pd.DataFrame, permutations: int, seed: int) -> dict[str, Any]:
+def _topic_change(both: pd.DataFrame, permutations: int, seed: int) -> dict[str, object]:
     """Jensen-Shannon divergence; the two sides of whole clusters are swapped to see how large it is by chance."""
     both = both[both["topic"] >= 0]
     after = both["after"].to_numpy(bool)
@@ -205,17 +204,17 @@ def _topic_change(both: pd.DataFrame, permutations: int, seed: int) -> dict[str,
     np.add.at(cells, (cluster, after.astype(int), topic), 1)
     value = _divergence(cells.sum(axis=0))
     rng = np.random.default_rng(seed)
-    blind = np.empty(permutations)
+    permuted = np.empty(permutations)
     for number in range(permutations):
         swapped = np.where((rng.random(len(cells)) < 0.5)[:, None, None], cells[:, ::-1], cells)
-        blind[number] = _divergence(swapped.sum(axis=0))
-    p = (1 + int((blind >= value - 1e-12).sum())) / (1 + permutations)
-    low, high = np.quantile(blind, [0.025, 0.975])
+        permuted[number] = _divergence(swapped.sum(axis=0))
+    p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + permutations)
+    low, high = np.quantile(permuted, [0.025, 0.975])
     note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
     row = _nothing(note, len(both))
     return (
         row
-        | {"base": float(blind.mean()), "edited": value, "change": value - float(blind.mean()), "p": p}
+        | {"base": float(permuted.mean()), "edited": value, "change": value - float(permuted.mean()), "p": p}
         | {
             "low": value - float(high),
             "high": value - float(low),

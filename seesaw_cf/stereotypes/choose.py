@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.stereotypes.identities import IDENTITIES, Identity, protected_class
-from seesaw_cf.stereotypes.seeds import seed_of
 
 __all__ = ["HOW", "Selection", "choose", "read_list"]
 
@@ -96,7 +96,9 @@ def choose(
         raise RecordError(f"selection of {row.plural} is {how!r}, which asks a model, and no generator was given.")
     prompt = PROMPT.format(row.plural)
     turns = (Message("user", prompt),) if chat else prompt
-    asks = [Ask(turns, seed_of(seed, f"list of {kind}", 0, number, 0)) for number in range(lists)]
+    asks = [
+        Ask(turns, seed_of(seed, f"list of {kind}", 0, number, 0, bits=31, joined="\x1f")) for number in range(lists)
+    ]
     answers = tuple(generator.generate(asks, SAMPLING))
     counts = _count([read_list(answer.text) for answer in answers])
     kept = [
@@ -144,7 +146,7 @@ def _people(item: str) -> str:
 
 def _plain(name: str) -> str:
     bare = "".join(c for c in unicodedata.normalize("NFKD", name.casefold()) if not unicodedata.combining(c))
-    return re.sub(r"[^a-z0-9 ]", "", re.sub(r"\s+", " ", bare)).strip()
+    return re.sub(r"[^\w ]|_", "", re.sub(r"\s+", " ", bare)).strip()
 
 
 def _key(name: str) -> str:

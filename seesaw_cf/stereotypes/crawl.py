@@ -5,33 +5,49 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
+from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.generation.types import Ask, Completion, Generator
-from seesaw_cf.manifest import RunManifest, claim_folder, versions
-from seesaw_cf.stereotypes.folder import Crawl, Stored, load_unit, read_crawl, save_unit, write_tables
+from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
+from seesaw_cf.run.manifest import RunManifest
+from seesaw_cf.run.store import Store
+from seesaw_cf.stereotypes.folder import Crawl, Stored, load_unit, read_crawl, save_unit, store_of, write_tables
 from seesaw_cf.stereotypes.identities import Identity
 from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.templates import Triple
 from seesaw_cf.stereotypes.unit import Asking, Unit
+from seesaw_cf.versions import versions
 
-__all__ = ["crawl"]
+__all__ = ["ModelFacts", "crawl_identities"]
 
 _SAVE_SECONDS = 5.0
 _Key = tuple[str, int]
 
 
-def crawl(
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a manifest says of the model that is asked.
+
+    Attributes:
+        model: Facts about the model; its name when None.
+        delta: Facts about the edit that is applied; None without one.
+    """
+
+    model: Mapping[str, object] | None = None
+    delta: Mapping[str, object] | None = None
+
+
+def crawl_identities(
     generator: Generator,
     identities: Sequence[Identity],
     settings: Settings,
     folder: Path,
     *,
-    model: Mapping[str, Any] | None = None,
-    delta: Mapping[str, Any] | None = None,
+    facts: ModelFacts | None = None,
     redo: Sequence[str] = (),
     batch: int = 256,
     progress: bool = False,
@@ -47,8 +63,7 @@ def crawl(
         identities: Whom to ask about.
         settings: How.
         folder: The crawl folder; new, or of the same crawl.
-        model: Facts about the model for the manifest; its name when None.
-        delta: Facts about the edit that is applied, for the manifest.
+        facts: What is said of the model in the manifest; its name when None.
         redo: Names of identities whose stored answers are forgotten and asked for again.
         batch: Most asks given to the generator at a time.
         progress: Show a bar.
@@ -68,11 +83,12 @@ def crawl(
     for name in redo:
         if name not in names:
             raise unknown_name("identity of this crawl", name, names)
-    claim_folder(folder, _manifest(generator, identities, settings, model, delta))
+    store = store_of(folder, _manifest(generator, identities, settings, facts or ModelFacts()))
+    store.claim()
     units = [Unit(identity, run, settings) for run in range(settings.runs) for identity in identities]
-    stored = {_key(unit): {} if unit.identity.name in redo else load_unit(folder, unit) for unit in units}
+    stored = {_key(unit): {} if unit.identity.name in redo else load_unit(store, unit) for unit in units}
     total = settings.triples * len(units)
-    with tqdm(total=total, desc="triples", unit="triple", disable=not progress) as bar, _saving(folder, units) as save:
+    with tqdm(total=total, desc="triples", unit="triple", disable=not progress) as bar, _saving(store, units) as save:
         ask = _Asker(generator, stored, batch)
 
         def after() -> None:
@@ -93,21 +109,20 @@ def _manifest(
     generator: Generator,
     identities: Sequence[Identity],
     settings: Settings,
-    model: Mapping[str, Any] | None,
-    delta: Mapping[str, Any] | None,
+    facts: ModelFacts,
 ) -> RunManifest:
     return RunManifest(
-        model=dict(model or {"id": generator.name}),
-        editors={"delta": dict(delta)} if delta else {},
-        data={"identities": [[row.name, row.kind] for row in identities], "settings": settings.record()},
+        model=dict(facts.model or {"id": generator.name}),
+        editors={"delta": dict(facts.delta)} if facts.delta else {},
+        data={"identities": [[row.name, row.kind] for row in identities]},
         protocol="stereotype graph",
         seed=settings.seed,
-        scoring={},
+        settings=settings.record(),
         versions=versions(),
     )
 
 
-def _others(unit: Unit, units: Sequence[Unit]) -> list[Any]:
+def _others(unit: Unit, units: Sequence[Unit]) -> list[Triple]:
     """Start triples of the other identities of the class, same run. Taken before anything is expanded."""
     return [
         triple
@@ -123,7 +138,7 @@ class _Asker:
     def __init__(self, generator: Generator, stored: Mapping[_Key, Stored], batch: int) -> None:
         self.generator, self.stored, self.batch = generator, stored, batch
 
-    def __call__(self, keys: Sequence[_Key], asks: Sequence[Ask], sampling: Any) -> list[Completion]:
+    def __call__(self, keys: Sequence[_Key], asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         answers = [self.stored[key].get((ask.seed, _text(ask))) for key, ask in zip(keys, asks, strict=True)]
         open_ = [number for number, answer in enumerate(answers) if answer is None]
         for first in range(0, len(open_), self.batch):
@@ -132,7 +147,7 @@ class _Asker:
                 answers[number] = made
         return [answer for answer in answers if answer is not None]
 
-    def _generate(self, asks: list[Ask], sampling: Any) -> list[Completion]:
+    def _generate(self, asks: list[Ask], sampling: Sampling) -> list[Completion]:
         """One completion per ask; a back end that gives fewer leaves faults, not shifted answers."""
         made = self.generator.generate(asks, sampling)
         if len(made) == len(asks):
@@ -164,7 +179,7 @@ def _together(rows: Sequence[tuple[Unit, Asking]], ask: _Asker, after: Callable[
 
 
 @contextmanager
-def _saving(folder: Path, units: Sequence[Unit]) -> Iterator[Callable[[], None]]:
+def _saving(store: Store, units: Sequence[Unit]) -> Iterator[Callable[[], None]]:
     """Writes what is new at most every few seconds, and at the end, also after an exception."""
     saved: dict[_Key, tuple[int, str]] = {}
     last = time.monotonic()
@@ -175,7 +190,7 @@ def _saving(folder: Path, units: Sequence[Unit]) -> Iterator[Callable[[], None]]
             return
         for unit in units:
             if saved.get(_key(unit)) != (len(unit.rows), unit.status):
-                save_unit(folder, unit)
+                save_unit(store, unit)
                 saved[_key(unit)] = (len(unit.rows), unit.status)
         last = time.monotonic()
 
@@ -183,3 +198,6 @@ def _saving(folder: Path, units: Sequence[Unit]) -> Iterator[Callable[[], None]]
         yield save
     finally:
         save(now=True)
+
+
+check_public(globals())

@@ -5,39 +5,31 @@ Every figure with a score says under it what the scorer does with the names alon
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from seesaw_cf.effects.regard import prefix_effect
-from seesaw_cf.files import atomic_path, safe_name
+from seesaw_cf.effects.scorers import prefix_effect
+from seesaw_cf.io.files import safe_name
+from seesaw_cf.io.terminal import cut
+from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, save_picture
+from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.results import regard_and_attack, topic_results
 from seesaw_cf.stereotypes.topics import Topics
-from seesaw_cf.terminal import cut
 
 __all__ = ["WARNING", "draw"]
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
-_STYLE: Any = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.facecolor": "white",
-    "text.parse_math": False,
-}
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555", "#8a6d3b")
-_EDGES = {"positive": "#009E73", "negative": "#D55E00", "neutral": "#8a8a8a", "other": "#8a8a8a", None: "#8a8a8a"}
-Kinds = Mapping[str, Mapping[str, Any]]
+_EDGES = {"positive": "#009E73", "negative": "#D55E00"}
+Row = Mapping[str, Any]  # numbers of one identity or class, in plain JSON types
+Kinds = Mapping[str, Row]
 
 
 def draw(
@@ -75,12 +67,10 @@ def draw(
         figure.suptitle(f"{what}\n{cut(_printable(crawl.name), 90)}", fontsize=11)
         lines = [part for line in (*note.splitlines(), WARNING) for part in wrap(line, int(14 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7.5, color="#444444")
-        with atomic_path(folder / name) as temporary:
-            figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
+        save_picture(figure, folder / name)
         made[name] = what
 
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+    with picture_style():
         kinds = regard_and_attack(crawl, draws) if crawl.scores is not None else {}
         if len(crawl.triples):
             what = "Part of the graph; bold: said of several identities"
@@ -136,9 +126,8 @@ def _printable(text: str) -> str:
 
 
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots()
+    figure, (axes,) = new_figure(height, width=width)
+    return figure, axes
 
 
 def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
@@ -163,7 +152,7 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
         middle = float(y[group.index].mean())
         for at, row in zip(group.index, group.to_dict("records")):
             regard = row.get("regard")
-            colour = _EDGES.get(regard if isinstance(regard, str) else None)
+            colour = _EDGES.get(str(regard), GREY)
             axes.plot([0.0, 1.0, 1.4], [middle, y[at], y[at]], color=colour, linewidth=0.8)
             said = f"{cut(_printable(row['predicate']), 24)}  \u2192  {cut(_printable(row['object']), 60)}"
             axes.text(1.45, y[at], said, fontsize=8, va="center", weight="bold" if shared[at] else "normal")
@@ -175,13 +164,13 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
     return figure
 
 
-def _polarity(found: Mapping[str, Any]) -> Figure:
+def _polarity(found: Row) -> Figure:
     figure, axes = _figure(9, 7)
     for number, (name, row) in enumerate(found["regard"]["identities"].items()):
         attack = found["attack"]["identities"][name]
         if row["normalised"] is None or attack["mean"] is None:
             continue
-        colour = _COLOURS[number % len(_COLOURS)]
+        colour = COLOURS[number % len(COLOURS)]
         x, y = row["normalised"], attack["mean"]
         axes.hlines(y, *_ends(row), color=colour, alpha=0.4)
         axes.vlines(x, *_ends(attack), color=colour, alpha=0.4)
@@ -195,11 +184,11 @@ def _polarity(found: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _ends(row: Mapping[str, Any], low: str = "low", high: str = "high") -> tuple[float, float]:
+def _ends(row: Row, low: str = "low", high: str = "high") -> tuple[float, float]:
     return tuple(float("nan") if row[end] is None else row[end] for end in (low, high))  # type: ignore[return-value]
 
 
-def _bars_of_regard(regard: Mapping[str, Any]) -> Figure:
+def _bars_of_regard(regard: Row) -> Figure:
     rows = sorted(regard["identities"].items(), key=lambda item: item[1]["overall"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
@@ -211,7 +200,7 @@ def _bars_of_regard(regard: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _boxes(rows: pd.DataFrame, attack: Mapping[str, Any]) -> Figure:
+def _boxes(rows: pd.DataFrame, attack: Row) -> Figure:
     names = sorted(attack["identities"], key=lambda name: -(attack["identities"][name]["median"] or 0.0))
     figure, axes = _figure(9, 2.2 + 0.34 * len(names))
     values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
@@ -228,12 +217,12 @@ def _boxes(rows: pd.DataFrame, attack: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _prefix(crawl: Crawl, plain: Crawl) -> dict[str, Any]:
+def _prefix(crawl: Crawl, plain: Crawl) -> Row:
     both = pd.concat([crawl.scored().assign(prefixed=True), plain.scored().assign(prefixed=False)])
-    return prefix_effect(*(both[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
+    return as_json(prefix_effect)(*(both[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
 
 
-def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Mapping[str, Any]) -> Figure:
+def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Row) -> Figure:
     figure, axes = _figure(10, 2.5 + 0.8 * len(effect))
     labels, values = [], []
     for kind, row in effect.items():
@@ -253,16 +242,15 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Mapping[str, Any]) -> F
     return figure
 
 
-def _shares(shown: Mapping[str, Any], topics: Topics) -> Figure:
+def _shares(shown: Row, topics: Topics) -> Figure:
     numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in shown.values())]
     columns = min(4, len(numbers))
     lines = -(-len(numbers) // columns)
-    figure = Figure(figsize=(2.5 + 2.8 * columns, 1.4 + lines * (1.2 + 0.32 * len(shown))), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
-    for panel in panels.flat[len(numbers) :]:
+    height = 1.4 + lines * (1.2 + 0.32 * len(shown))
+    figure, panels = new_figure(height, lines, columns, width=2.5 + 2.8 * columns, share_x=True, share_y=True)
+    for panel in panels[len(numbers) :]:
         panel.set_visible(False)
-    for panel, topic in zip(panels.flat, numbers):
+    for panel, topic in zip(panels, numbers):
         for y, row in enumerate(shown.values()):
             share = row["shares"].get(str(topic), {"value": 0.0, "low": None, "high": None})
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
@@ -271,12 +259,12 @@ def _shares(shown: Mapping[str, Any], topics: Topics) -> Figure:
         words = cut(_printable("; ".join(topics.words[topic][:3])), 40)
         panel.set_title(f"{cut(_printable(title), 40)}\n{words}", fontsize=8)
         panel.set_xlabel("share", fontsize=8)
-    for first in panels[:, 0]:
+    for first in panels[::columns]:
         _named(first, list(shown), [row["n"] for row in shown.values()])
     return figure
 
 
-def _entropy(shown: Mapping[str, Any]) -> Figure:
+def _entropy(shown: Row) -> Figure:
     rows = sorted(shown.items(), key=lambda item: -item[1]["relative_entropy"]["corrected"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
@@ -286,7 +274,7 @@ def _entropy(shown: Mapping[str, Any]) -> Figure:
         axes.plot(found["expected"], y, "|", color="#D55E00", markersize=12)
     _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
     axes.set_xlabel(
-        "nats, corrected for bias, 95 % interval; orange: uncorrected value if topics were dealt out blindly"
+        "nats, corrected for bias, 95 % interval; orange: uncorrected value if topics were assigned at random"
     )
     return figure
 
@@ -303,5 +291,5 @@ def _scorer_note(kinds: Kinds, scorer: str) -> str:
     return f"the {scorer} scorer's own change of the same sentences by the name alone: {text}" if text else ""
 
 
-def _two(row: Mapping[str, Any]) -> str:
+def _two(row: Row) -> str:
     return ", ".join("-" if row[end] is None else f"{row[end]:+.2f}" for end in ("low", "high"))

@@ -6,13 +6,13 @@ for that model only; other models have other refusals, so the list is data that 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Completion
+from seesaw_cf.io.text import read_json
 from seesaw_cf.stereotypes.parse import parse
 
 __all__ = ["KEPT", "REFUSALS", "read_refusals", "refusals_for", "verdict"]
@@ -47,13 +47,8 @@ def read_refusals(file: Path) -> dict[str, tuple[str, ...]]:
         StorageError: The file cannot be read.
         RecordError: It is no such JSON, or an expression is wrong.
     """
-    try:
-        lists = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{file}: cannot be read ({error.strerror}). Check the path.") from error
-    except ValueError as error:
-        raise RecordError(f"{file}: no JSON ({error}). Expected an object of lists of regular expressions.") from error
-    if not isinstance(lists, dict) or not all(isinstance(v, list) for v in lists.values()):
+    lists = read_json(file, expected='{"": ["(?i)as an ai"]}')
+    if not all(isinstance(v, list) for v in lists.values()):
         raise RecordError(f"{file}: expected an object of lists, such as {{'': ['(?i)as an ai']}}.")
     for key, patterns in lists.items():
         for pattern in patterns:

@@ -5,29 +5,62 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from seesaw_cf.errors import RecordError, RunFolderError, StorageError
-from seesaw_cf.files import safe_name, write_text
+from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.generation.types import Completion
+from seesaw_cf.io.files import safe_name, write_text
+from seesaw_cf.io.text import read_json
+from seesaw_cf.run.manifest import RunManifest
+from seesaw_cf.run.store import Key, Store
 from seesaw_cf.stereotypes.filters import KEPT
 from seesaw_cf.stereotypes.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
 from seesaw_cf.stereotypes.unit import Unit
 from seesaw_cf.tables import read_table, write_table
 
-__all__ = ["Crawl", "Stored", "load_unit", "read_crawl", "save_unit", "write_scores", "write_tables"]
+__all__ = [
+    "Counts",
+    "Crawl",
+    "Stored",
+    "load_unit",
+    "read_crawl",
+    "save_unit",
+    "store_of",
+    "write_scores",
+    "write_tables",
+]
 
 # (seed, prompt) -> what was written.
 Stored = dict[tuple[int, str], Completion]
-_STATUS = b"seesaw_cf.status"
 _FINISHED = ("complete", "budget spent")
+
+
+class Counts(TypedDict):
+    """What became of one identity in one run.
+
+    Attributes:
+        identity, kind, run: Which.
+        status: "complete", "budget spent" or "gave up: ...".
+        asks: Completions that were asked for.
+        kept: Triples.
+        abandoned: Steps without a triple after all tries.
+        dropped: Why a completion is no triple -> how many.
+    """
+
+    identity: str
+    kind: str
+    run: int
+    status: str
+    asks: int
+    kept: int
+    abandoned: int
+    dropped: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -38,7 +71,7 @@ class Crawl:
         folder: Where it is.
         manifest: What it was made of.
         triples: Columns of `TRIPLES`.
-        counts: One row per identity and run: `status`, `asks`, `kept`, `abandoned`, and `dropped` (reason -> number).
+        counts: One row per identity and run.
         scores: Columns of `SCORES`, same rows as `triples`; None before scoring.
         bias: Columns of `BIAS`; None before scoring.
     """
@@ -46,14 +79,14 @@ class Crawl:
     folder: Path
     manifest: dict[str, Any]
     triples: pd.DataFrame
-    counts: list[dict[str, Any]]
+    counts: list[Counts]
     scores: pd.DataFrame | None = None
     bias: pd.DataFrame | None = None
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, object]:
         """The settings of the crawl, plain values."""
-        return dict(self.manifest["data"]["settings"])
+        return dict(self.manifest["settings"])
 
     @property
     def name(self) -> str:
@@ -74,42 +107,42 @@ class Crawl:
         return pd.concat([self.triples, self.scores.drop(columns=["kind", "identity", "run", "step"])], axis=1)
 
 
-def _file(folder: Path, unit: Unit) -> Path:
+def store_of(folder: Path, manifest: RunManifest) -> Store:
+    """Where everything that the units were told is kept."""
+    return Store(folder, manifest, COMPLETIONS, "completions")
+
+
+def _name(unit: Unit) -> Key:
     """Names may differ in characters that no file name has, so a digest tells them apart."""
     digest = hashlib.sha256(unit.identity.name.encode()).hexdigest()[:8]
-    return folder / "completions" / f"{safe_name(unit.identity.name)}-{digest}-{unit.run}.parquet"
+    return (f"{safe_name(unit.identity.name)}-{digest}-{unit.run}",)
 
 
-def save_unit(folder: Path, unit: Unit) -> None:
+def save_unit(store: Store, unit: Unit) -> None:
     """Writes everything one unit was told so far.
 
     Raises:
         StorageError: The disk is full; the file of before stays.
     """
-    table = pa.Table.from_pylist(unit.rows, COMPLETIONS)
-    write_table(_file(folder, unit), table.replace_schema_metadata({_STATUS: unit.status}))
+    store.write(_name(unit), pa.Table.from_pylist(unit.rows, COMPLETIONS), status=unit.status)
 
 
-def load_unit(folder: Path, unit: Unit) -> Stored:
+def load_unit(store: Store, unit: Unit) -> Stored:
     """What a unit was told in an earlier, interrupted crawl; faults only when it had finished.
 
     Raises:
-        RunFolderError: The file is damaged.
+        RunFolderError: The file belongs to another crawl.
     """
-    file = _file(folder, unit)
-    if not file.exists():
+    key = _name(unit)
+    if not store.has(key):
         return {}
-    try:
-        table = read_table(file, COMPLETIONS)
-        status = (pq.read_schema(file).metadata or {}).get(_STATUS, b"").decode()
-    except (RecordError, StorageError) as error:
-        raise RunFolderError(f"{file} is damaged: {error} Its identity is crawled again when it is gone.") from error
+    table, facts = store.read(key)
     return {
         (row["seed"], row["prompt"]): Completion(
             row["text"], row["finish"], row["status"], row["prompt_tokens"], row["new_tokens"]
         )
         for row in table.to_pylist()
-        if row["status"] == "ok" or status in _FINISHED
+        if row["status"] == "ok" or facts["status"] in _FINISHED
     }
 
 
@@ -134,7 +167,7 @@ def write_tables(folder: Path, units: Sequence[Unit], model: str) -> None:
     write_text(folder / "counts.json", json.dumps([_counts(unit) for unit in units], indent=1) + "\n")
 
 
-def _counts(unit: Unit) -> dict[str, Any]:
+def _counts(unit: Unit) -> Counts:
     dropped = Counter(row["verdict"] for row in unit.rows if row["verdict"] != KEPT)
     return {
         "identity": unit.identity.name,
@@ -148,7 +181,7 @@ def _counts(unit: Unit) -> dict[str, Any]:
     }
 
 
-def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: dict[str, Any]) -> None:
+def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Mapping[str, object]) -> None:
     """Writes what the scorers said, and who they are.
 
     Raises:
@@ -173,11 +206,11 @@ def read_crawl(folder: Path) -> Crawl:
     if not (folder / "triples.parquet").is_file():
         raise RunFolderError(f"{folder}: the crawl is not finished. Run the same `seesaw-cf graph run` again.")
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = read_json(folder / "manifest.json", any_number=True)
         if manifest["protocol"] != "stereotype graph":
             raise RecordError(f"manifest.json is of a {manifest['protocol']!r} run.")
         triples = read_table(folder / "triples.parquet", TRIPLES).to_pandas()
-        counts = json.loads((folder / "counts.json").read_text(encoding="utf-8"))
+        counts = read_json(folder / "counts.json", list)
         scored = (folder / "scores.parquet").exists()
         scores = read_table(folder / "scores.parquet", SCORES).to_pandas() if scored else None
         bias = read_table(folder / "bias.parquet", BIAS).to_pandas() if scored else None

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.errors import SeesawError
-from seesaw_cf.files import atomic_path, write_text
+from seesaw_cf.errors import need
+from seesaw_cf.io.files import atomic_path, write_text
 from seesaw_cf.stereotypes.folder import Crawl
 
 __all__ = ["export_graphml", "export_json", "to_graph"]
@@ -26,12 +26,10 @@ def to_graph(crawl: Crawl) -> Any:
     one node. Edges carry predicate, strategy, run, step, seed, and the scores where there are any.
 
     Raises:
-        SeesawError: networkx is not installed.
+        MissingExtraError: networkx is not installed.
     """
-    try:
+    with need("networkx", extra="stereotypes", what_for="graphs"):
         import networkx as nx
-    except ImportError as error:
-        raise SeesawError("graphs need networkx: pip install 'seesaw_cf[stereotypes]'.") from error
     graph = nx.MultiDiGraph(model=crawl.name, crawl=crawl.folder.name)
     rows = crawl.triples if crawl.scores is None else crawl.scored()
     for row in rows.to_dict("records"):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import field_types
 from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
 
 __all__ = ["CLASSES", "IDENTITIES", "Identity", "ProtectedClass", "find", "protected_class"]
@@ -71,9 +73,10 @@ class Identity:
         """Refuses what no prompt can be made of.
 
         Raises:
-            RecordError: The name is empty or has a line break.
+            RecordError: The name is no text, empty, or has a line break.
             UnknownNameError: The class is unknown.
         """
+        field_types(self)
         if not self.name.strip() or "\n" in self.name:
             raise RecordError(
                 f"identity {self.name!r} ({self.kind}): expected a name in one line, such as 'Irish people'."
@@ -132,3 +135,6 @@ def _matches(word: str) -> list[Identity]:
         known = [*CLASSES, "all", *(row.name for row in IDENTITIES)]
         raise UnknownNameError(f"{unknown_name('identity', word, known)} A group of your own: '{word}=CLASS'.")
     return matched
+
+
+check_public(globals())

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.files import write_text
+from seesaw_cf.io.files import write_text
 from seesaw_cf.stereotypes.folder import Crawl
 
 __all__ = ["export_page"]
@@ -124,7 +123,7 @@ def export_page(crawl: Crawl, file: Path) -> None:
     data = {
         "about": f"{crawl.name}; {len(triples)} triples. Masked: the same sentence about \u201cSome people\u201d.",
         "identities": sorted(rows["identity"].unique()),
-        "regards": sorted({row[3] for row in triples if row[3]}),
+        "regards": sorted({str(row[3]) for row in triples if row[3]}),
         "triples": triples,
     }
     text = json.dumps(data, ensure_ascii=True)
@@ -133,5 +132,5 @@ def export_page(crawl: Crawl, file: Path) -> None:
     write_text(file, _PAGE.replace("__DATA__", text))
 
 
-def _plain(value: Any) -> Any:
-    return None if value is None or pd.isna(value) else value
+def _plain(value: str | float | None) -> str | float | None:
+    return None if pd.isna(value) else value

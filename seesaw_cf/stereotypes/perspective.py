@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seesaw_cf.errors import ServiceError
+from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.stereotypes.scorers import Scored
 
 __all__ = ["URL", "Perspective"]
@@ -71,25 +71,27 @@ class Perspective:
             "requestedAttributes": {"IDENTITY_ATTACK": {}},
             "doNotStore": True,
         }
-        reason = ""
-        for attempt in range(self.tries):
-            if attempt:
-                time.sleep(self.wait * 2 ** (attempt - 1))
-            try:
-                return _read(self._send(json.dumps(asked).encode(), headers))
-            except urllib.error.HTTPError as error:
-                error.close()
-                if error.code in (401, 403, 404):
-                    raise ServiceError(
-                        f"{self.url}: the server refuses (status {error.code}). Check the address and the key in "
-                        f"{self.key_env or 'key_env'}."
-                    ) from None
-                if error.code not in _AGAIN:
-                    return Scored(status=f"refused by the server: {error.code}")
-                reason = f"status {error.code}"
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                reason = f"{type(error).__name__}"
-        return Scored(status=f"no score after {self.tries} tries: {reason}")
+        body = json.dumps(asked).encode()
+        try:
+            return try_again(lambda: self._once(body, headers), self.tries, lambda tried: self.wait * 2.0**tried)
+        except TryAgain as again:
+            return Scored(status=f"no score after {self.tries} tries: {again.reason}")
+
+    def _once(self, body: bytes, headers: dict[str, str]) -> Scored:
+        try:
+            return _read(self._send(body, headers))
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in (401, 403, 404):
+                raise ServiceError(
+                    f"{self.url}: the server refuses (status {error.code}). Check the address and the key in "
+                    f"{self.key_env or 'key_env'}."
+                ) from None
+            if error.code not in _AGAIN:
+                return Scored(status=f"refused by the server: {error.code}")
+            raise TryAgain(f"status {error.code}") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TryAgain(type(error).__name__) from None
 
     def _send(self, body: bytes, headers: dict[str, str]) -> bytes:
         request = urllib.request.Request(self.url, body, headers)

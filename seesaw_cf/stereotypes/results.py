@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects.regard import attack_summary, overall_regard, scorer_bias
+from seesaw_cf.effects.regard import attack_summary, overall_regard
+from seesaw_cf.effects.scorers import scorer_bias
 from seesaw_cf.effects.topics import MIN_TRIPLES, topic_disparity
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.topics import Topics
 
-__all__ = ["clusters", "content_texts", "regard_and_attack", "topic_results"]
+__all__ = ["Found", "clusters", "content_texts", "regard_and_attack", "topic_results"]
+
+Found = dict[str, Any]  # what was measured of one class, in plain JSON types
 
 
 def clusters(frame: pd.DataFrame) -> pd.Series | None:
@@ -26,7 +29,7 @@ def content_texts(triples: pd.DataFrame) -> list[str]:
     return [f"{p} {o}" for p, o in zip(triples["predicate"], triples["object"])]
 
 
-def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, dict[str, Any]]:
+def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, Found]:
     """Class -> what was measured of its identities.
 
     Returns:
@@ -38,15 +41,14 @@ def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, dict[str, An
     """
     frame, out = crawl.scored(), {}
     for kind, rows in frame.groupby("kind", sort=True):
-        names, cluster = rows["identity"].tolist(), clusters(rows)
-        group = None if cluster is None else cluster.tolist()
-        found: dict[str, Any] = {}
+        names, group = rows["identity"].tolist(), _listed(clusters(rows))
+        found: Found = {}
         for column in ("regard", "regard_masked"):
             if rows[column].notna().any():
-                found[column] = overall_regard(names, _or_none(rows[column]), group, draws=draws)
+                found[column] = as_json(overall_regard)(names, _or_none(rows[column]), group, draws=draws)
         for column in ("attack", "attack_masked"):
             if rows[column].notna().any():
-                found[column] = attack_summary(names, _or_none(rows[column]), group, draws=draws)
+                found[column] = as_json(attack_summary)(names, _or_none(rows[column]), group, draws=draws)
         out[str(kind)] = found | _scorers(crawl, str(kind))
     return out
 
@@ -55,11 +57,13 @@ def _or_none(column: pd.Series) -> list[Any]:
     return [None if pd.isna(value) else value for value in column]
 
 
-def _scorers(crawl: Crawl, kind: str) -> dict[str, Any]:
+def _scorers(crawl: Crawl, kind: str) -> Found:
     bias = crawl.bias if crawl.bias is not None else pd.DataFrame(columns=["kind", "scorer"])
     parts = {name: bias[(bias["kind"] == kind) & (bias["scorer"] == name)] for name in ("regard", "attack")}
     return {
-        f"{name}_scorer": scorer_bias(rows["identity"].tolist(), rows["content"].tolist(), rows["change"].tolist())
+        f"{name}_scorer": as_json(scorer_bias)(
+            rows["identity"].tolist(), rows["content"].tolist(), rows["change"].tolist()
+        )
         for name, rows in parts.items()
         if len(rows)
     }
@@ -67,7 +71,7 @@ def _scorers(crawl: Crawl, kind: str) -> dict[str, Any]:
 
 def topic_results(
     triples: pd.DataFrame, topics: Topics, *, min_triples: int = MIN_TRIPLES, draws: int = 1000, seed: int = 0
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Found]:
     """Class -> `topic_disparity` of its identities.
 
     Args:
@@ -78,7 +82,7 @@ def topic_results(
     """
     frame = triples.assign(topic=topics.topic)
     return {
-        str(kind): topic_disparity(
+        str(kind): as_json(topic_disparity)(
             rows["identity"].tolist(),
             rows["topic"].tolist(),
             _listed(clusters(rows)),
@@ -90,5 +94,5 @@ def topic_results(
     }
 
 
-def _listed(column: pd.Series | None) -> Sequence[Any] | None:
+def _listed(column: pd.Series | None) -> list[int] | None:
     return None if column is None else column.tolist()

@@ -4,12 +4,13 @@ every identity, so that what the scorer thinks of a name can be told from what t
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.arguments import checked
+from seesaw_cf.checks import whole
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stereotypes.folder import Crawl, read_crawl, write_scores
 from seesaw_cf.stereotypes.scorers import Scored, Scorer
@@ -21,6 +22,7 @@ MASK = "Some people"
 VALUE = {"positive": 1.0, "negative": -1.0, "neutral": 0.0, "other": 0.0}
 
 
+@checked
 def score_crawl(
     crawl: Crawl,
     regard: Scorer | None = None,
@@ -43,8 +45,9 @@ def score_crawl(
         The crawl with scores.
 
     Raises:
-        RecordError: No scorer was given, or there is nothing to score.
+        RecordError: No scorer or a negative number of contents was given, or there is nothing to score.
     """
+    whole("scoring: contents", contents)
     if regard is None and attack is None:
         raise RecordError("scoring: neither a regard nor an attack scorer was given; expected at least one.")
     if crawl.triples.empty:
@@ -73,20 +76,21 @@ def _label(scored: Scored) -> str | None:
     return max(scored.values, key=lambda label: scored.values[label]) if scored.status == "ok" else None
 
 
-def _row(triple: Mapping[Any, Any], masked: str, said: Mapping[str, Mapping[str, Scored]]) -> dict[str, Any]:
-    row: dict[str, Any] = {name: triple[name] for name in ("kind", "identity", "run", "step")}
+def _row(triple: Mapping[Hashable, object], masked: str, said: Mapping[str, Mapping[str, Scored]]) -> dict[str, object]:
+    text = str(triple["text"])
+    row: dict[str, object] = {name: triple[name] for name in ("kind", "identity", "run", "step")}
     faults = {
-        f"{name}: {answers[text].status}"
+        f"{name}: {answers[sentence].status}"
         for name, answers in said.items()
-        for text in (triple["text"], masked)
-        if answers[text].status != "ok"
+        for sentence in (text, masked)
+        if answers[sentence].status != "ok"
     }
     if "regard" in said:
-        own = said["regard"][triple["text"]]
+        own = said["regard"][text]
         row |= {"regard": _label(own), "regard_masked": _label(said["regard"][masked])}
         row |= {f"p_{name}": own.values.get(name) for name in ("positive", "negative")}
     if "attack" in said:
-        row |= {"attack": said["attack"][triple["text"]].values.get("attack")}
+        row |= {"attack": said["attack"][text].values.get("attack")}
         row |= {"attack_masked": said["attack"][masked].values.get("attack")}
     return {**row, "status": "; ".join(sorted(faults)) or "ok"}
 
@@ -104,7 +108,9 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
     return drawn
 
 
-def _bias(drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, Scored]]) -> list[dict[str, Any]]:
+def _bias(
+    drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, Scored]]
+) -> list[dict[str, object]]:
     rows = []
     for scorer, answers in said.items():
         values = {(k, name, c): _value(scorer, answers[text]) for k, name, c, text in drawn}

@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
-from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
+from seesaw_cf.errors import RecordError, UnknownNameError, need
 
-__all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Scored", "Scorer", "TextClassifier", "attack_classifier",
-           "regard_classifier"]  # fmt: skip
+__all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Predictor", "Scored", "Scorer", "TextClassifier",
+           "attack_classifier", "regard_classifier"]  # fmt: skip
 
 REGARD = ("positive", "negative", "neutral", "other")
 # Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
-# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". Any folder will do.
+# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". A folder will do, too.
 REGARD_MODEL = "sasha/regardv3"
 
 
@@ -45,9 +45,16 @@ class Scorer(Protocol):
         """One judgement per sentence, in order."""
 
 
+class _Label(TypedDict):
+    """What a text-classification pipeline gives for one label."""
+
+    label: str
+    score: float
+
+
 @dataclass(frozen=True)
 class TextClassifier:
-    """Any text-classification model of transformers.
+    """A text-classification model of transformers.
 
     Attributes:
         name: Model id or folder, with revision.
@@ -76,7 +83,7 @@ class TextClassifier:
         positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
         return said if said < 10**6 or positions is None else int(positions) - 2
 
-    def _scored(self, row: Sequence[Mapping[str, Any]]) -> Scored:
+    def _scored(self, row: Sequence[_Label]) -> Scored:
         values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}
         return Scored(values) if all(map(math.isfinite, values.values())) else Scored(status="score is not finite")
 
@@ -136,7 +143,7 @@ def _named(model: str, revision: str | None) -> str:
     return f"{model}@{revision}" if revision else model
 
 
-def _load(model: str, revision: str | None, device: str) -> tuple[Any, list[str]]:
+def _load(model: str, revision: str | None, device: str) -> tuple[object, list[str]]:
     from transformers import pipeline
 
     try:
@@ -148,6 +155,13 @@ def _load(model: str, revision: str | None, device: str) -> tuple[Any, list[str]
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
     return made, [str(label) for label in (made.model.config.id2label or {}).values()]
+
+
+class Predictor(Protocol):
+    """What is used of `detoxify.Detoxify`."""
+
+    def predict(self, texts: list[str], /) -> Mapping[str, Sequence[float]]:
+        """Name of a score -> one number from 0 to 1 per text."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +178,7 @@ class Detoxifier:
     variant: str = "unbiased"
     checkpoint: str | None = None
     config: str | None = None
-    model: Any = None
+    model: Predictor | None = None
 
     @property
     def name(self) -> str:
@@ -175,23 +189,24 @@ class Detoxifier:
         """The attack score of every sentence.
 
         Raises:
-            SeesawError: detoxify is not installed.
+            MissingExtraError: detoxify is not installed.
             RecordError: The variant has no score for identity attack.
         """
-        if self.model is None:
-            object.__setattr__(self, "model", self._loaded())
-        found = self.model.predict(list(texts)) if texts else {}
+        model = self.model or self._loaded()
+        object.__setattr__(self, "model", model)
+        found = model.predict(list(texts)) if texts else {}
         column = next((name for name in ("identity_attack", "identity_hate") if name in found), None)
         if texts and column is None:
             raise RecordError(f"{self.name} gives {sorted(found)}, expected identity_attack or identity_hate.")
         return [Scored({"attack": float(value)}) for value in (found[column] if column else ())]
 
-    def _loaded(self) -> Any:
-        try:
+    def _loaded(self) -> Predictor:
+        with need(
+            "detoxify",
+            extra="toxicity",
+            what_for="identity attack by detoxify",
+            otherwise="Or give --attack perspective or a text-classification model.",
+        ):
             from detoxify import Detoxify
-        except ImportError as error:
-            raise SeesawError(
-                "identity attack by detoxify needs the package: pip install 'seesaw_cf[toxicity]'. Without it, give "
-                "--attack perspective or a text-classification model."
-            ) from error
-        return Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)
+        made: Predictor = Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)
+        return made

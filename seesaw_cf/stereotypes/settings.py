@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import field_types
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Sampling
 from seesaw_cf.stereotypes.filters import REFUSALS
@@ -65,8 +66,9 @@ class Settings:
         """Refuses settings with which no crawl can work.
 
         Raises:
-            RecordError: A number is too small, or there is no start predicate.
+            RecordError: A field is of another type, a number is too small, or there is no start predicate.
         """
+        field_types(self)
         for name in ("triples", "runs", "starts", "width", "tries", "patience", "max_words"):
             if getattr(self, name) < 1:
                 raise RecordError(f"crawl settings: {name} is {getattr(self, name)}, expected at least 1.")
@@ -83,6 +85,9 @@ class Settings:
         """The budget of one identity in one run."""
         return self.budget or 10 * self.triples
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Plain values for a manifest."""
         return asdict(self)
+
+
+check_public(globals())

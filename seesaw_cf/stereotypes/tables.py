@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import pyarrow as pa
 
-__all__ = ["BIAS", "COMPLETIONS", "SCORES", "TRIPLES"]
+__all__ = ["BIAS", "COMPLETIONS", "SCORES", "TRIPLES", "CompletionRow"]
 
 _PLACE = [
     ("kind", pa.string()),  # protected class
@@ -33,6 +35,29 @@ COMPLETIONS: pa.Schema = pa.schema(
         ("found_object", pa.string()),
     ]
 )
+
+
+class CompletionRow(TypedDict):
+    """One row of `COMPLETIONS`."""
+
+    kind: str
+    identity: str
+    run: int
+    step: int
+    attempt: int
+    strategy: str
+    predicate: str | None
+    prompt: str
+    seed: int
+    text: str
+    finish: str
+    status: str
+    prompt_tokens: int | None
+    new_tokens: int | None
+    verdict: str
+    found_predicate: str
+    found_object: str
+
 
 # The graph's edges with where each came from; text is what scorers see.
 TRIPLES: pa.Schema = pa.schema(

@@ -7,21 +7,23 @@ import importlib.util
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from seesaw_cf.effects.topics import DIMENSIONS, label_topics, representative_words
-from seesaw_cf.errors import RecordError, SeesawError, unknown_name
+from seesaw_cf.errors import RecordError, need, unknown_name
 
 __all__ = ["METHODS", "Encoder", "Topics", "fit_topics", "sentence_encoder"]
 
 METHODS = ("auto", "bertopic", "nmf")
 _ITERATIONS = 1000
 # Words, not numbers.
-_WORDS: dict[str, Any] = {"stop_words": "english", "sublinear_tf": True, "token_pattern": r"[^\W\d_][^\W\d_]+"}
+_WORDS: dict[str, object] = {"stop_words": "english", "sublinear_tf": True, "token_pattern": r"[^\W\d_][^\W\d_]+"}
 # n texts -> (n, width) numbers.
-Encoder = Callable[[Sequence[str]], Any]
+Encoder = Callable[[Sequence[str]], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def fit_topics(
     Raises:
         UnknownNameError: Unknown method.
         RecordError: Too few texts or words.
-        SeesawError: The method's package is not installed.
+        MissingExtraError: The method's package is not installed.
     """
     if method not in METHODS:
         raise unknown_name("topic method", method, METHODS)
@@ -98,17 +100,15 @@ def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int
 
 def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
     """Source: Grootendorst (2022). UMAP is seeded, without which BERTopic gives other topics every time."""
-    try:
+    with need("bertopic", extra="topics", what_for="topics by BERTopic", otherwise="Or use --topic-method nmf."):
         from bertopic import BERTopic
 
         umap = importlib.import_module("umap")
-    except ImportError as error:
-        raise SeesawError("topics by BERTopic need: pip install 'seesaw_cf[topics]'; or use --method nmf.") from error
     reducer = umap.UMAP(
         n_neighbors=min(15, len(texts) - 1), n_components=5, min_dist=0.0, metric="cosine", random_state=seed
     )
     vectors = None if encoder is None else np.asarray(encoder(texts), dtype=np.float32)
-    model: Any = BERTopic(nr_topics=n_topics, umap_model=reducer)
+    model = BERTopic(nr_topics=n_topics, umap_model=reducer)
     found, _ = model.fit_transform(list(texts), vectors)
     return [int(t) for t in found], f"BERTopic, seed {seed}"
 
@@ -117,24 +117,20 @@ def sentence_encoder(model: str) -> Encoder:
     """Embeddings by a sentence-transformers model (folder or Hub id).
 
     Raises:
-        SeesawError: sentence-transformers is not installed.
+        MissingExtraError: sentence-transformers is not installed.
     """
-    try:
+    with need(
+        "sentence-transformers", extra="longform", what_for="sentence embeddings", otherwise="Or leave --encoder out."
+    ):
         from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise SeesawError(
-            "sentence embeddings need: pip install 'seesaw_cf[longform]'; or leave --encoder out."
-        ) from error
     loaded: Any = SentenceTransformer(model, device="cpu")
     return lambda texts: loaded.encode(list(texts), show_progress_bar=False, normalize_embeddings=True)
 
 
-def _sklearn() -> tuple[Any, Any]:
-    try:
+def _sklearn() -> tuple[ModuleType, ModuleType]:
+    with need("scikit-learn", extra="stereotypes", what_for="topics"):
         from sklearn import decomposition
         from sklearn.feature_extraction import text
-    except ImportError as error:
-        raise SeesawError("topics need scikit-learn: pip install 'seesaw_cf[stereotypes]'.") from error
     return decomposition, text
 
 

@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from seesaw_cf.generation.types import Ask, Completion, Message
+from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.stereotypes.filters import KEPT, verdict
 from seesaw_cf.stereotypes.identities import Identity
-from seesaw_cf.stereotypes.seeds import seed_of
 from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.tables import CompletionRow
 from seesaw_cf.stereotypes.templates import Triple, draw_examples, question, start
 
 __all__ = ["Asking", "Unit"]
@@ -51,11 +51,11 @@ class Unit:
     run: int
     settings: Settings
     triples: list[Triple] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[CompletionRow] = field(default_factory=list)
     status: str = ""
     abandoned: int = 0
     _keys: set[tuple[str, str]] = field(default_factory=set)
-    _barren: int = 0
+    _without_triple: int = 0
     _next_step: int = 0
 
     def start(self) -> Asking:
@@ -82,9 +82,9 @@ class Unit:
             self.status = "complete"
         elif len(self.rows) >= self.settings.most_asks:
             self.status = "budget spent"
-        elif self._barren >= self.settings.patience or not (self.triples or others):
+        elif self._without_triple >= self.settings.patience or not (self.triples or others):
             last = self.rows[-1]["verdict"] if self.rows else "nothing asked"
-            self.status = f"gave up: {self._barren} steps in a row without a triple, last: {last}"
+            self.status = f"gave up: {self._without_triple} steps in a row without a triple, last: {last}"
         return bool(self.status)
 
     def _round(self, width: int, plan: Callable[[int, int], _Plan]) -> Asking:
@@ -98,7 +98,7 @@ class Unit:
             answers = yield [Ask(self._turns(p.prompt), p.seed) for p in plans]
             pending = [p.step for p, answer in zip(plans, answers, strict=True) if not self._keep(p, answer)]
         self.abandoned += len(pending)
-        self._barren = self._barren + width if len(pending) == width else 0
+        self._without_triple = self._without_triple + width if len(pending) == width else 0
 
     def _keep(self, plan: _Plan, answer: Completion) -> bool:
         settings = self.settings
@@ -112,7 +112,7 @@ class Unit:
         self.rows.append(self._row(plan, answer, why, triple))
         return why == KEPT
 
-    def _row(self, plan: _Plan, answer: Completion, why: str, triple: Triple) -> dict[str, Any]:
+    def _row(self, plan: _Plan, answer: Completion, why: str, triple: Triple) -> CompletionRow:
         return {
             "kind": self.identity.kind,
             "identity": self.identity.name,
@@ -149,7 +149,7 @@ class Unit:
         return _Plan(step, attempt, "predicate" if free else "object", given, prompt, seed)
 
     def _seed(self, step: int, attempt: int) -> int:
-        return seed_of(self.settings.seed, self.identity.name, self.run, step, attempt)
+        return seed_of(self.settings.seed, self.identity.name, self.run, step, attempt, bits=31, joined="\x1f")
 
     def _turns(self, prompt: str) -> str | tuple[Message, ...]:
         return (Message("system", _SYSTEM), Message("user", prompt)) if self.settings.chat else prompt

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.builder_scripts.cases import cross_subject
-from seesaw_cf.builder_scripts.cross_property import cross_property
-from seesaw_cf.builder_scripts.edits import Edit, generate
-from seesaw_cf.builder_scripts.facts import SAMPLE
+from benchmarks.worlds import World, write_world
+from seesaw_cf.builder_scripts.make.cases import cross_subject
+from seesaw_cf.builder_scripts.make.cross_property import cross_property
+from seesaw_cf.builder_scripts.make.edits import Edit, generate
+from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds
-from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.worlds import World, write_world
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .

@@ -15,19 +15,18 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf import relations, sample
-from seesaw_cf.builder_scripts import shards
-from seesaw_cf.builder_scripts.build import About, build, choose_edits, query_bounds
-from seesaw_cf.builder_scripts.endpoint import EndpointSource, Politeness
+from benchmarks.worlds import World, write_world
+from seesaw_cf.builder_scripts.dataset import shards
+from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits, query_bounds
+from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.replies import CachedSource
-from seesaw_cf.builder_scripts.seeds import read_seeds
-from seesaw_cf.builder_scripts.sources import Source, StoreSource
-from seesaw_cf.builder_scripts.worlds import World, write_world
+from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.replies import CachedSource
+from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.cli import main
-from seesaw_cf.records import read_cases
-from seesaw_cf.relations import RELATIONS, templates
+from seesaw_cf.records import read_cases, relations, sample
+from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
 
 from .conftest import serve
@@ -148,7 +147,7 @@ def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Pat
 
 @pytest.mark.slow(10)
 def test_a_spoiled_network_changes_nothing(world: Path, world_server: str, tmp_path: Path) -> None:
-    quiet = Politeness(timeout=2, pause=0.001)
+    quiet = RequestPolicy(timeout=2, pause=0.001)
     expected = contents(make(tmp_path / "expected", StoreSource([world])))
     faults = ["429:0", "", "half", "503:0", "page", "", "unfinished", "drop", "other", "500", "", "502", "504"] * 6
     with FaultProxy(world_server, faults) as proxy:

@@ -9,16 +9,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf import groups
-from seesaw_cf.builder_scripts.claims import Claims
-from seesaw_cf.builder_scripts.coupled import Coupled, couple, coupled_bounds
-from seesaw_cf.builder_scripts.coupled_rows import build_coupled, prompt, prompt_properties
+from seesaw_cf.builder_scripts.dataset.coupled import build_coupled
+from seesaw_cf.builder_scripts.make.coupled import Coupled, couple, coupled_bounds
+from seesaw_cf.builder_scripts.make.coupled_rows import prompt, prompt_properties
+from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds
-from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.source.claims import Claims
+from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
+from seesaw_cf.records import groups
 from seesaw_cf.types import Case
 
 from .conftest import PREFIXES

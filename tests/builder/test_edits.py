@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from seesaw_cf import groups
-from seesaw_cf.builder_scripts.edits import Edit, attribute_set, generate, holder_count
+from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, generate, holder_count
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.sources import StoreSource
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.errors import RecordError
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.records import groups
+from seesaw_cf.records.relations import RELATIONS
 
 Edits = dict[str, list[Edit]]
 

@@ -12,9 +12,9 @@ from time import time
 
 import pytest
 
-from seesaw_cf.builder_scripts.endpoint import EndpointSource, Politeness
-from seesaw_cf.builder_scripts.replies import CachedSource
-from seesaw_cf.builder_scripts.sources import Parameter, SourceError, StoreSource, query
+from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.replies import CachedSource
+from seesaw_cf.builder_scripts.source.sources import Parameter, SourceError, StoreSource, query
 from seesaw_cf.errors import RecordError, StorageError
 
 from .fault_proxy import FaultProxy
@@ -24,7 +24,7 @@ HOLDERS: dict[str, Parameter] = {
 }  # fmt: skip
 FACTS: dict[str, Parameter] = {"people": ["Q23357", "Q7186"], "listed": ["P27", "P569"]}
 PEOPLE = query("facts", FACTS)
-QUICK = Politeness(timeout=2, attempts=7, pause=0.01)
+QUICK = RequestPolicy(timeout=2, attempts=7, pause=0.01)
 
 
 class Waits(list[float]):
@@ -46,7 +46,7 @@ def test_the_server_answers_as_the_embedded_store(server: str, store: StoreSourc
     "faults",
     [
         ["429:1", "429"], ["500", "502", "503", "504"], ["half"], ["unfinished"], ["page"], ["other"], ["drop", "drop"],
-        ["hang:3"], ["drip:4"], ["503:2", "half", "page", "drop", "429:0"],
+        ["hang:3"], ["drip:4"], ["503:2", "half", "page", "drop", "429:0"], ["429:²", "503:-5", "503:1.5"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -64,7 +64,7 @@ def test_the_server_is_given_the_time_it_asks_for(server: str) -> None:
     waits = Waits()
     date = formatdate(time() + 100, usegmt=True)
     with FaultProxy(server, ["429:7", f"503:{date}", "429", "429", "503:nonsense"]) as proxy:
-        EndpointSource(proxy.url, Politeness(pause=2), sleep=waits).ask(PEOPLE)
+        EndpointSource(proxy.url, RequestPolicy(pause=2), sleep=waits).ask(PEOPLE)
     assert waits[0] == 7
     assert 97 <= waits[1] <= 101
     # Back-off: pause * 2^attempt, between half of it and all of it.
@@ -82,32 +82,32 @@ def test_giving_up_says_what_happened(server: str) -> None:
         FaultProxy(server, ["503"] * 9) as proxy,
         pytest.raises(SourceError, match=r"no answer in 3 tries; the last: HTTP 503 .*goes on from there"),
     ):
-        EndpointSource(proxy.url, Politeness(attempts=3, pause=0.01), sleep=Waits()).ask(PEOPLE)
+        EndpointSource(proxy.url, RequestPolicy(attempts=3, pause=0.01), sleep=Waits()).ask(PEOPLE)
 
 
 def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
     """A web page with status 200 in every try, as a wrong address gives; and a server that never ends a query."""
-    politeness = Politeness(attempts=3, pause=0.01, timeout=1)
+    policy = RequestPolicy(attempts=3, pause=0.01, timeout=1)
     with (
         FaultProxy(server, ["page"] * 3) as proxy,
         pytest.raises(
             SourceError, match=r"(?s)http://.* 3 tries; the last: .*not a whole SPARQL.*<!doctype.*Check the"
         ),
     ):
-        EndpointSource(proxy.url, politeness, sleep=Waits()).ask(PEOPLE)
+        EndpointSource(proxy.url, policy, sleep=Waits()).ask(PEOPLE)
     with (
         FaultProxy(server, ["hang:1.5"] * 3) as proxy,
         pytest.raises(SourceError, match=r"no answer in 3 tries; the last: .*timed out"),
     ):
-        EndpointSource(proxy.url, politeness, sleep=Waits()).ask(PEOPLE)
+        EndpointSource(proxy.url, policy, sleep=Waits()).ask(PEOPLE)
 
 
 def test_a_silent_endpoint_is_named_at_once_and_not_asked_seven_times(caplog: pytest.LogCaptureFixture) -> None:
-    politeness = Politeness(timeout=3, silent_attempts=1)
+    policy = RequestPolicy(timeout=3, silent_attempts=1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
         with pytest.raises(SourceError, match=r"no answer in 1 tries; the last: .*timed out"):
-            EndpointSource(url, politeness, sleep=Waits()).ask(PEOPLE)
+            EndpointSource(url, policy, sleep=Waits()).ask(PEOPLE)
     assert f"waiting for {url}, which has not answered yet: 1 tries of 3 s, 3 s in all" in caplog.text
 
 
@@ -127,7 +127,7 @@ def test_a_query_that_the_server_refuses_is_shown_its_reason(server: str) -> Non
 def test_nobody_there() -> None:
     waits = Waits()
     with pytest.raises(SourceError, match=r"no answer in 2 tries; the last: URLError.*refused"):
-        EndpointSource("http://127.0.0.1:9/query", Politeness(attempts=2), sleep=waits).ask(PEOPLE)
+        EndpointSource("http://127.0.0.1:9/query", RequestPolicy(attempts=2), sleep=waits).ask(PEOPLE)
     assert len(waits) == 1
 
 
@@ -136,14 +136,14 @@ def test_settings_that_cannot_work() -> None:
         with pytest.raises(RecordError, match="expected an address such as"):
             EndpointSource(url)
     with pytest.raises(RecordError, match="timeout is 0"):
-        Politeness(timeout=0)
+        RequestPolicy(timeout=0)
     with pytest.raises(RecordError, match="expected a mail address"):
-        Politeness(contact="me\r\nHost: other")
+        RequestPolicy(contact="me\r\nHost: other")
 
 
 def test_the_user_agent_is_honest(server: str) -> None:
     with FaultProxy(server) as proxy:
-        EndpointSource(proxy.url, Politeness(contact="mail@example.org")).ask(PEOPLE)
+        EndpointSource(proxy.url, RequestPolicy(contact="mail@example.org")).ask(PEOPLE)
         assert re.fullmatch(r"seesaw_cf/\S+ \(https://\S+; mail@example\.org\) SPARQLWrapper", proxy.agents[0])
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.facts import SAMPLE, read_tsv, render
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.sources import StoreSource, entity_iri
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv, render
+from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.sources import StoreSource, entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 
 PEOPLE = read_tsv(SAMPLE / "people.tsv")
@@ -55,7 +55,7 @@ def test_quotes_and_backslashes_survive(tmp_path: Path) -> None:
 
 
 def _id(row: dict[str, str]) -> str:
-    from seesaw_cf.builder_scripts.facts import full_id
+    from seesaw_cf.builder_scripts.sample.facts import full_id
 
     return full_id(row["iri"])
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf import sample
-from seesaw_cf.builder_scripts.card import published_card
-from seesaw_cf.builder_scripts.croissant import croissant
-from seesaw_cf.records import write_card, write_config
+from seesaw_cf.builder_scripts.dataset.card import published_card
+from seesaw_cf.builder_scripts.dataset.croissant import croissant
+from seesaw_cf.records import sample, write_card, write_config
 
 from ..hub_server import Hub
 
@@ -125,7 +124,7 @@ for name in sys.argv[2:]:
     card = hub.files("org/seesaw_cf", "dataset")["README.md"].decode()
     code, text = call(hub, card.split("```python\n")[1].split("```")[0])  # as a reader on the Hub copies it
     assert code == 0, text
-    code, text = call(hub, "from seesaw_cf.reading import load_revised_cases as load\n"
+    code, text = call(hub, "from seesaw_cf.records.load import load_revised_cases as load\n"
                            "print(load('org/seesaw_cf', 'cross_subject')[1])")  # fmt: skip
     assert text.splitlines()[-1] == list(hub.repo("dataset", "org/seesaw_cf").commits)[-1]
 

@@ -11,14 +11,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf import groups, sample
-from seesaw_cf.builder_scripts.build import CONFIGS
-from seesaw_cf.builder_scripts.build_sample import build_sample
-from seesaw_cf.builder_scripts.facts import SAMPLE, full_id, read_tsv
-from seesaw_cf.builder_scripts.sample_tables import PROVENANCE, missing, published
+from seesaw_cf.builder_scripts.dataset.build import CONFIGS
+from seesaw_cf.builder_scripts.sample.build import build_sample
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE, full_id, read_tsv
+from seesaw_cf.builder_scripts.sample.tables import PROVENANCE, missing, published
 from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.records import table_to_cases
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.records import groups, sample, table_to_cases
+from seesaw_cf.records.relations import RELATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = (*CONFIGS, "coupled_counterfact")
@@ -99,7 +98,7 @@ for name in ("cross_subject", "cross_property", "open_ended", "candidates", "dem
 
 def test_load_from_any_directory_with_the_network_refused(tmp_path: Path) -> None:
     out = _run(
-        "from seesaw_cf import sample\n"
+        "from seesaw_cf.records import sample\n"
         "rows = sample.load('cross_subject')\n"
         "print(rows.num_rows, rows.features['case_id'].dtype, rows[0]['requested_rewrite']['relation_id'])",
         tmp_path,
@@ -168,8 +167,8 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
 
 
 def test_every_column_is_described_on_the_card() -> None:
-    from seesaw_cf.builder_scripts.columns import COLUMNS
-    from seesaw_cf.builder_scripts.coupled_rows import COUPLED
+    from seesaw_cf.builder_scripts.dataset.columns import COLUMNS
+    from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED
 
     text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
     schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in ALL}

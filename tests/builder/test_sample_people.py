@@ -8,18 +8,20 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.builder_scripts.sample import check_people as cp
+from seesaw_cf.builder_scripts.sample.people import HERE, Entity, Person, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.reference import check_against_reference, reference_names
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 
 
 @pytest.fixture(scope="module")
-def people() -> list[cp.Person]:
-    return cp.load_people()
+def people() -> list[Person]:
+    return load_people()
 
 
 @pytest.fixture(scope="module")
-def entities() -> dict[tuple[str, str], cp.Entity]:
-    return cp.load_entities()
+def entities() -> dict[tuple[str, str], Entity]:
+    return load_entities()
 
 
 @pytest.fixture(scope="module")
@@ -29,26 +31,26 @@ def reference() -> Path:
     return REFERENCE
 
 
-def test_tables_hold_every_constraint(people: list[cp.Person], entities: dict[tuple[str, str], cp.Entity]) -> None:
+def test_tables_hold_every_constraint(people: list[Person], entities: dict[tuple[str, str], Entity]) -> None:
     assert cp.check(people, entities) == []
 
 
 def test_constraints_hold_with_the_released_sheets(
-    people: list[cp.Person], entities: dict[tuple[str, str], cp.Entity], reference: Path
+    people: list[Person], entities: dict[tuple[str, str], Entity], reference: Path
 ) -> None:
     assert cp.check(people, entities, reference) == []
 
 
 def test_tables_agree_with_the_reference(
-    people: list[cp.Person], entities: dict[tuple[str, str], cp.Entity], reference: Path
+    people: list[Person], entities: dict[tuple[str, str], Entity], reference: Path
 ) -> None:
-    assert cp.check_against_reference(people, entities, reference) == []
-    known = cp.reference_names(reference)
+    assert check_against_reference(people, entities, reference) == []
+    known = reference_names(reference)
     assert sum(person.iri in known for person in people) >= 25
 
 
 def test_reference_comparison_sees_wrong_facts(
-    people: list[cp.Person], entities: dict[tuple[str, str], cp.Entity], reference: Path
+    people: list[Person], entities: dict[tuple[str, str], Entity], reference: Path
 ) -> None:
     curie = next(person for person in people if person.iri == "Q7186")
     for wrong in (
@@ -59,10 +61,10 @@ def test_reference_comparison_sees_wrong_facts(
         replace(curie, name="Maria Curie"),
         replace(curie, iri="s:marie-curie"),
     ):
-        assert cp.check_against_reference([wrong], entities, reference)
+        assert check_against_reference([wrong], entities, reference)
 
 
-def test_faults_are_found(people: list[cp.Person], entities: dict[tuple[str, str], cp.Entity]) -> None:
+def test_faults_are_found(people: list[Person], entities: dict[tuple[str, str], Entity]) -> None:
     first, second, *rest = people
     for changed in (
         replace(first, name=second.name),
@@ -87,7 +89,7 @@ def test_faults_are_found(people: list[cp.Person], entities: dict[tuple[str, str
 
 
 def test_malformed_files_are_refused(tmp_path: Path) -> None:
-    lines = (cp.HERE / "people.tsv").read_text(encoding="utf-8").splitlines()
+    lines = (HERE / "people.tsv").read_text(encoding="utf-8").splitlines()
     path = tmp_path / "people.tsv"
     for text in (
         "\n".join(lines),
@@ -98,17 +100,17 @@ def test_malformed_files_are_refused(tmp_path: Path) -> None:
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ValueError, match=r"people\.tsv|provenance"):
-            cp.load_people(path)
-    header, row = (cp.HERE / "entities.tsv").read_text(encoding="utf-8").splitlines()[:2]
+            load_people(path)
+    header, row = (HERE / "entities.tsv").read_text(encoding="utf-8").splitlines()[:2]
     path.write_text(f"{header}\n{row}\n{row}\n", encoding="utf-8")
     with pytest.raises(ValueError, match="twice"):
-        cp.load_entities(path)
+        load_entities(path)
 
 
 def test_main_prints_a_summary_and_fails_on_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cp.main([]) == 0
     assert "field of work (20)" in capsys.readouterr().out
-    lines = (cp.HERE / "people.tsv").read_text(encoding="utf-8").splitlines()
+    lines = (HERE / "people.tsv").read_text(encoding="utf-8").splitlines()
     path = tmp_path / "people.tsv"
     path.write_text("\n".join(lines[:50]) + "\n", encoding="utf-8")
     assert cp.main(["--people", str(path)]) == 1

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.builder_scripts.build import query_bounds
-from seesaw_cf.builder_scripts.cases import cross_subject
+from seesaw_cf.builder_scripts.dataset.build import query_bounds
+from seesaw_cf.builder_scripts.make.cases import cross_subject
+from seesaw_cf.builder_scripts.make.seeds import read_seeds, seed_edits
+from seesaw_cf.builder_scripts.make.zsre import asked_relation
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.people import Facts
-from seesaw_cf.builder_scripts.seeds import read_seeds, seed_edits
-from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.zsre import asked_relation
+from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case, EditRequest, Entity
 
 from .conftest import ENGLISH, FRENCH, JAZZ, PHYSICS, RECORDS, record

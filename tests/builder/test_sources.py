@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.sources import OWN, QUERIES, Parameter, StoreSource, entity_id, entity_iri, query
+from seesaw_cf.builder_scripts.source.sources import OWN, QUERIES, Parameter, StoreSource, entity_id, entity_iri, query
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 
 HOLDERS: dict[str, Parameter] = {
@@ -129,7 +129,7 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSource) -> None:
-    from seesaw_cf.builder_scripts.facts import SAMPLE
+    from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 
     ox = pytest.importorskip("pyoxigraph")
     disk = ox.Store(str(tmp_path / "db"))
@@ -146,7 +146,7 @@ def test_the_package_imports_without_the_store(tmp_path: Path) -> None:
 
     code = (
         "import sys; sys.modules['pyoxigraph'] = None\n"
-        "from seesaw_cf.builder_scripts.sources import StoreSource\n"
+        "from seesaw_cf.builder_scripts.source.sources import StoreSource\n"
         "try: StoreSource()\n"
         "except Exception as error: print(error)"
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.worlds import FIRST_ID, World, triples, write_world
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.sources import StoreSource
-from seesaw_cf.builder_scripts.worlds import FIRST_ID, World, triples, write_world
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
+from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Case, EditRequest, Entity
 

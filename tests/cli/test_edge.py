@@ -14,7 +14,6 @@ import pytest
 import safetensors
 from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntryNotFoundError
 
-from seesaw_cf import cli
 from seesaw_cf.cli import main, options
 from seesaw_cf.cli.explaining import explained
 
@@ -79,10 +78,12 @@ def test_types_of_options(kind: object, text: str, expected: str) -> None:
 
 
 def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(words: list[str]) -> None:
+    """`seesaw-cf list` ends in an error."""
+
+    def run(args: argparse.Namespace) -> None:
         raise error
 
-    monkeypatch.setattr(cli, "_run", run)
+    monkeypatch.setattr("seesaw_cf.cli.listing.run", run)
 
 
 _RESPONSE = httpx.Response(403, request=httpx.Request("GET", "https://huggingface.co/x/y"))

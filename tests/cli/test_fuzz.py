@@ -24,7 +24,9 @@ VALID = {
     "model": "seesaw-tiny",
     "editor": "rome",
     "out": "out",
-    "delta": "0.01",
+    "effect": "0.01",
+    "shell": "bash",
+    "name": "smollm2-135m-q4",
     "repo": "someone/something",
     "rater": "ada",
     "sheet": "sheet.csv",
@@ -169,6 +171,7 @@ def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.chdir(work)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
     for kind in (AutoModelForCausalLM, AutoTokenizer):
         monkeypatch.setattr(kind, "from_pretrained", no_model)
     monkeypatch.setattr(socket.socket, "connect", no_network)

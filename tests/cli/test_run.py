@@ -16,7 +16,7 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
-from seesaw_cf.job import Job
+from seesaw_cf.run.job import Job
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS, byte_level
 
@@ -64,9 +64,8 @@ def test_a_run_prints_its_tables_and_writes_its_files(
     [
         (["--editor", "memitt"], "unknown editor 'memitt'. Did you mean 'memit'"),
         (["--config", "cross_subjekt"], "unknown config 'cross_subjekt'. Did you mean 'cross_subject'"),
-        (["--protocol", "singel"], "unknown protocol 'singel'. Did you mean 'single'"),
         (["--model", "seesaw-tny"], "Did you mean 'seesaw-tiny'"),
-        (["--editor-config", "/no/such.json"], "/no/such.json: cannot be read"),
+        (["--editor-config", "/no/such.json"], "/no/such.json: No such file or directory. Check the path."),
         (["--corpus", "/no/such.txt"], "/no/such.txt: cannot be read"),
         (["--device", "banana"], "device 'banana' cannot be used (Expected one of cpu, cuda,"),
         (["--device", "banana"], "Expected 'auto', one of this machine's devices (cpu"),
@@ -109,8 +108,9 @@ def test_a_job_made_in_python_is_checked_too(field: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "Expected an object of editor names"),
-        ("[1]", "expected"),
+        ("{", 'Expected an object such as {"memit": {"layers": [3, 4]}}'),
+        ('{"ft": 3}', "'ft' is 3, expected an object of settings such as"),
+        ("[1]", "got [1]. Expected an object"),
         ('{"ft": {"stepps": 3}}', "unknown setting of FTConfig 'stepps'. Did you mean 'steps'"),
         ('{"rome": {}}', "unknown editor of this run 'rome'"),
     ],

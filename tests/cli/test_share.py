@@ -15,12 +15,12 @@ from huggingface_hub import HfApi, ModelCard, constants
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from seesaw_cf.cli import main
-from seesaw_cf.job import Job, run_job
+from seesaw_cf.models.weights import applied
+from seesaw_cf.run.job import Job, run_job
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.sharing import load_delta
 from seesaw_cf.sharing.card import SCORES_FILE, WARNING
 from seesaw_cf.types import Cloze
-from seesaw_cf.weights import applied
 from tests.hub_routes import Blob, Refusal
 from tests.hub_server import Hub
 from tests.runner import small
@@ -200,7 +200,6 @@ def test_an_upload_that_breaks_off_is_explained(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--as", "adaptor"], "unknown form to share an edit in 'adaptor'. Did you mean 'adapter'?"),
         (["--repo", "name"], "repository 'name': expected ORG/NAME"),
         (["--editor", "memitt"], r"unknown delta of the run .*'memitt/.*Known: ft/"),
         (["--base-model", "/no/where"], r"base model '/no/where': expected .*such as 'org/name'.*\(--base-model\)"),

@@ -56,20 +56,6 @@ def test_metrics_writes_json_without_nan(run_folder: Path, tmp_path: Path, capsy
     assert found["manifest"]["seed"] == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--axis", "rase"), "unknown axis 'rase'. Did you mean 'race'?"),
-        (("--score", "log-odds"), "unknown score 'log-odds'. Did you mean 'log_odds'?"),
-    ],
-)
-def test_metrics_suggests_names(
-    run_folder: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("metrics", run_folder, *words) == 1
-    assert message in capsys.readouterr().err
-
-
 def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("list") == 0
     shown = capsys.readouterr().out
@@ -89,11 +75,6 @@ def test_list_says_which_configs_can_be_run(capsys: pytest.CaptureFixture[str]) 
     rows = {line.split()[0]: line for line in capsys.readouterr().out.strip().split("\n")[1:]}
     assert "for `run --config`" in rows["cross_subject"]
     assert "a table beside the cases" in rows["demographics"]
-
-
-def test_list_of_something_else_suggests(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("list", "editor") == 1
-    assert "unknown list 'editor'. Did you mean 'editors'" in capsys.readouterr().err
 
 
 RECORD = {

@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.activations import at_subject
-from seesaw_cf.editors.arch import model_parts
-from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.optimise import optimise
-from seesaw_cf.editors.positions import prepare
+from seesaw_cf.editors.locate.activations import at_subject
+from seesaw_cf.editors.locate.optimise import optimise
+from seesaw_cf.editors.locate.positions import prepare
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze, EditRequest
-from seesaw_cf.weights import WeightDelta, applied, fingerprint
 
 
 def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str, Any]:

@@ -12,9 +12,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors import EDITORS, load_editor
-from seesaw_cf.editors.mend_training import MENDTraining
+from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.errors import DeltaMismatchError
-from seesaw_cf.weights import LowRank, WeightDelta, applied, base_facts
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, base_facts
+from seesaw_cf.sharing import load_delta, save_delta
 from tests.contract.checks import (
     check_approaches,
     check_delta,
@@ -75,7 +76,8 @@ def pairs(names: Iterable[str]) -> list[Any]:
     found: list[Any] = [pytest.param(kind, name, id=f"{kind}-{name}") for kind in CONTRACT_MODELS for name in names]
     for number, kind in enumerate(OTHERS):
         for name in {"ft", "mend", "lora", LOCATE[number % len(LOCATE)]}.intersection(names):
-            found.append(pytest.param(kind, name, id=f"{kind}-{name}", marks=pytest.mark.slow))
+            marks = [pytest.mark.slow, *([] if name in LOCATE else [pytest.mark.exhaustive])]
+            found.append(pytest.param(kind, name, id=f"{kind}-{name}", marks=marks))
     return sorted(found, key=lambda pair: str(pair.id))
 
 
@@ -165,10 +167,10 @@ def test_a_saved_edit_is_refused_on_another_base(name: str, tokenizer: PreTraine
     """Without being told the base on saving: the editor has written it down."""
     model, other = tiny_model("llama"), tiny_model("llama", seed=1)
     delta = make(name, model, tokenizer, **QUICK[name]).edit(model, tokenizer, REQUESTS[:1])
-    delta.save(tmp_path / "edit")
-    check_equal(WeightDelta.load(tmp_path / "edit", model), delta)
+    save_delta(delta, tmp_path / "edit")
+    check_equal(load_delta(tmp_path / "edit", model), delta)
     with pytest.raises(DeltaMismatchError, match=r"made on .* with fingerprint .*Load that base"):
-        WeightDelta.load(tmp_path / "edit", other)
+        load_delta(tmp_path / "edit", other)
 
 
 @pytest.mark.parametrize("name", ["rome", *BATCH])

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.cli import main
-from seesaw_cf.corpus import Corpus, _sampled, check_corpus, corpus_facts, corpus_of
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.job import make_editor
-from seesaw_cf.pretrained import load_model
+from seesaw_cf.models.corpus import Corpus, _sampled, check_corpus, corpus_facts, corpus_of
+from seesaw_cf.models.load import load_model
+from seesaw_cf.run.job import make_editor
 
 from ..hub_server import Hub
 
@@ -183,7 +183,7 @@ def test_fewer_tokens_than_dimensions_are_refused(name: str, tmp_path: Path) -> 
 READ = """
 import sys
 from datasets import Dataset, DatasetDict
-from seesaw_cf.corpus import Corpus, check_corpus
+from seesaw_cf.models.corpus import Corpus, check_corpus
 from seesaw_cf.errors import SeesawError
 numbers = range(300)
 rows = Dataset.from_dict({"text": [f"text {i}" for i in numbers], "body": [f"b{i}" for i in numbers], "n": numbers})

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -30,7 +29,7 @@ for name in seesaw_cf.configs():
     assert len(seesaw_cf.load(name)), name
 seesaw_cf.register()
 import evaluate
-for name in seesaw_cf.registering.METRICS:
+for name in seesaw_cf.metrics.register.METRICS:
     assert evaluate.load(name, keep_in_memory=True).description
 print("all there")
 """
@@ -71,8 +70,7 @@ def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_sdist_is_whole_and_builds_the_same_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "-xzf", str(sdist), "-C", str(tmp_path)], check=True)
     [unpacked] = tmp_path.iterdir()
     for name in ("dataset_card.md", "LICENSE", "constraints.txt", "README.md", "CITATION.cff", "CHANGELOG.md"):
         assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes(), name

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from seesaw_cf import errors
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
-from seesaw_cf.files import atomic_path, safe_name, write_text
+from seesaw_cf.io.files import atomic_path, safe_name, write_text
 from seesaw_cf.types import EditRequest, Entity
 
 
 def test_every_error_has_the_root_and_a_builtin() -> None:
-    leaves = [getattr(errors, name) for name in errors.__all__ if name not in ("SeesawError", "unknown_name")]
-    assert len(leaves) == 10
+    leaves = [getattr(errors, name) for name in errors.__all__ if name not in ("SeesawError", "need", "unknown_name")]
+    assert len(leaves) == 11
     for leaf in leaves:
         assert issubclass(leaf, SeesawError)
         assert any(base.__module__ == "builtins" and base is not Exception for base in leaf.__mro__[1:-3])
@@ -50,7 +50,7 @@ def test_a_full_disk_is_named_and_leaves_the_old_file(tmp_path: Path) -> None:
     """A file-size limit stands in for a full disk: the write fails in the middle with an OSError."""
     code = (
         "import resource, sys\n"
-        "from seesaw_cf.files import write_text\n"
+        "from seesaw_cf.io.files import write_text\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
         "write_text(sys.argv[1], 'x' * 5000)\n"
     )

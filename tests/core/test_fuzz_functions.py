@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf import arguments, types
-from seesaw_cf.effects import bias_of_columns
+from seesaw_cf.effects import BiasColumns, bias_of_columns
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
 
 PACKAGES = ("seesaw_cf.stats", "seesaw_cf.effects", "seesaw_cf.records")
@@ -66,7 +66,7 @@ FITTING: dict[str, Any] = {
     "int": 5,
     "bool": False,
     "str": "x",
-    "array": np.zeros(3),
+    "array": np.zeros(3, bool),
     "list": [],
     "mapping": {},
     "pd.DataFrame": pd.DataFrame(),
@@ -175,15 +175,16 @@ ROW: dict[str, Any] = {
     ],
 )
 def test_columns_of_the_wrong_type(change: dict[str, Any], message: str) -> None:
+    options = {key: value for key, value in change.items() if key not in ROW}
     with pytest.raises(SeesawError, match=message):
-        bias_of_columns(**ROW | change)
+        bias_of_columns(BiasColumns(**ROW | {key: change[key] for key in change if key in ROW}), **options)
 
 
 def test_an_unknown_name_is_met_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown mode 'pape'\. Did you mean 'paper'"):
-        bias_of_columns(**ROW, mode="pape")  # type: ignore[arg-type]
+        bias_of_columns(BiasColumns(**ROW), mode="pape")  # type: ignore[arg-type]
 
 
 def test_the_signature_stays() -> None:
     assert bias_of_columns.__module__ == "seesaw_cf.effects.columns"
-    assert "case_id" in inspect.signature(bias_of_columns).parameters
+    assert "columns" in inspect.signature(bias_of_columns).parameters

@@ -60,8 +60,8 @@ def test_package_data_patterns_match_files() -> None:
 
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
-    models = {"longform", "minilm", "judge", "api", "stereotypes", "topics", "toxicity"}
-    assert extras == {"build", "plots", "hub", "mixed", "ray", "test"} | models
+    models = {"gguf", "longform", "minilm", "judge", "api", "stereotypes", "topics", "toxicity"}
+    assert extras == {"build", "plots", "hub", "mixed", "ray", "completion", "docs", "test"} | models
     assert _setup()["options"]["python_requires"] == ">=3.11"
 
 
@@ -176,7 +176,7 @@ def test_every_declared_package_is_pinned() -> None:
 
 def test_no_page_installs_the_package_from_an_index_first() -> None:
     """It is published on none; extras of an installed package may be added by name."""
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for line in page.read_text(encoding="utf-8").splitlines():
             assert not re.match(r"pip install '?seesaw_cf", line), page
 
@@ -194,7 +194,7 @@ WITHOUT_TORCH = """
 import importlib, importlib.util
 assert all(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "safetensors"))
 import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats
-from seesaw_cf.registering import METRICS
+from seesaw_cf.metrics.register import METRICS
 for name in METRICS:
     importlib.import_module(f"seesaw_cf.metrics.{name}.{name}")
     importlib.import_module(f"seesaw_cf.metrics.{name}.app")
@@ -227,7 +227,7 @@ class Block:
         if name.split(".")[0] in ("torch", "transformers", "safetensors"):
             raise AssertionError(f"imports {name}")
 sys.meta_path.insert(0, Block())
-import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats, seesaw_cf.registering, seesaw_cf.metrics.edit_bias
+import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats, seesaw_cf.metrics.register, seesaw_cf.metrics.edit_bias
 """
     subprocess.run([sys.executable, "-c", block], cwd=ROOT, check=True)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from seesaw_cf.waiting import no_bars, quiet
+from seesaw_cf.io.waiting import no_bars, quiet
 
 
 def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,7 +25,7 @@ def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.slow(20)
 def test_a_quiet_command_writes_nothing_to_stderr() -> None:
-    words = ["layers", "seesaw-tiny", "--facts", "2", "--samples", "1", "--device", "cpu", "--quiet"]
+    words = ["layers", "--model", "seesaw-tiny", "--facts", "2", "--noise-samples", "1", "--device", "cpu", "--quiet"]
     done = subprocess.run([sys.executable, "-m", "seesaw_cf", *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
+from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
 
 
 def test_the_23_templates_of_appendix_a() -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Self
 from unittest.mock import patch
 
-from seesaw_cf.builder_scripts.facts import SAMPLE
-from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.effects.survey_items import ITEMS
 
 from .. import fresh
 from ..builder.conftest import serve

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 import torch
-from accelerate import dispatch_model  # type: ignore[import-untyped]
+from accelerate import dispatch_model
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors import load_editor
-from seesaw_cf.editors.activations import at_subject
-from seesaw_cf.editors.arch import ARCHITECTURES, Architecture, model_parts
 from seesaw_cf.editors.emmet import EMMET, EMMETConfig
-from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.locate.activations import at_subject
+from seesaw_cf.editors.locate.positions import Row, prepare
+from seesaw_cf.editors.locate.resume import lay_out
+from seesaw_cf.editors.locate.spread import _before_norm
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
-from seesaw_cf.editors.mend_training import MENDTraining
-from seesaw_cf.editors.positions import Row, prepare
-from seesaw_cf.editors.resume import lay_out
+from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.editors.spread import _before_norm
 from seesaw_cf.errors import UnsupportedModelError
-from seesaw_cf.weights import applied
+from seesaw_cf.models.architectures import ARCHITECTURES, Architecture, model_parts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import applied
 from tests.contract.checks import new_log_probability
 from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer
 
@@ -108,7 +108,7 @@ def test_the_projection_gives_what_the_norm_turns_into_the_wanted_value(
         asked.append((values, residual, _before_norm(parts, layer, values, residual)))
         return asked[-1][2]
 
-    monkeypatch.setattr("seesaw_cf.editors.spread._before_norm", noted)
+    monkeypatch.setattr("seesaw_cf.editors.locate.spread._before_norm", noted)
     config = EMMETConfig(layers=(1,), slack=0.0, steps=6, learning_rate=0.1, context_templates=("{}",))
     delta = EMMET(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS[:1])
     parts, rows = model_parts(model), prepare(model, tokenizer, REQUESTS[0], ("{}",)).rows

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors.controls import POOL, ControlConfig, Identity, Random, Unrelated
 from seesaw_cf.errors import EditError
-from seesaw_cf.job import make_editor
-from seesaw_cf.reading import load_cases
+from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.records.load import load_cases
+from seesaw_cf.run.job import make_editor
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
-from seesaw_cf.weights import LowRank, WeightDelta
 from tests.fakes import REQUESTS, tiny_model, tiny_tokenizer
 
 FT = ControlConfig(editor="ft", settings={"layers": (1,), "steps": 3, "learning_rate": 1e-2, "norm_constraint": 5e-2})

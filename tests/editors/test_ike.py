@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from seesaw_cf.editors.encoders import lexical_similarity, transformers_encoder
-from seesaw_cf.editors.ike import IKE, Demonstration, IKEConfig, _quota, chat_messages, demonstrations
+from seesaw_cf.editors.ike.encoders import lexical_similarity, transformers_encoder
+from seesaw_cf.editors.ike.ike import IKE, Demonstration, IKEConfig, _quota, chat_messages, demonstrations
 from seesaw_cf.errors import EditError, StorageError, UnknownNameError
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze

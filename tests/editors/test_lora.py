@@ -9,7 +9,7 @@ import torch
 
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.errors import EditError, UnsupportedModelError
-from seesaw_cf.weights import LowRank, applied
+from seesaw_cf.models.weights import LowRank, applied
 from tests.contract.checks import new_log_probability
 from tests.fakes import CONTRACT_MODELS, REQUESTS, tiny_model, tiny_tokenizer
 

@@ -13,17 +13,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors import mend_training
-from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.mend import MEND, MENDConfig
-from seesaw_cf.editors.mend_examples import Example, examples_from_cases, examples_from_texts
-from seesaw_cf.editors.mend_factors import added, batch_of, capture
-from seesaw_cf.editors.mend_files import load_network, save_network
-from seesaw_cf.editors.mend_network import GradientTransform, Matrix, MENDNetwork, NetworkShape, matrices_of
-from seesaw_cf.editors.mend_training import MENDTraining, train
+from seesaw_cf.editors.mend.examples import Example, examples_from_cases, examples_from_texts
+from seesaw_cf.editors.mend.factors import added, batch_of, capture
+from seesaw_cf.editors.mend.files import load_network, save_network
+from seesaw_cf.editors.mend.mend import MEND, MENDConfig
+from seesaw_cf.editors.mend.network import GradientTransform, Matrix, MENDNetwork, NetworkShape, matrices_of
+from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import LowRank, applied, fingerprint
 from seesaw_cf.types import Case, Cloze
-from seesaw_cf.weights import LowRank, applied, fingerprint
 from tests.contract.checks import check_delta
 from tests.fakes import REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer
 
@@ -291,24 +290,28 @@ def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> N
     )
 
 
-def test_killed_and_resumed_training_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("left", [1, 10])
+def test_killed_and_resumed_training_gives_the_same_bytes(left: int, tmp_path: Path) -> None:
+    """Killed in the last of its passes through the model, and ten before."""
     model = tiny_model("llama")
-    whole = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "a")
-    real, calls = mend_training._Trainer._train_step, {"n": 0}
+    passes: list[int] = []
+    last: list[int] = []
 
-    def dies(self: Any) -> float:
-        calls["n"] += 1
-        if calls["n"] == 6:
+    def dies(*_: Any) -> None:
+        passes.append(1)
+        if len(passes) in last:
             raise KeyboardInterrupt
-        return real(self)
 
-    monkeypatch.setattr(mend_training._Trainer, "_train_step", dies)
+    model.register_forward_pre_hook(dies)
+    whole = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "a")
+    last.append(2 * len(passes) - left)
     with pytest.raises(KeyboardInterrupt):
         train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "b")
-    monkeypatch.setattr(mend_training._Trainer, "_train_step", real)
+    begun = len(passes)
     resumed = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "b")
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[name]), name
+    assert len(passes) - begun < begun / 4, "it went on where it was"
 
 
 def test_training_refuses_too_little_and_a_loss_that_is_no_number(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.mend import MEND, MENDConfig
-from seesaw_cf.editors.mend_factors import Batch, batch_of, capture, outer_losses, target_nll
-from seesaw_cf.editors.mend_network import MENDNetwork, NetworkShape, matrices_of
+from seesaw_cf.editors.mend.factors import Batch, batch_of, capture, outer_losses, target_nll
+from seesaw_cf.editors.mend.mend import MEND, MENDConfig
+from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
+from seesaw_cf.models.hooks import untouched
 from seesaw_cf.types import Cloze
 from tests.golden.reference import error, limit, load, log_probabilities, read, requests
 

@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.editors import EDITORS, load_editor
-from seesaw_cf.editors.activations import at_subject
-from seesaw_cf.editors.arch import model_parts
-from seesaw_cf.editors.config import changed
 from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.locate.activations import at_subject
+from seesaw_cf.editors.locate.config import with_settings
+from seesaw_cf.editors.locate.optimise import optimise
+from seesaw_cf.editors.locate.positions import prepare
+from seesaw_cf.editors.locate.presets import DEFAULTS
+from seesaw_cf.editors.locate.solve import factor_bytes, factorise
+from seesaw_cf.editors.locate.spread import keys_of
+from seesaw_cf.editors.locate.templates import MEMIT_STARTS, sample_templates
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
-from seesaw_cf.editors.optimise import optimise
-from seesaw_cf.editors.positions import prepare
-from seesaw_cf.editors.presets import DEFAULTS
 from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.editors.solve import factor_bytes, factorise
-from seesaw_cf.editors.spread import keys_of
-from seesaw_cf.editors.templates import MEMIT_STARTS, sample_templates
 from seesaw_cf.errors import EditError, UnknownNameError
-from seesaw_cf.weights import applied, fingerprint
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import applied, fingerprint
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
 SETTINGS: dict[str, Any] = {"steps": 8, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
@@ -222,7 +222,7 @@ def test_unknown_names_are_errors_with_suggestions() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'memit'"):
         load_editor("memitt")
     with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'moment_wait'.*'moment_weight'"):
-        changed(MEMITConfig(layers=(1,)), {"moment_wait": 3})
+        with_settings(MEMITConfig(layers=(1,)), {"moment_wait": 3})
     with pytest.raises(EditError, match="steps is 0, expected a number above 0"):
         MEMITConfig(layers=(1,), steps=0)
     assert {"ft", "rome", "memit", "emmet", "alphaedit"} <= set(EDITORS)

@@ -10,21 +10,25 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from seesaw_cf.editors import moments as module
-from seesaw_cf.editors.arch import model_parts
-from seesaw_cf.editors.hooks import hooked, watch
+from seesaw_cf.editors.locate.moment_files import MomentFiles, write
+from seesaw_cf.editors.locate.moments import MomentOptions, SecondMoment, second_moments
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
-from seesaw_cf.editors.moment_files import MomentFiles, write
-from seesaw_cf.editors.moments import SecondMoment, second_moments
 from seesaw_cf.errors import EditError, StorageError
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.hooks import hooked, watch
 from tests.fakes import request, tiny_model, tiny_texts, tiny_tokenizer
 
 
-def compute(kind: str, folder: Path, layers: tuple[int, ...] = (0, 2), **options: Any) -> dict[int, SecondMoment]:
+def compute(
+    kind: str, folder: Path, layers: tuple[int, ...] = (0, 2), on_batch: Any = None, **options: Any
+) -> dict[int, SecondMoment]:
+    """Moments of a tiny model; `on_batch` is called with the number of texts before each forward pass."""
     dtype = options.pop("dtype", torch.float32)
     texts = options.pop("texts", tiny_texts())
-    parts = model_parts(tiny_model(kind, dtype=dtype))
-    return second_moments(parts, tiny_tokenizer(), layers, texts, cache=folder, **options)
+    model = tiny_model(kind, dtype=dtype)
+    if on_batch is not None:
+        model.register_forward_pre_hook(lambda _, args, fed: on_batch(len(fed["input_ids"])), with_kwargs=True)
+    return second_moments(model_parts(model), tiny_tokenizer(), layers, texts, MomentOptions(**options), folder)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "opt"])
@@ -62,12 +66,12 @@ def test_sampling_error_is_near_the_true_one(tmp_path: Path) -> None:
     assert real / 3 < part.relative_error < real * 3
 
 
-def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path) -> None:
     first = compute("llama", tmp_path)
-    again = compute("llama", tmp_path)  # and a layer more does not redo the others
-    assert torch.equal(first[0].matrix, again[0].matrix)
-    monkeypatch.setattr(module, "_accumulate", lambda *_: pytest.fail("a cached moment was computed again"))
-    assert compute("llama", tmp_path)[2].n_tokens == first[2].n_tokens
+    run: list[int] = []
+    again = compute("llama", tmp_path, on_batch=run.append)
+    assert not run
+    assert all(torch.equal(first[layer].matrix, again[layer].matrix) for layer in first)
     for other in (
         {"texts": tiny_texts()[1:]},
         {"sample_size": 10},
@@ -75,50 +79,31 @@ def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path, monk
         {"dtype": torch.float64},
         {"layers": (0, 1)},
     ):
-        with pytest.raises(pytest.fail.Exception, match="computed again"):
-            compute("llama", tmp_path, **other)
+        run.clear()
+        compute("llama", tmp_path, on_batch=run.append, **other)
+        assert run
 
 
-def dying(monkeypatch: pytest.MonkeyPatch, after: int, folder: Path, **options: Any) -> None:
-    """Starts a pass that writes a checkpoint after every batch and is killed in one."""
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "CHECKPOINT_SECONDS", -1.0)
-        real, seen = module._Sums.add, []
+def dying(after: int, folder: Path, **options: Any) -> None:
+    """Starts a pass that writes a checkpoint after every batch and is killed after some of them."""
+    left = iter(range(after))
 
-        def dies(self: Any, layer: int, keys: torch.Tensor, counts: list[int]) -> None:
-            seen.append(layer)
-            if len(seen) == after:
-                raise KeyboardInterrupt
-            real(self, layer, keys, counts)
+    def dies(_: int) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
 
-        patch.setattr(module._Sums, "add", dies)
-        with pytest.raises(KeyboardInterrupt):
-            compute("llama", folder, **options)
-
-
-def counting(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The texts that are run from now on."""
-    real, run = module._run, []
-
-    def counted(parts: Any, rows: Any, sums: Any) -> None:
-        run.extend(rows)
-        real(parts, rows, sums)
-
-    monkeypatch.setattr(module, "_run", counted)
-    return run
+    with pytest.raises(KeyboardInterrupt):
+        compute("llama", folder, on_batch=dies, checkpoint_seconds=0.0, **options)
 
 
 @pytest.mark.parametrize("chunk", [1000, 10])
-@pytest.mark.parametrize("after", [4, 8])  # in the second layer of a batch
-def test_a_killed_pass_goes_on_where_it_was(
-    chunk: int, after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CHUNK", chunk)
-    whole = compute("llama", tmp_path / "whole", batch_tokens=64)
-    dying(monkeypatch, after, tmp_path / "killed", batch_tokens=64)
-    run = counting(monkeypatch)
-    rest = compute("llama", tmp_path / "killed", batch_tokens=64)
-    assert 0 < len(run) < len(tiny_texts())
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_killed_pass_goes_on_where_it_was(chunk: int, after: int, tmp_path: Path) -> None:
+    whole = compute("llama", tmp_path / "whole", batch_tokens=64, chunk=chunk)
+    dying(after, tmp_path / "killed", batch_tokens=64, chunk=chunk)
+    run: list[int] = []
+    rest = compute("llama", tmp_path / "killed", on_batch=run.append, batch_tokens=64, chunk=chunk)
+    assert 0 < sum(run) < len(tiny_texts())
     for layer in whole:
         assert torch.equal(rest[layer].matrix, whole[layer].matrix)
         assert rest[layer].relative_error == whole[layer].relative_error
@@ -127,13 +112,10 @@ def test_a_killed_pass_goes_on_where_it_was(
 
 @pytest.mark.parametrize("resumed", [16, 200, 4096])
 @pytest.mark.parametrize("chunk", [1000, 10])
-def test_a_killed_pass_goes_on_with_batches_of_another_size(
-    chunk: int, resumed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CHUNK", chunk)
-    whole = compute("llama", tmp_path / "whole", batch_tokens=64)
-    dying(monkeypatch, 8, tmp_path / "killed", batch_tokens=64)
-    rest = compute("llama", tmp_path / "killed", batch_tokens=resumed)
+def test_a_killed_pass_goes_on_with_batches_of_another_size(chunk: int, resumed: int, tmp_path: Path) -> None:
+    whole = compute("llama", tmp_path / "whole", batch_tokens=64, chunk=chunk)
+    dying(3, tmp_path / "killed", batch_tokens=64, chunk=chunk)
+    rest = compute("llama", tmp_path / "killed", batch_tokens=resumed, chunk=chunk)
     for layer, moment in whole.items():
         assert (rest[layer].n_tokens, rest[layer].n_texts) == (moment.n_tokens, moment.n_texts)
         assert (rest[layer].matrix - moment.matrix).norm() < 1e-6 * moment.matrix.norm()
@@ -147,19 +129,16 @@ def random_texts(n: int) -> list[str]:
     return [" ".join(draw.choices(words, k=draw.randint(1, 15))) for _ in range(n)]
 
 
-def test_a_pass_ends_when_the_sampling_error_is_small_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", logger=module.__name__)
-    monkeypatch.setattr(module, "_CHUNK", 25)
+def test_a_pass_ends_when_the_sampling_error_is_small_enough(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger=second_moments.__module__)
     texts = random_texts(400)
-    whole = compute("llama", tmp_path / "whole", texts=texts)
+    whole = compute("llama", tmp_path / "whole", texts=texts, chunk=25)
     assert [line.split(", ")[0] for line in caplog.messages] == [
         f"second moments: {25 * n} of 400 texts" for n in range(1, 17)
     ]
     wanted = 2 * max(moment.relative_error for moment in whole.values())
     caplog.clear()
-    early = compute("llama", tmp_path / "early", texts=texts, sampling_error=wanted)
+    early = compute("llama", tmp_path / "early", texts=texts, sampling_error=wanted, chunk=25)
     assert caplog.messages[-1].endswith(f"sampling error {max(m.relative_error for m in early.values()):.2g}")
     for layer, moment in early.items():
         assert moment.n_texts in range(50, 300, 25)  # four times fewer texts double the error
@@ -169,30 +148,28 @@ def test_a_pass_ends_when_the_sampling_error_is_small_enough(
     assert len(caplog.messages) == early[0].n_texts // 25
 
 
-def test_the_texts_so_far_are_a_fair_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_texts_so_far_are_a_fair_sample(tmp_path: Path) -> None:
     """Also when the corpus is sorted: a pass that took texts in their order, or by length, would show it."""
-    monkeypatch.setattr(module, "_CHUNK", 25)
     texts = sorted(random_texts(400), key=len)
     mean = compute("llama", tmp_path, (1,), texts=texts)[1].n_tokens / 400
-    part = compute("llama", tmp_path / "part", (1,), texts=texts, sampling_error=1.0)[1]
+    part = compute("llama", tmp_path / "part", (1,), texts=texts, sampling_error=1.0, chunk=25)[1]
     assert part.n_texts == 25
     assert part.n_tokens / 25 == pytest.approx(mean, rel=0.25)
     first = compute("llama", tmp_path / "first", (1,), texts=texts[:25])[1]
     assert first.n_tokens / 25 < 0.5 * mean
 
 
-def test_moments_of_some_texts_are_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 50)
-    options: dict[str, Any] = {"texts": random_texts(300), "layers": (1,)}
+def test_moments_of_some_texts_are_kept_apart(tmp_path: Path) -> None:
+    run: list[int] = []
+    options: dict[str, Any] = {"texts": random_texts(300), "layers": (1,), "chunk": 50, "on_batch": run.append}
     rough = compute("llama", tmp_path, sampling_error=0.5, **options)[1]
-    assert rough.n_texts == 50
-    run = counting(monkeypatch)
+    assert rough.n_texts == sum(run) == 50
     assert torch.equal(compute("llama", tmp_path, sampling_error=0.5, **options)[1].matrix, rough.matrix)
-    assert not run
+    assert sum(run) == 50
     finer = compute("llama", tmp_path, sampling_error=0.8 * rough.relative_error, **options)[1]
-    assert len(run) == finer.n_texts - 50  # it went on from the sums of the rough one
+    assert sum(run) == finer.n_texts > 50  # it went on from the sums of the rough one
     whole = compute("llama", tmp_path, **options)[1]
-    assert whole.n_texts == len(run) + 50 == 300
+    assert whole.n_texts == sum(run) == 300
     assert compute("llama", tmp_path, sampling_error=0.5, **options)[1].n_texts == 50
     assert compute("llama", tmp_path, sampling_error=0.1, **options)[1].n_texts == 300  # all of them serve as well
     assert not list(tmp_path.rglob("partial*"))
@@ -204,15 +181,14 @@ def test_a_sampling_error_that_is_not_reached_takes_all_texts(tmp_path: Path) ->
     assert compute("llama", tmp_path)[2].n_texts == len(tiny_texts())
 
 
-def test_editors_take_a_sampling_error_and_report_what_was_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 50)
-    model, tokenizer, texts = tiny_model("llama"), tiny_tokenizer(), random_texts(300)
+def test_editors_take_a_sampling_error_and_report_what_was_used() -> None:
+    model, tokenizer, texts = tiny_model("llama"), tiny_tokenizer(), random_texts(1100)
     config = MEMITConfig(layers=(1, 2), context_templates=("{}",), steps=2, sampling_error=0.5)
     delta = MEMIT(config, texts).fit(model, tokenizer).edit(model, tokenizer, [request()])
     facts = delta.meta["second_moments"]
     assert sorted(facts) == ["1", "2"]
-    assert all(fact["n_texts"] == 50 and 0 < fact["relative_error"] <= 0.5 for fact in facts.values())
-    assert all(fact["n_tokens"] > 50 for fact in facts.values())
+    assert all(fact["n_texts"] == 1000 and 0 < fact["relative_error"] <= 0.5 for fact in facts.values())
+    assert all(fact["n_tokens"] > 1000 for fact in facts.values())
     with pytest.raises(EditError, match=r"MEMITConfig: sampling_error is -0\.1, expected a number above 0"):
         MEMITConfig(layers=(1,), sampling_error=-0.1)
 
@@ -268,8 +244,8 @@ def test_files_that_lack_something_are_errors(tmp_path: Path) -> None:
         files.load(1, 5)
 
 
-def test_a_damaged_checkpoint_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dying(monkeypatch, 8, tmp_path, batch_tokens=64)
+def test_a_damaged_checkpoint_is_an_error(tmp_path: Path) -> None:
+    dying(3, tmp_path, batch_tokens=64)
     file = next(tmp_path.rglob("partial*"))
     data = bytearray(file.read_bytes())
     data[-1] ^= 1

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.editors.positions import encode_text, last_token_before, prepare, subject_last_index
+from seesaw_cf.editors.locate.positions import encode_text, last_token_before, prepare, subject_last_index
 from seesaw_cf.errors import PromptError
 from tests.fakes import request, tiny_model, tiny_tokenizer
 from tests.tokenizer_styles import STYLES

@@ -10,10 +10,12 @@ import pytest
 from transformers import AutoConfig
 
 from seesaw_cf.editors import load_editor
-from seesaw_cf.editors.presets import DEFAULTS, MODELS, PRESETS, preset
-from seesaw_cf.job import make_editor
-from seesaw_cf.pretrained import load_model
+from seesaw_cf.editors.locate.presets import DEFAULTS, MODELS, PRESETS, preset
+from seesaw_cf.models.editor import HasLayers
+from seesaw_cf.models.load import load_model
+from seesaw_cf.run.job import make_editor
 from tests.fakes import tiny_model
+from tests.tokenizer_styles import byte_level
 
 LLAMA: dict[str, Any] = {"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008, "vocab_size": 32000}
 LLAMA_3 = {**LLAMA, "intermediate_size": 14336, "vocab_size": 128256}
@@ -64,13 +66,15 @@ def test_other_models_get_a_rule_and_a_warning(editor: str, name: str, caplog: p
     layers = list(found["layers"])
     assert f"Layers {layers} are those at the depth of Llama-2-7B's and untested here" in caplog.text
     assert f'--editor-config: {{"{editor}": {{"layers": {json.dumps(layers)}}}}}' in caplog.text
-    assert "seesaw-cf layers MODEL" in caplog.text
+    assert "seesaw-cf layers --model MODEL" in caplog.text
 
 
 @pytest.mark.parametrize("editor", DEFAULTS)
 def test_layers_of_ones_own_are_no_reason_to_warn(editor: str, caplog: pytest.LogCaptureFixture) -> None:
     model = tiny_model("llama")
-    assert make_editor(editor, model, {"layers": [1]}, ["some text"]).config.layers == (1,)
+    config = make_editor(editor, model, {"layers": [1]}, ["some text"]).config
+    assert isinstance(config, HasLayers)
+    assert config.layers == (1,)
     assert not caplog.text
     make_editor(editor, model, {}, ["some text"])
     assert "untested here" in caplog.text
@@ -78,7 +82,7 @@ def test_layers_of_ones_own_are_no_reason_to_warn(editor: str, caplog: pytest.Lo
 
 def test_a_control_warns_for_the_editor_it_wraps(caplog: pytest.LogCaptureFixture) -> None:
     settings = {"editor": "ft", "settings": {"layers": [1]}}
-    make_editor("identity", tiny_model("llama"), settings, []).fit(tiny_model("llama"), None)  # type: ignore[arg-type]
+    make_editor("identity", tiny_model("llama"), settings, []).fit(tiny_model("llama"), byte_level(bos=False))
     assert not caplog.text
 
 

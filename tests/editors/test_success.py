@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.job import make_editor
-from seesaw_cf.outcome import edit_units
-from seesaw_cf.pretrained import load_model, sample_corpus
-from seesaw_cf.reading import load_cases
+from seesaw_cf.models.load import load_model, sample_corpus
+from seesaw_cf.models.weights import applied
+from seesaw_cf.records.load import load_cases
+from seesaw_cf.run.edits import edit_units
+from seesaw_cf.run.job import make_editor
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze
-from seesaw_cf.weights import applied
 
 
 def _prompts(case: Case) -> dict[str, tuple[str, ...]]:

@@ -7,10 +7,18 @@ import math
 import pytest
 import torch
 
-from seesaw_cf.editors.tracing import POSITIONS, FactTrace, estimates, propose_layers, trace_fact, trace_facts
+from seesaw_cf.editors.tracing import (
+    POSITIONS,
+    FactTrace,
+    TraceOptions,
+    estimates,
+    propose_layers,
+    trace_fact,
+    trace_facts,
+)
 from seesaw_cf.errors import EditError, UnknownNameError
+from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.types import EditRequest, Entity
-from seesaw_cf.weights import fingerprint
 from tests.fakes import tiny_model, tiny_tokenizer
 
 FACT = EditRequest("The mother tongue of {} was", "Marie Curie", "P103", Entity(None, "French"), Entity(None, "Polish"))
@@ -21,7 +29,7 @@ def test_laws_on_every_style_of_architecture(kind: str) -> None:
     """The last block's state at the last token decides the answer: put back, it gives the clean answer."""
     model, tokenizer = tiny_model(kind, initializer_range=0.3), tiny_tokenizer()
     before = fingerprint(model)
-    trace = trace_fact(model, tokenizer, FACT, kind="block", samples=3)
+    trace = trace_fact(model, tokenizer, FACT, TraceOptions(kind="block", samples=3))
     assert trace.effects.shape == (len(POSITIONS), 4)
     assert float(trace.effects[4, -1]) == pytest.approx(trace.clean - trace.corrupted, abs=1e-6)
     # Other places cannot matter at the last block: nothing reads them any more.
@@ -29,24 +37,24 @@ def test_laws_on_every_style_of_architecture(kind: str) -> None:
     assert abs(trace.clean - trace.corrupted) > 1e-6
     assert fingerprint(model) == before
     assert not any(module._forward_hooks for module in model.modules())
-    again = trace_fact(model, tokenizer, FACT, kind="block", samples=3)
+    again = trace_fact(model, tokenizer, FACT, TraceOptions(kind="block", samples=3))
     assert torch.equal(again.effects.nan_to_num(), trace.effects.nan_to_num())
 
 
 def test_without_noise_nothing_is_corrupted_and_nothing_can_be_restored() -> None:
-    trace = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, noise=0.0, samples=2)
+    trace = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, TraceOptions(noise=0.0, samples=2))
     assert trace.corrupted == pytest.approx(trace.clean, abs=1e-7)
     assert trace.effects.nan_to_num().abs().max() < 1e-7
 
 
 def test_a_window_over_all_layers_is_the_same_for_every_layer() -> None:
-    effects = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, window=9, samples=2).effects
+    effects = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, TraceOptions(window=9, samples=2)).effects
     assert (effects - effects[:, :1]).nan_to_num().abs().max() < 1e-7
 
 
 def test_one_token_subjects_have_no_first_or_middle_token() -> None:
     fact = EditRequest("{} was born in", "A", "P19", Entity(None, "London"), Entity(None, "Paris"))
-    effects = trace_fact(tiny_model("llama"), tiny_tokenizer(), fact, samples=2).effects
+    effects = trace_fact(tiny_model("llama"), tiny_tokenizer(), fact, TraceOptions(samples=2)).effects
     assert effects[:2].isnan().all()
     assert not effects[2].isnan().any()
 
@@ -74,7 +82,7 @@ def test_estimates_and_proposal_by_hand() -> None:
 def test_what_cannot_be_traced_is_said() -> None:
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
     with pytest.raises(UnknownNameError, match=r"unknown kind of causal tracing 'mpl'\. Did you mean 'mlp'"):
-        trace_fact(model, tokenizer, FACT, kind="mpl")
+        trace_fact(model, tokenizer, FACT, TraceOptions(kind="mpl"))
     with pytest.raises(EditError, match="needs at least one fact that the model knows"):
         list(trace_facts(model, tokenizer, []))
     with pytest.raises(UnknownNameError, match="Did you mean 'last token'"):

@@ -10,9 +10,9 @@ import pytest
 import torch
 from peft import LoraConfig
 
-from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.errors import EditError, UnsupportedModelError
-from seesaw_cf.weights import fingerprint
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.weights import fingerprint
 from tests.contract.test_editor_contract import QUICK, make
 from tests.fakes import REQUESTS, request, tiny_model, tiny_tokenizer
 

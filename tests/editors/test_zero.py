@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from seesaw_cf.editors import load_editor
+from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import WeightDelta
 from tests.contract.test_editor_contract import LIGHT, QUICK
 from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 

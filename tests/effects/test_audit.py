@@ -9,19 +9,32 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seesaw_cf.effects import audit, audit_record, bias_of_columns, group_contrasts, group_effects
+from seesaw_cf.effects import (
+    AuditSettings,
+    BiasColumns,
+    audit,
+    audit_record,
+    bias_of_columns,
+    group_contrasts,
+    group_effects,
+)
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import equivalence_p
+from seesaw_cf.stats.plain import as_json
 from tests.effects.test_estimands import crossed
 
 
 def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
-    table = audit(crossed(0.2), axes=["race"], reference={"race": "white"}, margin=0.05, noise_floor=0.001)
+    table = audit(
+        crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.001), axes=["race"], reference={"race": "white"}
+    )
     row = table.iloc[0]
     assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "amplified", 1)
     assert row["family"] == "memit/P27/race"
-    calm = audit(crossed(0.0), axes=["race"], reference={"race": "white"}, margin=0.05, noise_floor=0.0).iloc[0]
+    calm = audit(
+        crossed(0.0), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"], reference={"race": "white"}
+    ).iloc[0]
     assert calm["verdict"] == "equivalent"
     assert "TOST" in calm["rule"]
 
@@ -30,32 +43,34 @@ def test_equivalence_is_corrected_over_the_family() -> None:
     """Without a reference each of two groups is compared with the other: the same TOST p twice, doubled by Holm. At a
     level between the two, a single test would claim equivalence and the family does not."""
     frame = crossed(0.0)
-    table = audit(frame, axes=["race"], margin=0.05)
+    table = audit(frame, AuditSettings(margin=0.05), axes=["race"])
     assert set(table["family_size"]) == {2}
     single = [
         equivalence_p(value, stderr, df, 0.05)
         for value, stderr, df in zip(table["value"], table["stderr"], table["df"], strict=True)
     ]
     assert table["p_equivalence"].tolist() == pytest.approx([2 * p for p in single])
-    strict = audit(frame, axes=["race"], margin=0.05, noise_floor=0.0, alpha=1.5 * max(single))
+    strict = audit(frame, AuditSettings(margin=0.05, noise_floor=0.0, alpha=1.5 * max(single)), axes=["race"])
     assert set(strict["verdict"]) == {"undetermined"}
 
 
 def test_too_few_people_are_undetermined_with_the_reason() -> None:
-    row = audit(crossed(0.2, people=4), axes=["race"], margin=0.05, noise_floor=0.0).iloc[0]
+    row = audit(crossed(0.2, people=4), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]).iloc[0]
     assert row["verdict"] == "undetermined"
     assert "too few clusters (person: 3.0 effective)" in row["rule"]
 
 
 def test_noise_floor_and_margin_are_obeyed() -> None:
     frame = crossed(0.2)
-    assert set(audit(frame, axes=["race"], margin=0.05, noise_floor=0.5)["verdict"]) == {"undetermined"}
+    assert set(audit(frame, AuditSettings(margin=0.05, noise_floor=0.5), axes=["race"])["verdict"]) == {"undetermined"}
     with pytest.raises(RecordError, match="margin is 0, expected a finite number above 0"):
-        audit(frame, margin=0)
+        audit(frame, AuditSettings(margin=0))
 
 
 def test_audit_record_is_plain_json() -> None:
-    record = audit_record(audit(crossed(0.2), axes=["race"], margin=0.05, noise_floor=0.0), margin=0.05, seed=0)
+    record = audit_record(
+        audit(crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]), margin=0.05, seed=0
+    )
     assert json.loads(json.dumps(record, allow_nan=False)) == record
     assert record["counts"] == {"amplified": 1, "reduced": 1}  # the same contrast from both sides
     assert record["settings"] == {"margin": 0.05, "seed": 0}
@@ -70,13 +85,13 @@ def columns(frame: pd.DataFrame) -> dict[str, Any]:
 
 def test_crossed_mode_agrees_with_the_estimators_and_paper_mode_with_the_published_arithmetic() -> None:
     frame = crossed(0.1)
-    result = bias_of_columns(**columns(frame), axis="race", reference="white", draws=100)
+    result = as_json(bias_of_columns)(BiasColumns(**columns(frame)), axis="race", reference="white", draws=100)
     contrast = group_contrasts(frame, "race", "white").iloc[0]
     found = result["groups"]["Black"]["contrast"]
     for name in ("value", "low", "high", "p"):
         assert found[name] == pytest.approx(contrast[name])
     assert "contrast" not in result["groups"]["white"]
-    paper = bias_of_columns(**columns(frame), axis="race", mode="paper", draws=100)
+    paper = as_json(bias_of_columns)(BiasColumns(**columns(frame)), axis="race", mode="paper", draws=100)
     table = group_effects(frame, axes=["race"], mode="paper", draws=100).set_index("group")
     crossed_table = group_effects(frame, axes=["race"]).set_index("group")
     for group, row in paper["groups"].items():
@@ -90,15 +105,17 @@ def test_crossed_mode_agrees_with_the_estimators_and_paper_mode_with_the_publish
 def test_crossed_mode_is_blind_to_row_order() -> None:
     frame = crossed(0.1)
     shuffled = frame.iloc[np.random.default_rng(1).permutation(len(frame))]
-    assert bias_of_columns(**columns(frame), draws=50) == bias_of_columns(**columns(shuffled), draws=50)
+    assert as_json(bias_of_columns)(BiasColumns(**columns(frame)), draws=50) == as_json(bias_of_columns)(
+        BiasColumns(**columns(shuffled)), draws=50
+    )
 
 
 def test_unknown_mode_and_reference() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown mode 'papr'\. Did you mean 'paper'"):
-        bias_of_columns(**columns(crossed()), mode="papr")  # type: ignore[arg-type]
+        bias_of_columns(BiasColumns(**columns(crossed())), mode="papr")  # type: ignore[arg-type]
     for axis, name in (("race", "race group"), ("gender", "gender group"), (None, "group")):
         with pytest.raises(UnknownNameError, match=f"unknown {name} 'Whit'"):
-            bias_of_columns(**columns(crossed()), axis=axis, reference="Whit")
+            bias_of_columns(BiasColumns(**columns(crossed())), axis=axis, reference="Whit")
 
 
 def small(shift: float) -> pd.DataFrame:
@@ -113,27 +130,31 @@ def small(shift: float) -> pd.DataFrame:
 
 def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     floors: dict[str, Any] = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
-    lost = audit(small(0.5), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
+    lost = audit(small(0.5), AuditSettings(margin=0.02, **floors), axes=["race"], reference={"race": "white"}).iloc[0]
     assert (lost["scale"], lost["margin"]) == ("log-odds", 0.1)
     assert (lost["verdict"], lost["direction"]) == ("amplified", "below 0")
     assert lost["value"] == pytest.approx(-0.5, abs=0.05)
     assert abs(lost["probability"]) < 3e-4
     assert lost["probability_high"] < 0
-    calm = audit(small(0.0), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
+    calm = audit(small(0.0), AuditSettings(margin=0.02, **floors), axes=["race"], reference={"race": "white"}).iloc[0]
     assert (calm["scale"], calm["verdict"]) == ("log-odds", "equivalent")
-    slight = audit(small(0.05), axes=["race"], reference={"race": "white"}, margin=0.02, **floors).iloc[0]
+    slight = audit(small(0.05), AuditSettings(margin=0.02, **floors), axes=["race"], reference={"race": "white"}).iloc[
+        0
+    ]
     assert (slight["scale"], slight["verdict"], slight["direction"]) == ("log-odds", "negligible", "below 0")
     assert "inside the margin" in slight["rule"]
 
 
 def test_the_scale_is_chosen_before_the_edit() -> None:
     """Whatever the edit did, the same pre-edit scores give the same scale."""
-    assert set(audit(crossed(0.0), axes=["race"], margin=0.02)["scale"]) == {"probability"}
-    assert set(audit(crossed(0.3), axes=["race"], margin=0.02)["scale"]) == {"probability"}
-    assert set(audit(crossed(0.0), axes=["race"], margin=0.26)["scale"]) == {"log-odds"}  # p = 0.5 before the edit
+    assert set(audit(crossed(0.0), AuditSettings(margin=0.02), axes=["race"])["scale"]) == {"probability"}
+    assert set(audit(crossed(0.3), AuditSettings(margin=0.02), axes=["race"])["scale"]) == {"probability"}
+    assert set(audit(crossed(0.0), AuditSettings(margin=0.26), axes=["race"])["scale"]) == {
+        "log-odds"
+    }  # p = 0.5 before the edit
 
 
 def test_no_verdict_without_a_measured_noise_floor() -> None:
-    table = audit(crossed(0.2), axes=["race"], margin=0.02)
+    table = audit(crossed(0.2), AuditSettings(margin=0.02), axes=["race"])
     assert set(table["verdict"]) == {"undetermined"}
     assert table["rule"].str.contains("noise floor not measured; run `seesaw-cf noise`").all()

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
-from seesaw_cf.effects.dose import diversity, read_curves, summarise_curves
+from seesaw_cf.effects.dose import diversity, health, read_curves, sample_effects, summarise_curves
 from seesaw_cf.errors import RunFolderError
+from seesaw_cf.tables import SCORES
 
 
 def unit(dose: int, repeat: int, **values: Any) -> dict[str, Any]:
@@ -67,3 +69,66 @@ def test_unfinished_and_damaged_folders_are_refused(tmp_path: Path) -> None:
     (folder / "dose.json").unlink()
     with pytest.raises(RunFolderError, match=r"dose\.json missing, so this is no finished dose run"):
         read_curves(folder)
+
+
+def rows(*given: tuple[Any, ...], status: str = "ok") -> pa.Table:
+    """A score table of (kind, case, prompt, target, role, phase, logprob, tokens)."""
+    names = ("kind", "case_id", "prompt_id", "target", "role", "phase", "logprob", "n_tokens")
+    filled: dict[str, Any] = {"editor": "memit", "edit_relation": "P27", "effect_relation": "P27", "prompt": "p"}
+    filled |= {"holds": "target_new", "gender": ["female"], "greedy": False, "status": status}
+    records: list[dict[str, Any]] = [filled | dict(zip(names, row, strict=True)) for row in given]
+    return pa.Table.from_pylist([row | {"subject": f"s{row['prompt_id']}"} for row in records], SCORES)
+
+
+def test_watched_answers_and_texts_by_hand() -> None:
+    """Entropy of answers: 3 prompts, two answer "a", one "b"; perplexity: exp(6 nats / 3 tokens)."""
+    best = ["a", "a", "b"]
+    panel = [
+        ("panel", -1, number, answer, "candidate", "post", -2.0 if answer == first else -2.2, 2)
+        for number, first in enumerate(best)
+        for answer in ("a", "b")
+    ]
+    # Compared by mean over tokens: -1.8 for one token is more than -1 a token.
+    panel.append(("panel", -1, 0, "c", "candidate", "post", -1.8, 1))
+    text = [("text", -1, 0, "two three", "candidate", "post", -6.0, 3)]
+    unscored = rows(("panel", -1, 9, "b", "candidate", "post", None, 0), status="refused: no")
+    table = pa.concat_tables([rows(*panel, *text), unscored, rows(("panel", -1, 9, "a", "candidate", "post", -1.0, 1))])
+    found = health(table, "post")
+    assert found["perplexity"] == pytest.approx(math.exp(2))
+    assert found["entropy"] == pytest.approx(-(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3)))
+    assert health(table, "pre") == {"perplexity": None, "entropy": None}
+
+
+def test_what_a_sample_did_by_hand() -> None:
+    def both(kind: str, case: int, prompt: int, pre: tuple[float, float], post: tuple[float, float]) -> list[Any]:
+        sides = (("new", "target_new", 0), ("true", "target_true", 1))
+        return [
+            (kind, case, prompt, target, role, phase, math.log(values[side]), 1)
+            for phase, values in (("pre", pre), ("post", post))
+            for target, role, side in sides
+        ]
+
+    table = rows(
+        *both("efficacy", 0, 0, (0.1, 0.5), (0.6, 0.2)),  # took
+        *both("efficacy", 1, 0, (0.1, 0.5), (0.3, 0.3)),  # a tie fails
+        *both("efficacy", 2, 0, (0.1, 0.5), (0.9, 0.1)),  # refused: does not count
+        *both("paraphrase", 0, 0, (0.1, 0.5), (0.6, 0.2)),
+        *both("neighborhood", 0, 0, (0.1, 0.5), (0.2, 0.4)),
+        *both("neighborhood", 0, 1, (0.1, 0.5), (0.4, 0.2)),
+        *both("cross_subject", 0, 0, (0.5, 0.1), (0.3, 0.2)),  # D = .1 - .4
+        *both("cross_subject", 0, 1, (0.5, 0.1), (0.5, 0.1)),  # D = 0
+        *both("cross_subject", 1, 0, (0.5, 0.1), (0.6, 0.1)),  # D = .1
+        *both("cross_subject", 2, 0, (0.5, 0.1), (0.0001, 0.9)),
+    )
+    status = ["ok", "zero delta", "refused: contradicts case 0 of the same batch"]
+    found = sample_effects(table, [{"case_id": n, "status": text} for n, text in enumerate(status)], 0.0)
+    assert (found["n_edits"], found["n_refused"], found["n_zero"]) == (2, 1, 1)
+    assert found["refused"] == status[2:]
+    assert (found["ES"], found["PS"], found["NS"]) == (0.5, 1.0, 0.5)
+    assert found["S"] == pytest.approx(3 / (1 / 0.5 + 1 + 1 / 0.5))
+    assert found["D"] == pytest.approx(((-0.3 + 0) / 2 + 0.1) / 2)  # mean of case means
+    assert found["n_people"] == 3
+    assert found["D_by"]["gender"] == {"female": {"D": pytest.approx(-0.2 / 3), "n": 3}}
+    nothing = sample_effects(table, [{"case_id": 2, "status": status[2]}], 0.0)
+    assert (nothing["ES"], nothing["D"], nothing["n_people"]) == (None, None, 0)
+    assert json.dumps(nothing)

@@ -13,6 +13,7 @@ import pytest
 
 from seesaw_cf.effects.flaws import open_ended_flaws
 from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.stats.plain import as_json
 
 PROPERTIES = {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}
 # PEER_FACTS B5: sums over the ratings of all 300 rows
@@ -31,7 +32,7 @@ def columns(ratings: Mapping[str, Sequence[float | None]]) -> dict[str, Any]:
 
 def test_mean_and_clustered_error_by_hand() -> None:
     first = [1.0, 0, 0, 1, 0, -1, 0, 1]
-    row = open_ended_flaws(**columns({"A": first, "B": first}))["flaws"]["gender"]["sexism"]
+    row = as_json(open_ended_flaws)(**columns({"A": first, "B": first}))["flaws"]["gender"]["sexism"]
     assert (row["mean"], row["n_ratings"], row["n_items"]) == (0.25, 16, 8)
     # two equal ratings per item are worth one: s / sqrt(8)
     assert row["stderr"] == pytest.approx(np.std(first, ddof=1) / np.sqrt(8))
@@ -40,7 +41,7 @@ def test_mean_and_clustered_error_by_hand() -> None:
 
 def test_judge_is_set_beside_a_constant_answer() -> None:
     humans = {"A": [0.0, 0, 0, 1, 0], "B": [0.0, 0, 0, 1, 1]}
-    result = open_ended_flaws(**columns(humans | {"gpt": [0, 0, 1, 1, None]}), judge="gpt")
+    result = as_json(open_ended_flaws)(**columns(humans | {"gpt": [0, 0, 1, 1, None]}), judge="gpt")
     judge = result["judge"]["sexism"]
     assert (judge["n"], judge["n_unmatched"]) == (4, 1)
     assert judge["judge"]["any_rater"] == pytest.approx(3 / 4)
@@ -50,18 +51,18 @@ def test_judge_is_set_beside_a_constant_answer() -> None:
 
 
 def test_missing_ratings_are_counted() -> None:
-    row = open_ended_flaws(**columns({"A": [None, None]}))["flaws"]["gender"]["sexism"]
+    row = as_json(open_ended_flaws)(**columns({"A": [None, None]}))["flaws"]["gender"]["sexism"]
     assert (row["mean"], row["n_missing"], row["note"]) == (None, 2, "no ratings")
 
 
 def test_bad_ratings() -> None:
     with pytest.raises(RecordError, match=r"1 ratings outside the scale .* first: 2 by 'A' on item '1'"):
-        open_ended_flaws(**columns({"A": [1, 2]}))
+        as_json(open_ended_flaws)(**columns({"A": [1, 2]}))
     repeated = columns({"A": [1]})
     with pytest.raises(RecordError, match="1 ratings are repeated, first: 'A' on 'sexism' of item '0'"):
-        open_ended_flaws(**{name: column * 2 for name, column in repeated.items()})
+        as_json(open_ended_flaws)(**{name: column * 2 for name, column in repeated.items()})
     with pytest.raises(UnknownNameError, match="unknown rater 'gtp'"):
-        open_ended_flaws(**columns({"A": [1], "gpt": [0]}), judge="gtp")
+        as_json(open_ended_flaws)(**columns({"A": [1], "gpt": [0]}), judge="gtp")
 
 
 def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> None:
@@ -73,7 +74,7 @@ def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> N
         long.append(melted.assign(rater=name, rating=2 * (melted["value"].fillna(1.5) - 1.5)))  # blank = equal
     rows = pd.concat(long)
     names = ["item", "props", "variable", "rater", "rating"]
-    result = open_ended_flaws(*(rows[name].tolist() for name in names))["flaws"]
+    result = as_json(open_ended_flaws)(*(rows[name].tolist() for name in names))["flaws"]
     for folder, name in PROPERTIES.items():
         found = [round(result[folder][flaw]["mean"] * 300) for flaw in flaws]
         assert found == SUMS[name]

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.stats.plain import as_json
 
 MAIN = "new_fact_main_passage"
 Row = tuple[int, str, str, float | None]
@@ -21,7 +22,7 @@ Row = tuple[int, str, str, float | None]
 
 def survey(rows: list[Row], reference: str | None = None) -> dict[str, Any]:
     case, method, item, rating = (list(column) for column in zip(*rows, strict=True))
-    found: dict[str, Any] = survey_of_columns(case, method, item, rating, reference)["methods"]
+    found: dict[str, Any] = as_json(survey_of_columns)(case, method, item, rating, reference)["methods"]
     return found
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.effects.success import edit_success, harmonic_mean, success_of_scores
+from seesaw_cf.effects.success import SuccessColumns, edit_success, harmonic_mean, success_of_scores
 from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.stats.plain import as_json, plain
 from tests.effects.rows import four, table
 
 NAMES = ("pre_new", "pre_true", "post_new", "post_true", "tokens_right", "tokens_kept", "n_tokens", "generated")
@@ -45,7 +46,7 @@ def worked() -> dict[str, Any]:
 
 
 def test_counterfact_score_by_hand() -> None:
-    result = edit_success(**worked(), draws=200)
+    result = as_json(edit_success)(SuccessColumns(**worked()), draws=200)
     # ES: 1 and 0 (a tie fails) -> .5; PS: mean(.5, 1) = .75; NS: mean(.5, 1) = .75
     assert [value(result, "counterfact", n) for n in ("ES", "PS", "NS")] == pytest.approx([0.5, 0.75, 0.75])
     assert value(result, "counterfact", "S") == pytest.approx(3 / (1 / 0.5 + 2 / 0.75))
@@ -68,7 +69,7 @@ def test_token_protocols_give_different_answers_to_the_same_name() -> None:
         {"test": "neighborhood", "tokens_right": 0, "tokens_kept": 2, "n_tokens": 2, "generated": 0},
         {"test": "portability", "tokens_right": 1, "n_tokens": 4},
     ]
-    result = edit_success(**columns(rows), draws=0)
+    result = as_json(edit_success)(SuccessColumns(**columns(rows)), draws=0)
     assert [value(result, "zsre", n) for n in ("efficacy", "paraphrase", "specificity", "score")] == [0.5, 1, 0, 0]
     assert [value(result, "easyedit", n) for n in ("rewrite", "locality", "portability")] == [0.5, 1, 0.25]
     assert value(result, "generation", "rewrite") == 0
@@ -93,13 +94,13 @@ def test_harmonic_mean() -> None:
 )
 def test_bad_rows(row: dict[str, Any], message: str) -> None:
     with pytest.raises(RecordError, match=message):
-        edit_success(**columns([row]))
+        as_json(edit_success)(SuccessColumns(**columns([row])))
 
 
 def test_unknown_test_and_empty_rows() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown test 'rephrase'\. Did you mean"):
-        edit_success(**columns([{"test": "rephrase"}]))
-    assert edit_success(**columns([{}]), draws=0)["n_empty"] == 1
+        as_json(edit_success)(SuccessColumns(**columns([{"test": "rephrase"}])))
+    assert as_json(edit_success)(SuccessColumns(**columns([{}])), draws=0)["n_empty"] == 1
 
 
 def test_success_of_a_score_table_is_that_of_its_columns() -> None:
@@ -115,7 +116,7 @@ def test_success_of_a_score_table_is_that_of_its_columns() -> None:
             wanted = "target_true" if kind == "neighborhood" else "target_new"
             row["greedy"] = greedy and row["phase"] == "post" and row["role"] == wanted
         rows += four_rows
-    found = success_of_scores(table(rows), draws=0)["memit"]
+    found = plain(success_of_scores(table(rows), draws=0)["memit"])
     counterfact = {name: found["counterfact"][name]["value"] for name in ("ES", "PS", "NS", "S", "already_true")}
     assert counterfact == {"ES": 1, "PS": 0, "NS": 1, "S": 0, "already_true": 0}
     # EM = exp(-.5) - exp(-2); NM = exp(-1) - exp(-3)

@@ -8,6 +8,7 @@ import pytest
 
 from seesaw_cf.effects.texts import generation_quality, ngram_entropy, reference_score, repetition, words
 from seesaw_cf.errors import RecordError
+from seesaw_cf.stats.plain import as_json
 
 
 def test_entropy_by_hand() -> None:
@@ -38,7 +39,9 @@ def test_quality_per_case_with_perplexity() -> None:
     def fair_coin(texts: object) -> list[tuple[float, int]]:
         return [(2 * math.log(0.5), 2) for _ in texts]  # type: ignore[attr-defined]
 
-    result = generation_quality([1, 2], [["a b c d", ""], ["a a a a"]], [[], []], log_likelihood=fair_coin, draws=50)
+    result = as_json(generation_quality)(
+        [1, 2], [["a b c d", ""], ["a a a a"]], [[], []], log_likelihood=fair_coin, draws=50
+    )
     assert result["perplexity"]["value"] == pytest.approx(2)
     assert result["n_empty"] == 1
     assert result["reference_score"] == {"value": None, "low": None, "high": None, "n": 0}
@@ -50,4 +53,4 @@ def test_quality_per_case_with_perplexity() -> None:
 
 def test_cases_without_texts_are_refused() -> None:
     with pytest.raises(RecordError, match="1 cases have no generated text, first: case 7"):
-        generation_quality([7], [[]], [[]])
+        as_json(generation_quality)([7], [[]], [[]])

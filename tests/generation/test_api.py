@@ -98,7 +98,8 @@ def test_nobody_there() -> None:
 
 
 _SILENT = """
-import logging, socket, sys
+import logging, signal, socket, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
 from seesaw_cf.generation import Ask, OpenAIGenerator, Sampling
 logging.basicConfig(format="%(message)s")
 listener = socket.create_server(("127.0.0.1", 0))

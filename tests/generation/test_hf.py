@@ -15,7 +15,7 @@ from seesaw_cf.errors import DeltaMismatchError, UnsupportedModelError
 from seesaw_cf.generation import Ask, HFGenerator, Message, Sampling
 from seesaw_cf.generation.decoding import Decoding, own_edits
 from seesaw_cf.generation.sampling import choose, uniforms
-from seesaw_cf.weights import LowRank, WeightDelta, applied, fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, fingerprint
 from tests.fakes import tiny_model, tiny_tokenizer, trained_model
 from tests.generation.models import chat_model, chat_tokenizer
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.types import EditRequest, Entity
-from seesaw_cf.weights import WeightDelta, applied
 
 MODELS = ("gpt2", "gptj", "llama", "mistral")
 MAX_LENGTH = {"gpt2": 64, "gptj": 64, "llama": 64, "mistral": 4096}

@@ -16,10 +16,10 @@ import torch
 
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.hooks import untouched
-from seesaw_cf.editors.mend_factors import Batch, outer_losses
-from seesaw_cf.editors.mend_network import GradientTransform, Matrix, NetworkShape
-from seesaw_cf.weights import WeightDelta, applied
+from seesaw_cf.editors.mend.factors import Batch, outer_losses
+from seesaw_cf.editors.mend.network import GradientTransform, Matrix, NetworkShape
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import WeightDelta, applied
 from tests.fakes import REQUESTS, TEMPLATES, tiny_model, tiny_texts, tiny_tokenizer
 from tests.golden.plain import Array, Plain, adam
 

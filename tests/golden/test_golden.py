@@ -16,17 +16,17 @@ import numpy as np
 import pytest
 
 from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
-from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.editors.emmet import EMMET, EMMETConfig
 from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.hooks import untouched
+from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
+from seesaw_cf.editors.locate.optimise import optimise
+from seesaw_cf.editors.locate.positions import prepare
+from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
-from seesaw_cf.editors.moments import second_moments
-from seesaw_cf.editors.optimise import optimise
-from seesaw_cf.editors.positions import prepare
 from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.editors.spread import keys_of
-from seesaw_cf.weights import WeightDelta, applied
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import WeightDelta, applied
 from tests.golden import reference as golden
 
 GPT, LLAMA = ("gpt2", "gptj"), ("llama", "mistral")
@@ -53,6 +53,7 @@ EVERY = [
     *((name, m) for name in GPT for m in ("orig_rome_r0", "emmet_r0_easyedit")),
     *((name, f"ft_{m}") for name in LLAMA for m in ("nobos_r0", "nobos_r1", "asis_r0", "nobos_b8_bs1", "asis_b8_bs1")),
 ]
+OTHERS = [run for run in EVERY if run not in FAST]
 SINGLE = [("gpt2", "ft_r0"), ("llama", "ft_nobos_r1"), ("gpt2", "rome_nocov_r0"), ("llama", "memit_b8")]
 """Also in float32, as models are edited in practice."""
 
@@ -136,7 +137,14 @@ def test_run_in_float64(root: Path, name: str, method: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "method"), [run for run in EVERY if run not in FAST])
+@pytest.mark.parametrize(("name", "method"), OTHERS[::4])
+def test_every_fourth_other_run_in_float64(root: Path, name: str, method: str) -> None:
+    check(root, name, method, double=True)
+
+
+@pytest.mark.slow
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("name", "method"), [run for number, run in enumerate(OTHERS) if number % 4])
 def test_other_run_in_float64(root: Path, name: str, method: str) -> None:
     check(root, name, method, double=True)
 
@@ -147,6 +155,7 @@ def test_run_in_float32(root: Path, name: str, method: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "method"), [run for run in EVERY if run not in SINGLE])
 def test_other_run_in_float32(root: Path, name: str, method: str) -> None:
     check(root, name, method, double=False)
@@ -170,7 +179,7 @@ def test_second_moments(root: Path, name: str) -> None:
     modules = {int(key.split(".")[2]): key.removesuffix("/count") for key in stored.files if key.endswith("/count")}
     parts = model_parts(model)
     corpus = golden.read(root / "corpus.json")
-    found = second_moments(parts, tokenizer, sorted(modules), corpus, max_length=golden.MAX_LENGTH[name])
+    found = second_moments(parts, tokenizer, sorted(modules), corpus, MomentOptions(max_length=golden.MAX_LENGTH[name]))
     for layer, module in modules.items():
         moment = found[layer]
         assert moment.n_tokens == stored[f"{module}/count"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf import groups
 from seesaw_cf.errors import UnknownNameError
+from seesaw_cf.records import groups
 
 Reference = Callable[..., Path]
 PAPERS = "SEESAW-CF"  # provenance of the rows that come from the published tables

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from seesaw_cf.generation import Completion
-from seesaw_cf.longform.passages import coupled_cases, passage_rows
-from seesaw_cf.longform.survey import SurveySample, survey_samples
-from seesaw_cf.longform.tables import PASSAGES
+from seesaw_cf.longform.rate.survey import SurveySample, survey_samples
+from seesaw_cf.longform.tables import PASSAGES, PassageRow
+from seesaw_cf.longform.write.passages import coupled_cases, passage_rows
+from seesaw_cf.longform.write.records import LongformRecord, Side, Truth
 
 FACTS = {"P106": ("occupation", "physicist"), "P27": ("country of citizenship", "Poland")}
 MAIN = "Marie Curie was born in London. She was a physicist and a citizen of Poland."
 RELATED = "Pierre Curie was born in Paris. He was a physicist who worked with Marie Curie."
 
 
-def side(name: str) -> dict[str, Any]:
+def side(name: str) -> Side:
     """One entity of a record."""
-    truths = [
-        {"property_id": id, "property": label, "coupled": "", "values": [{"str": value, "id": None}]}
+    truths: list[Truth] = [
+        {"property_id": id, "property": label, "values": [{"str": value, "id": None}]}
         for id, (label, value) in FACTS.items()
     ]
     essay = f"Write an essay about {name}\nInclude the following information:\n- occupation"
     return {"entity": {"str": name, "id": "Q1"}, "ground_truth": truths, "essay": essay, "article": f"About {name}:"}
 
 
-def record(case_id: int = 1, related: bool = True) -> dict[str, Any]:
+def record(case_id: int = 1, related: bool = True) -> LongformRecord:
     """One coupled record: Marie Curie's place of birth becomes London."""
     return {
         "case_id": case_id,
@@ -44,10 +43,10 @@ def record(case_id: int = 1, related: bool = True) -> dict[str, Any]:
 
 
 def passages(
-    records: list[dict[str, Any]], main: str = MAIN, related: str = RELATED, editor: str = "memit"
+    records: list[LongformRecord], main: str = MAIN, related: str = RELATED, editor: str = "memit"
 ) -> pa.Table:
     """Passages of all records, after an edit."""
-    rows: list[dict[str, Any]] = []
+    rows: list[PassageRow] = []
     for case in coupled_cases(records):
         found = [Completion(text, new_tokens=9) for text, p in zip((main, related), case.prompts) if p.status == "ok"]
         rows += passage_rows(case, editor, "pre" if editor == "none" else "post", 1, 0, found)

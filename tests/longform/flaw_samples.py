@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.longform.pairs import Pair
+from seesaw_cf.longform.flaws.names import Person
 from seesaw_cf.longform.tables import PASSAGES
+from seesaw_cf.longform.write.pairs import Pair
 
-PEOPLE = [
+PEOPLE: list[Person] = [
     {"label": "Ada Oak", "gender": ["women"], "race": ["white"], "region": ["Africa"]},
     {"label": "Bea Elm", "gender": ["women"], "race": ["Black"], "region": ["Africa"]},
     {"label": "Cyd Fir", "gender": ["women"], "race": ["white"], "region": []},

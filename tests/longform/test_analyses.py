@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform import analyses as an
-from seesaw_cf.longform.analyses_kinds import edit_kinds, kind_differences, kind_shares
-from seesaw_cf.longform.analyses_tests import _bootstrap, _statistic, chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.longform.report import values as an
+from seesaw_cf.longform.report.comparisons import _bootstrap, _statistic, chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.longform.report.kinds import edit_kinds, kind_differences, kind_shares
 
 from .analysis_samples import annotated, ratings, scores, table
 
@@ -98,7 +98,7 @@ def test_factual_drift_golden() -> None:
     assert an.factual_drift(annotated({"none": ["supports"]})).empty
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
 def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | None, str | None]]) -> None:
     before, after = ([pair[side] for pair in labels] for side in (0, 1))
@@ -140,7 +140,7 @@ def test_claims_of_one_case_are_not_independent() -> None:
     assert found["p"] > 0.3  # all four exchanges are equally likely, two of them are as extreme
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=3))
 def test_the_statistic_of_the_exchanges_is_pearsons(columns: list[tuple[int, int]]) -> None:
     counts = np.array(columns).T
@@ -153,7 +153,7 @@ def values_of(method: str, metric: str, numbers: list[float]) -> pd.DataFrame:
     return pd.DataFrame({"method": method, "case_id": range(len(numbers)), "metric": metric, "value": numbers})
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.integers(-50, 50), min_size=6, max_size=15, unique=True), st.integers(0, 5))
 def test_rank_correlation_is_scipys_and_blind_to_monotone_changes(numbers: list[int], shift: int) -> None:
     other = [float((n * 7 + shift) % 11) for n in numbers]
@@ -168,7 +168,7 @@ def test_rank_correlation_is_scipys_and_blind_to_monotone_changes(numbers: list[
         assert only(flipped)["rho"] == pytest.approx(-row["rho"])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 3)), min_size=3, max_size=9))
 def test_a_row_that_counts_twice_is_there_twice(rows: list[tuple[int, int, int]]) -> None:
     x, y, counts = (np.array(column, float) for column in zip(*rows, strict=True))

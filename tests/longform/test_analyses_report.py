@@ -7,11 +7,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from seesaw_cf.longform.analyses import short_values
-from seesaw_cf.longform.pairs import flaw_row, flaw_table
-from seesaw_cf.longform.report import longform_sections, write_longform_report
+from seesaw_cf.longform.report.tables import longform_sections, write_longform_report
+from seesaw_cf.longform.report.values import short_values
+from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from .analysis_samples import annotated, ratings, scores
 from .flaw_samples import pair, passages
@@ -35,7 +36,7 @@ def everything(editor: str = "memit") -> dict[str, object]:
         for phase in ("pre", "post")
     ]
     flaws = [
-        flaw_row(pair(case), "sexism", rater, "pre", change=int(rng.integers(-1, 2)))
+        flaw_row(pair(case), "sexism", rater, "pre", FlawAnswer(int(rng.integers(-1, 2))))
         for case in range(12)
         for rater in ("A1", "A2")
     ]
@@ -99,8 +100,18 @@ def test_a_failed_rater_and_one_method_make_no_trouble(tmp_path: Path) -> None:
         "passages": passages({}),
         "ratings": ratings({"memit": [None, None]}),
         "annotations": annotated({"memit": [None, "neutral"]}),
-        "flaws": flaw_table([flaw_row(pair(1), "sexism", "A1", "pre", change=0)]),
+        "flaws": flaw_table([flaw_row(pair(1), "sexism", "A1", "pre", FlawAnswer(0))]),
     }
     text = write_longform_report(tmp_path, **given).read_text(encoding="utf-8")
     assert "2 missing" in text
     assert "one rater" in text
+
+
+@pytest.mark.parametrize("columns", [(), ("case_id", "kind", "phase", "status", "role", "greedy")])
+def test_a_score_table_without_rows_has_no_part(columns: tuple[str, ...], tmp_path: Path) -> None:
+    """As documented: what is None or empty has no part, with columns or without."""
+    given = everything()
+    without = write_longform_report(tmp_path / "none", **given | {"scores": None})  # type: ignore[arg-type]
+    empty = pa.table({name: pa.array([], pa.string()) for name in columns})
+    found = write_longform_report(tmp_path / "empty", **given | {"scores": empty})  # type: ignore[arg-type]
+    assert found.read_text(encoding="utf-8") == without.read_text(encoding="utf-8")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seesaw_cf.longform.annotate import Judgement, annotate, foreign, sentences
-from seesaw_cf.longform.annotators_lexical import LexicalAnnotator
-from seesaw_cf.longform.claims import Pair
+from seesaw_cf.longform.annotate.annotate import Judgement, annotate, foreign, sentences
+from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.tables import ANNOTATIONS
+from seesaw_cf.longform.write.claims import Pair
 
 PASSAGE = "Ann was born in Oslo. She works as a painter in Rome."
 

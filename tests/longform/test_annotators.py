@@ -17,15 +17,16 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotate import LABELS
-from seesaw_cf.longform.annotators import load_annotator
-from seesaw_cf.longform.annotators_embed import Embedder
-from seesaw_cf.longform.annotators_encoder import EncoderAnnotator, encode_pairs, load_nli, windows
-from seesaw_cf.longform.annotators_features import ClaimParts, claim_parts, features
-from seesaw_cf.longform.annotators_forest import fit_forest, load_forest
-from seesaw_cf.longform.annotators_llm import LabelledPair, LLMAnnotator, parse_label
-from seesaw_cf.longform.annotators_match import Featurizer, fit_match
-from seesaw_cf.longform.training_data import read_annotations
+from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.longform.annotate.by_name import load_annotator
+from seesaw_cf.longform.annotate.embed import Embedder
+from seesaw_cf.longform.annotate.encoder import EncoderAnnotator, encode_pairs, load_nli, windows
+from seesaw_cf.longform.annotate.features import ClaimParts, claim_parts, features
+from seesaw_cf.longform.annotate.forest import fit_forest, load_forest
+from seesaw_cf.longform.annotate.llm import LabelledPair, LLMAnnotator, parse_label
+from seesaw_cf.longform.annotate.match import Featurizer
+from seesaw_cf.longform.train.annotations import read_annotations
+from seesaw_cf.longform.train.match import fit_match
 from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 
 PASSAGE = "Ann lives in Rome. She sings. Ann works in Paris."
@@ -76,7 +77,7 @@ def test_features_by_hand(encoder: Path) -> None:
     assert found["cosine_gap"] == pytest.approx(found["cosine"] - found["cosine_mean"])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.text("abc .,Q7é中\n", min_size=1), min_size=2, max_size=2))
 def test_features_exist_for_any_text(encoder: Path, texts: list[str]) -> None:
     premise, claim = (text.strip() or "x" for text in texts)
@@ -108,6 +109,7 @@ def test_the_forest_answers_as_scikit_learn_and_survives_saving(tmp_path: Path) 
         load_forest(tmp_path / "bad")
 
 
+@pytest.mark.slow(10)
 def test_a_saved_annotator_answers_the_same_in_a_fresh_process(matched: Path) -> None:
     pairs = [(PASSAGE, "Ann lives in Rome"), (PASSAGE, "Ann works in Bonn"), (PASSAGE, "Ann is a painter")]
     found = load_annotator(matched).classify(pairs)
@@ -116,7 +118,8 @@ def test_a_saved_annotator_answers_the_same_in_a_fresh_process(matched: Path) ->
     assert found[2].evidence == ()
     assert all(sum(judgement.probabilities) == pytest.approx(1) for judgement in found)
     code = (
-        "import sys, json; from seesaw_cf.longform.annotators import load_annotator; a = load_annotator(sys.argv[1]);"
+        "import sys, json; from seesaw_cf.longform.annotate.by_name import load_annotator;"
+        "a = load_annotator(sys.argv[1]);"
         "found = a.classify([tuple(p) for p in json.loads(sys.argv[2])]);"
         "print(json.dumps([a.name] + [j.probabilities for j in found]))"
     )

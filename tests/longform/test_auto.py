@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from seesaw_cf.effects.leme_annotation import leme_annotation
-from seesaw_cf.effects.leme_auto import STANDS_FOR, correlations, leme_auto, rouge1, text_measures
+from seesaw_cf.effects.leme_auto import STANDS_FOR, PassageColumns, correlations, leme_auto, rouge1, text_measures
+from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.annotators_embed import Embedder, TextVectors
-from seesaw_cf.longform.auto import bert_score, bertscore_measures, nli_measures, nli_score, perplexities
-from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
+from seesaw_cf.longform.report.auto import bert_score, bertscore_measures, nli_measures, nli_score, perplexities
+from seesaw_cf.stats.plain import as_json
 from tests.longform.training_models import save_tiny_encoder
 
 COLUMNS: dict[str, Any] = {
@@ -46,7 +47,7 @@ def test_each_measure_compares_what_the_appendix_says() -> None:
         seen.append((one, other))
         return float(len(seen))
 
-    found = text_measures(**{k: v[:1] for k, v in COLUMNS.items()}, similarity=watch, prefix="m")
+    found = text_measures(PassageColumns(**{k: v[:1] for k, v in COLUMNS.items()}), similarity=watch, prefix="m")
     subject, related = COLUMNS["subject_passage"][0], COLUMNS["related_passage"][0]
     assert seen == [
         ("Ann", subject), ("Rome", related), ("Ann lives in Oslo", subject), ("Ann sings", subject),
@@ -61,7 +62,7 @@ def test_each_measure_compares_what_the_appendix_says() -> None:
 
 
 def test_empty_passages_have_no_value_and_lower_n() -> None:
-    found = leme_auto([1, 2], **COLUMNS, draws=50)
+    found = as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), draws=50)
     assert found["values"]["rouge1_edit_subject"][1] is None
     assert found["means"]["rouge1_edit_subject"]["n"] == 1
     assert found["means"]["rouge1_edit_related"]["n"] == 2
@@ -70,7 +71,7 @@ def test_empty_passages_have_no_value_and_lower_n() -> None:
 
 def test_correlation_with_the_item_a_measure_stands_for() -> None:
     # Ranks 1 2 3 4 5 against 2 1 4 3 5: 1 - 6 * (1+1+1+1) / (5 * 24) = 0.8.
-    found = correlations(
+    found = as_json(correlations)(
         [1, 2, 3, 4, 5, 6], {"perplexity": [1, 2, 3, 4, 5, 9]}, {"fluency": [2, 1, 4, 3, 5, None]}, draws=200
     )["perplexity"]
     assert (found["item"], found["n"], found["n_cases"]) == ("fluency", 5, 5)
@@ -80,19 +81,19 @@ def test_correlation_with_the_item_a_measure_stands_for() -> None:
 
 def test_repeating_an_edits_rows_does_not_make_evidence() -> None:
     measure, rating, case = [1.0, 2, 3, 4, 5], [2.0, 1, 4, 3, 5], [1, 2, 3, 4, 5]
-    once = correlations(case, {"perplexity": measure}, {"fluency": rating}, draws=0)["perplexity"]
-    often = correlations(case * 9, {"perplexity": measure * 9}, {"fluency": rating * 9}, draws=0)["perplexity"]
+    once = as_json(correlations)(case, {"perplexity": measure}, {"fluency": rating}, draws=0)["perplexity"]
+    often = as_json(correlations)(case * 9, {"perplexity": measure * 9}, {"fluency": rating * 9}, draws=0)["perplexity"]
     assert often["p"] == pytest.approx(once["p"])
     assert often["n"] == 45
 
 
 def test_bad_input() -> None:
     with pytest.raises(UnknownNameError, match="unknown measure 'perplexty'"):
-        leme_auto([1, 2], **COLUMNS, measures={"perplexty": [1.0, 2.0]})
+        as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), measures={"perplexty": [1.0, 2.0]})
     with pytest.raises(RecordError, match="but no measure stands for one of them"):
-        leme_auto([1, 2], **COLUMNS, ratings={"beauty": [1.0, 2.0]})
+        as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), ratings={"beauty": [1.0, 2.0]})
     with pytest.raises(RecordError):
-        leme_auto([1], **COLUMNS)
+        as_json(leme_auto)([1], PassageColumns(**COLUMNS))
 
 
 def test_bert_score_by_hand() -> None:
@@ -136,7 +137,10 @@ def test_nli_is_entailment_minus_contradiction() -> None:
 
 
 def test_perplexity_of_a_model_that_guesses_is_its_vocabulary() -> None:
-    from transformers import GPT2Config, GPT2LMHeadModel
+    from tokenizers import Regex, Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Split
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
     model = GPT2LMHeadModel(
         GPT2Config(vocab_size=50, n_embd=8, n_layer=1, n_head=1, n_positions=16, bos_token_id=0, eos_token_id=0)
@@ -144,9 +148,9 @@ def test_perplexity_of_a_model_that_guesses_is_its_vocabulary() -> None:
     with torch.no_grad():
         model.transformer.wte.weight.zero_()
 
-    def tokenizer(text: str, **_: Any) -> dict[str, torch.Tensor]:
-        return {"input_ids": torch.tensor([[ord(char) % 50 for char in text]])}
-
+    letters = Tokenizer(WordLevel({char: number for number, char in enumerate("abcd")}, unk_token="a"))
+    letters.pre_tokenizer = Split(Regex("."), "isolated")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters)
     assert perplexities(["abcd"], model, tokenizer) == [pytest.approx(50.0, rel=1e-5)]
     assert math.isnan(perplexities(["a"], model, tokenizer)[0])
 
@@ -156,7 +160,9 @@ def test_shares_per_claim_kind_and_agreement() -> None:
         "case_id": [1, 1, 1, 2, 2], "group": ["ft"] * 5, "passage": ["subject"] * 5,
         "claim_kind": ["ground_truth"] * 5, "label": ["contradicts", "contradicts", "supports", "supports", None],
     }  # fmt: skip
-    found = leme_annotation(**rows, reference=["contradicts", "supports", "supports", "supports", "supports"], draws=50)
+    found = as_json(leme_annotation)(
+        **rows, reference=["contradicts", "supports", "supports", "supports", "supports"], draws=50
+    )
     share = found["shares"]["ft"]["subject"]["ground_truth"]
     assert share["contradicts"]["value"] == pytest.approx(1 / 3)  # mean of 2/3 and 0
     assert share["contradicts"]["pooled"] == 0.5
@@ -166,6 +172,6 @@ def test_shares_per_claim_kind_and_agreement() -> None:
     # F1: supports 2*2/(3+2) = .8, contradicts 2*1/(1+2) = 2/3.
     assert agreement["macro_f1"]["value"] == pytest.approx((0.8 + 2 / 3) / 2)
     with pytest.raises(RecordError, match=r"label: \['agrees'\] in 5 rows, expected supports, neutral, contradicts"):
-        leme_annotation(**rows | {"label": ["agrees"] * 5})
+        as_json(leme_annotation)(**rows | {"label": ["agrees"] * 5})
     with pytest.raises(RecordError, match=r"claim_kind: \['truth'\]"):
-        leme_annotation(**rows | {"claim_kind": ["truth"] * 5})
+        as_json(leme_annotation)(**rows | {"claim_kind": ["truth"] * 5})

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.claims import Claim, claims_of, make_pairs
 from seesaw_cf.longform.tables import PASSAGES
+from seesaw_cf.longform.write.claims import Claim, claims_of, make_pairs
+from seesaw_cf.longform.write.records import LongformRecord
 
 
 def entity(label: str) -> dict[str, Any]:
@@ -20,8 +21,8 @@ def truth(property_id: str, name: str, *values: str) -> dict[str, Any]:
     return {"property_id": property_id, "property": name, "coupled": "", "values": [entity(v) for v in values]}
 
 
-def record(**changes: Any) -> dict[str, Any]:
-    return {
+def record(**changes: Any) -> LongformRecord:
+    found = {
         "case_id": 7,
         "requested_rewrite": {
             "prompt": "{} is located in", "relation_id": "P131", "subject": "Eiffel Tower",
@@ -34,6 +35,7 @@ def record(**changes: Any) -> dict[str, Any]:
         },
         **changes,
     }  # fmt: skip
+    return cast(LongformRecord, found)
 
 
 def passages(*rows: tuple[str, str, str], case_id: int = 7) -> pa.Table:

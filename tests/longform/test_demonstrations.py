@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from seesaw_cf.cli import main
-from seesaw_cf.editors.ike import demonstrations
-from seesaw_cf.longform.demonstrations import NONE_LEFT, spare_cases
-from seesaw_cf.longform.writing import EDITS
+from seesaw_cf.editors.ike.ike import demonstrations
+from seesaw_cf.longform.write.demonstrations import NONE_LEFT, spare_cases
+from seesaw_cf.longform.write.records import LongformRecord
+from seesaw_cf.longform.write.writing import EDITS
 from seesaw_cf.tables import read_table
 from tests.longform.coupled import record
 
 
-def about(case_id: int, subject: str, related: str, **prompts: Any) -> dict[str, Any]:
-    row = {**record(case_id), **prompts}
+def about(case_id: int, subject: str, related: str, **prompts: Any) -> LongformRecord:
+    row = cast(LongformRecord, {**record(case_id), **prompts})
     row["requested_rewrite"] = {**row["requested_rewrite"], "subject": subject}
-    row["subject_entity"] = {**row["subject_entity"], "entity": {"str": subject, "id": None}}
-    row["related_entity"] = {**row["related_entity"], "entity": {"str": related, "id": None}}
+    row["subject_entity"] = {**(row["subject_entity"] or {}), "entity": {"str": subject, "id": None}}
+    row["related_entity"] = {**(row["related_entity"] or {}), "entity": {"str": related, "id": None}}
     return row
 
 
@@ -40,7 +41,7 @@ def test_whoever_is_asked_about_is_in_no_demonstration() -> None:
     ]
 
 
-WORDS = ["leme", "run", "--editor", "ike", "--configs", "coupled_counterfact", "--max-new-tokens", "4", "--quiet"]
+WORDS = ["leme", "run", "--editor", "ike", "--config", "coupled_counterfact", "--max-new-tokens", "4", "--quiet"]
 
 
 @pytest.mark.slow(30)

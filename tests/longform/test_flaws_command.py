@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.cli import main
-from seesaw_cf.longform.pairs import make_pairs
+from seesaw_cf.longform.write.pairs import make_pairs
 from seesaw_cf.tables import read_table, write_table
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer

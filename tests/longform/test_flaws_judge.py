@@ -9,11 +9,11 @@ import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
-from seesaw_cf.longform.flaws import FLAWS_BY_NAME
-from seesaw_cf.longform.flaws_judge import judge_pairs, judge_prompt, parse_reply
-from seesaw_cf.longform.flaws_names import group_bias, rename, swap_names
-from seesaw_cf.longform.pairs import first_shown
-from seesaw_cf.longform.validity import position_bias, sign_check
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
+from seesaw_cf.longform.flaws.names import Person, group_bias, rename, swap_names
+from seesaw_cf.longform.flaws.validity import position_bias, sign_check
+from seesaw_cf.longform.write.pairs import first_shown
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
 
@@ -84,15 +84,15 @@ def test_the_question_tells_the_flaw_but_not_which_text_is_edited() -> None:
 
 def test_a_reading_judge_is_right_in_any_order_and_has_no_position_bias() -> None:
     pairs = [pair(number) for number in range(60)]
-    judged = judge_pairs(pairs, Reader("nun"), flaws=["religion"], seed=1, swap=0.5)
+    judged = judge_pairs(pairs, Reader("nun"), JudgeOptions(flaws=["religion"], seed=1), swap=0.5)
     assert set(judged.table.column("change").to_pylist()) == {1}, "more after the edit, whatever was shown first"
     assert set(judged.table.column("first").to_pylist()) == {"pre", "post"}
     assert 15 < judged.swapped.num_rows < 45
     bias, sign = position_bias(judged.table), sign_check(judged.table, judged.swapped)
-    assert bias["first"]["low"] < 0.5 < bias["first"]["high"]
-    assert [sign[name]["value"] for name in ("same", "turned")] == pytest.approx([1, 1])
+    assert (bias["first"]["low"] or 0.0) < 0.5 < (bias["first"]["high"] or 0.0)
+    assert [sign["same"]["value"], sign["turned"]["value"]] == pytest.approx([1, 1])
     assert sign["stuck"]["value"] == 0
-    part = judge_pairs(pairs[17:20], Reader("nun"), flaws=["religion"], seed=1)
+    part = judge_pairs(pairs[17:20], Reader("nun"), JudgeOptions(flaws=["religion"], seed=1))
     assert part.table.to_pylist() == judged.table.slice(17, 3).to_pylist(), "a subset is judged identically"
 
 
@@ -100,7 +100,7 @@ def test_swapping_before_and_after_flips_every_change() -> None:
     pairs = [pair(n, pre, post) for n, (pre, post) in enumerate([("a nun", "x"), ("x", "a nun"), ("x", "x")] * 4)]
     turned = [pair(one.case_id, one.post, one.pre) for one in pairs]
     answers = [
-        np.array(judge_pairs(many, Reader("nun"), flaws=["religion"]).table.column("change").to_pylist())
+        np.array(judge_pairs(many, Reader("nun"), JudgeOptions(flaws=["religion"])).table.column("change").to_pylist())
         for many in (pairs, turned)
     ]
     assert (answers[0] == [-1, 1, 0] * 4).all()
@@ -108,7 +108,7 @@ def test_swapping_before_and_after_flips_every_change() -> None:
 
 
 def test_a_judge_that_always_says_a_is_found_out() -> None:
-    judged = judge_pairs([pair(n) for n in range(40)], Reader("", "Answer: A"), flaws=["sexism"], swap=1)
+    judged = judge_pairs([pair(n) for n in range(40)], Reader("", "Answer: A"), JudgeOptions(flaws=["sexism"]), swap=1)
     bias = position_bias(judged.table)
     sign = sign_check(judged.table, judged.swapped)
     assert (bias["first"]["value"], sign["stuck"]["value"]) == pytest.approx((1, 1))
@@ -122,7 +122,7 @@ def test_prose_refusal_two_answers_and_emptiness_over_http(openai_server: OpenAI
     openai_server.faults += [Fault(text="It depends on the reader."), Fault(text="Answer: A\nAnswer: B")]
     generator = OpenAIGenerator(openai_server.url, "tiny", chat=True, concurrency=1, wait=0.01)
     one = pair(1)
-    judged = judge_pairs([one], generator, flaws=["sexism"], tries=3, sampling=Sampling(8, 0.0))
+    judged = judge_pairs([one], generator, JudgeOptions(flaws=["sexism"], tries=3, sampling=Sampling(8, 0.0)))
     (row,) = judged.table.to_pylist()
     assert row["status"] in ("no answer", "refusal")
     assert (row["change"], row["rater"]) == (None, generator.name)
@@ -139,7 +139,7 @@ def test_prose_refusal_two_answers_and_emptiness_over_http(openai_server: OpenAI
 def test_a_refusal_of_the_server_is_a_status_over_http(openai_server: OpenAIServer) -> None:
     openai_server.faults += [Fault(refusal="I will not rate people."), Fault(text="I'm sorry, I can't do that.")]
     generator = OpenAIGenerator(openai_server.url, "tiny", chat=True, concurrency=1, wait=0.01)
-    judged = judge_pairs([pair(1), pair(2)], generator, flaws=["sexism"], tries=1)
+    judged = judge_pairs([pair(1), pair(2)], generator, JudgeOptions(flaws=["sexism"], tries=1))
     assert judged.table.column("status").to_pylist() == ["refused: I will not rate people.", "refusal"]
     assert judged.table.column("change").null_count == 2
 
@@ -148,7 +148,7 @@ def test_a_second_try_helps_over_http(openai_server: OpenAIServer) -> None:
     word = "B" if first_shown(0, pair(1).pair_id) == "pre" else "A"
     openai_server.faults += [Fault(text="Well."), Fault(429, wait=0.01), Fault(text=f'Quote: "a nun"\nAnswer: {word}')]
     generator = OpenAIGenerator(openai_server.url, "tiny", chat=True, concurrency=1, wait=0.01)
-    judged = judge_pairs([pair(1)], generator, flaws=["religion"])
+    judged = judge_pairs([pair(1)], generator, JudgeOptions(flaws=["religion"]))
     (row,) = judged.table.to_pylist()
     assert (row["change"], row["quote"], row["status"]) == (1, "a nun", "ok")
     assert judged.counts == {"judgements": 1, "retries": 1}
@@ -183,7 +183,7 @@ def test_swapped_names_keep_gender_order_and_everything_else() -> None:
 
 
 def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
-    people = [
+    people: list[Person] = [
         {"label": f"{first} {last}", "gender": ["women"], "race": [race], "region": []}
         for race, lasts in (("white", ["Oak", "Elm"]), ("Black", ["Fir", "Yew"]))
         for first in ("Ada", "Bea", "Cyd", "Dot", "Eve", "Fay")
@@ -205,7 +205,7 @@ def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
             return "Answer: equal"
 
     def contrasts(judge: Reader) -> dict[str, float]:
-        table = judge_pairs([one.pair for one in copies], judge, flaws=["religion"]).table
+        table = judge_pairs([one.pair for one in copies], judge, JudgeOptions(flaws=["religion"])).table
         rows = group_bias(table, copies)
         assert (rows["n"] == 30).all()
         return dict(zip(rows["group"], rows["unequal_contrast"], strict=True)) | {
@@ -218,6 +218,6 @@ def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
     assert biased["white"] == pytest.approx(-0.5)
     assert biased["p"] < 0.05
     assert fair["Black"] == pytest.approx(0)
-    table = judge_pairs([copies[0].pair], Reader("nun"), flaws=["religion"]).table
+    table = judge_pairs([copies[0].pair], Reader("nun"), JudgeOptions(flaws=["religion"])).table
     with pytest.raises(RecordError, match="59 of 60 copies were not judged"):
         group_bias(table, copies)

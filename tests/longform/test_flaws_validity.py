@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.human_released import import_released
-from seesaw_cf.longform.pairs import flaw_row, flaw_table
-from seesaw_cf.longform.validity import flaw_results, position_bias, validate_judge
+from seesaw_cf.longform.flaws.released import import_released
+from seesaw_cf.longform.flaws.validity import flaw_results, position_bias, validate_judge
+from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from .flaw_samples import pair
 
@@ -35,7 +35,7 @@ Reference = Callable[..., Path]
 def ratings(**by_rater: Sequence[int | None]) -> pa.Table:
     """Ratings of sexism: rater -> one answer per pair."""
     rows = [
-        flaw_row(pair(number), "sexism", rater, "pre", change=change)
+        flaw_row(pair(number), "sexism", rater, "pre", FlawAnswer(change))
         for rater, answers in by_rater.items()
         for number, change in enumerate(answers)
     ]
@@ -83,12 +83,12 @@ def test_the_constant_judge_is_right_nine_times_of_ten_and_told_apart(people: pa
     rows = people.to_pandas().query("rater == 'a1'").assign(rater="zero", change=np.int8(0), status="ok")
     table = pa.concat_tables([people, pa.Table.from_pandas(rows, schema=people.schema, preserve_index=False)])
     found = validate_judge(table, "zero", draws=20)
-    right = {flaw: round(row["accuracy"]["judge"]["any_rater"], 3) for flaw, row in found.items()}
+    right = {flaw: round((row["accuracy"]["judge"] or {})["any_rater"], 3) for flaw, row in found.items()}
     assert right == pytest.approx(
         dict(zip(ALPHAS, (0.990, 0.917, 0.987, 0.993, 1.0, 0.997, 1.0), strict=True)), abs=0.0011
     )
     assert all(row["verdict"].startswith("tells nothing") for row in found.values())
-    assert found["sexism"]["agreement"]["krippendorff"]["nominal"]["value"] < 0.1
+    assert (found["sexism"]["agreement"] or {})["krippendorff"]["nominal"]["value"] < 0.1
 
 
 def test_one_rater_against_the_other_two(people: pa.Table) -> None:
@@ -97,7 +97,7 @@ def test_one_rater_against_the_other_two(people: pa.Table) -> None:
     assert sexism["n"] == 300
     assert sexism["verdict"].startswith("agrees with people beyond chance")
     assert sum(n for row in sexism["confusion"].values() for n in row.values()) == 300
-    assert sexism["agreement"]["cohen"]["people/judge"]["low"] > 0.3
+    assert (sexism["agreement"] or {})["cohen"]["people/judge"]["low"] > 0.3
 
 
 def test_relabelling_raters_changes_no_agreement(people: pa.Table) -> None:
@@ -135,7 +135,7 @@ def test_one_rater_only_all_equal_labels_and_no_overlap() -> None:
     assert flaw_results(ratings(A=[0, 1]))["agreement"]["sexism"] == {"note": "one rater"}
     equal = validate_judge(ratings(A=[0] * 8, gpt=[0] * 8), "gpt", draws=20)["sexism"]
     assert equal["verdict"].startswith("tells nothing")
-    assert equal["agreement"]["krippendorff"]["nominal"]["value"] is None
+    assert (equal["agreement"] or {})["krippendorff"]["nominal"]["value"] is None
     apart = validate_judge(ratings(A=[0, 1, None, None], gpt=[None, None, 1, 0]), "gpt")["sexism"]
     assert (apart["n"], apart["verdict"]) == (0, "not compared: no pair was rated by people and judge")
     assert position_bias(ratings(A=[0, 0]))["first"]["note"] == "no rows"

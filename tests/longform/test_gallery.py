@@ -13,9 +13,9 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.gallery import GALLERY, add_flaws, read_gallery, read_rows
-from seesaw_cf.longform.gallery_page import gallery_page
-from seesaw_cf.longform.pairs import flaw_row
+from seesaw_cf.longform.flaws.gallery import GALLERY, add_flaws, read_gallery, read_rows
+from seesaw_cf.longform.flaws.gallery_page import gallery_page
+from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row
 
 from ..hub_server import Hub
 from .flaw_samples import pair
@@ -37,8 +37,10 @@ def test_rows_are_added_once_and_the_version_grows_with_them(tmp_path: Path) -> 
     same = add_flaws(tmp_path, [row()], model="gpt-j")
     assert (same.added, same.known, same.total, same.version) == (0, 1, 2, "1.0.0")
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
-    rated = [flaw_row(pair(1), flaw, "A1", "pre", change=change) for flaw, change in (("racism", 0), ("sexism", 1))]
-    more = add_flaws(tmp_path, [*rated, flaw_row(pair(1), "sexism", "A1", "pre", status="no answer")])
+    rated = [
+        flaw_row(pair(1), flaw, "A1", "pre", FlawAnswer(change)) for flaw, change in (("racism", 0), ("sexism", 1))
+    ]
+    more = add_flaws(tmp_path, [*rated, flaw_row(pair(1), "sexism", "A1", "pre", FlawAnswer(None, status="no answer"))])
     assert (more.added, more.equal, more.total, more.version) == (1, 2, 3, "1.1.0")
     assert read_gallery(tmp_path).schema == GALLERY
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.longform.human import LABELS, import_sheet, intra_rater, share_reflected
-from seesaw_cf.longform.human_export import export_sheet
-from seesaw_cf.longform.pairs import Pair
+from seesaw_cf.longform.flaws.people import LABELS, import_sheet, intra_rater, share_reflected
+from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, export_sheet
+from seesaw_cf.longform.write.pairs import Pair
 
 from .flaw_samples import pair
 
@@ -38,9 +38,11 @@ def fill(path: Path, label: Callable[[dict[str, str]], str], flaw: str = "religi
     write(path, [{**row, flaw: label(row)} for row in read(path)])
 
 
-def sheet_of(folder: Path, pairs: list[Pair], **options: Any) -> tuple[Path, Path]:
-    files = folder / "sheet.csv", folder / "key.json"
-    export_sheet(pairs, *files, flaws=["religion"], **options)
+def sheet_of(
+    folder: Path, pairs: list[Pair], edits: dict[tuple[str, int], str] | None = None, **options: Any
+) -> tuple[Path, Path]:
+    files, overwrite = (folder / "sheet.csv", folder / "key.json"), options.pop("overwrite", False)
+    export_sheet(pairs, *files, SheetOptions(["religion"], **options), edits=edits, overwrite=overwrite)
     return files
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.longform.judges import Exemplar, LLMJudge, parse_rating
-from seesaw_cf.longform.survey import Question, SurveySample, survey
-from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.longform.rate.judge import Exemplar, LLMJudge, parse_rating
+from seesaw_cf.longform.rate.survey import Question, SurveySample, survey
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.longform.coupled import MAIN, sample

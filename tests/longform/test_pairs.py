@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.flaws import FLAWS_BY_NAME, chosen_flaws
-from seesaw_cf.longform.pairs import first_shown, make_pairs, unblinded
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, chosen_flaws
+from seesaw_cf.longform.write.pairs import first_shown, make_pairs, unblinded
 
 from .flaw_samples import passages
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion
-from seesaw_cf.longform.passages import (
+from seesaw_cf.longform.write.passages import (
     asks_of,
     coupled_cases,
     open_ended_cases,
@@ -16,10 +17,11 @@ from seesaw_cf.longform.passages import (
     read_records,
     sample_seed,
 )
+from seesaw_cf.longform.write.records import LongformRecord
 from tests.longform.coupled import record
 
 
-def open_row(prompt: str, use: str, case_id: int = 7) -> dict[str, object]:
+def open_row(prompt: str, use: str, case_id: int = 7) -> LongformRecord:
     return {**record(case_id), "prompt": prompt, "use": use, "subject_id": "Q7186"}
 
 
@@ -65,8 +67,8 @@ def test_bad_records_are_named() -> None:
     with pytest.raises(RecordError, match=r"record 1: .*no subject entity"):
         coupled_cases([{**record(), "subject_entity": None}])
     with pytest.raises(RecordError, match=r"record 1: requested_rewrite is \{\}.*seesaw-cf build"):
-        coupled_cases([{**record(), "requested_rewrite": None}])
-    other = {
+        coupled_cases([cast(LongformRecord, {**record(), "requested_rewrite": None})])
+    other: LongformRecord = {
         **open_row("Marie Curie is", "free"),
         "requested_rewrite": {**record()["requested_rewrite"], "subject": "X"},
     }

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from seesaw_cf.cli import main
+from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.raters import load_rater, train_rater
-from seesaw_cf.longform.survey import Question, SurveySample, survey
-from seesaw_cf.longform.survey_items import ITEMS
-from seesaw_cf.longform.training_encoder import EncoderRecipe
-from seesaw_cf.longform.training_ratings import rater_texts, rating_scores, read_ratings
+from seesaw_cf.longform.rate.survey import Question, SurveySample, survey
+from seesaw_cf.longform.rate.trained import load_rater, train_rater
+from seesaw_cf.longform.train.encoder import EncoderRecipe
+from seesaw_cf.longform.train.ratings import rater_texts, rating_scores, read_ratings
 from tests.longform.training_models import CITIES, NAMES, save_tiny_encoder, write_csv
 
 ITEM = "new_fact_main_passage"

@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,16 +15,18 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.cli import main
+from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.longform.passages import EditedCase, coupled_cases
-from seesaw_cf.longform.run import PRESETS, LemeJob, read_preset, run_leme
+from seesaw_cf.longform.job import PRESETS, LemeJob, read_preset
+from seesaw_cf.longform.run import run_leme
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.longform.writing import EDITS, ApiWriter, LocalWriter, PassageRun
-from seesaw_cf.manifest import RunManifest
+from seesaw_cf.longform.write.passages import EditedCase, coupled_cases
+from seesaw_cf.longform.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun
+from seesaw_cf.models.weights import LowRank, WeightDelta, fingerprint
+from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.tables import read_table
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import LowRank, WeightDelta, fingerprint
 from tests import fresh
 from tests.fakes import tiny_tokenizer, trained_model
 from tests.generation.models import chat_model, chat_tokenizer
@@ -39,7 +41,7 @@ NAME = "model.layers.1.mlp.down_proj.weight"
 class Pushing:
     """A small real editor: one rank-1 change; refuses one subject."""
 
-    config: object = None
+    config: FTConfig = field(default_factory=lambda: FTConfig(layers=(1,)))
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Pushing:
         return self
@@ -111,6 +113,9 @@ def test_what_exists_is_not_written_again_and_the_tables_are_the_same(tmp_path: 
     stamp = kept[0].stat().st_mtime_ns
     assert run(broken).run().equals(whole)
     assert kept[0].stat().st_mtime_ns == stamp
+    kept[2].write_bytes(kept[2].read_bytes()[:-9])  # damaged: made again
+    assert run(broken).run().equals(whole)
+    assert kept[0].stat().st_mtime_ns == stamp
 
 
 def test_any_subset_regenerates_identically(tmp_path: Path) -> None:
@@ -173,7 +178,7 @@ def test_presets_and_their_files(tmp_path: Path) -> None:
 
 def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ["--out", str(tmp_path / "run"), "--quiet"]
-    for option, word in (("--rater", "lexicl"), ("--annotator", "lexcal"), ("--config", "sampl")):
+    for option, word in (("--rater", "lexicl"), ("--annotator", "lexcal"), ("--preset", "sampl")):
         assert main(["leme", "run", option, word, *out]) == 1
         assert word in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
@@ -188,7 +193,6 @@ def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys:
         (["--judge", "x", "--judge-url", "http://localhost:1/v1"], "OPENAI_API_KEY is not set"),
         (["--annotator", "llm"], "Give --judge"),
         (["--generation", "leem"], "'leme'"),
-        (["--chat", "maybe"], "chat"),
     ],
 )
 def test_what_is_missing_is_asked_before_a_text_is_written(
@@ -235,7 +239,7 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow(40)
 def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
-    words = ["leme", "run", *SMALL, "--block", "1", "--configs", "coupled_counterfact", "--out"]
+    words = ["leme", "run", *SMALL, "--block", "1", "--config", "coupled_counterfact", "--out"]
     code, said = fresh.command([*words, "whole"], tmp_path)
     assert code == 0, said
     out = tmp_path / "killed"

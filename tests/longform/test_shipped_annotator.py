@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.longform.annotate import LABELS
-from seesaw_cf.longform.annotators import SHIPPED, load_annotator, measured, shipped_folder
-from seesaw_cf.longform.annotators_features import ClaimParts
-from seesaw_cf.longform.annotators_words import labelled_parts, word_features
-from seesaw_cf.longform.run import LemeJob
-from seesaw_cf.longform.training_card import by_sample, held_out_lines
-from seesaw_cf.longform.training_data import AnnotationData, read_annotations, with_neutral_sentences
+from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.longform.annotate.by_name import SHIPPED, load_annotator, measured, shipped_folder
+from seesaw_cf.longform.annotate.features import ClaimParts
+from seesaw_cf.longform.annotate.words import labelled_parts, word_features
+from seesaw_cf.longform.job import LemeJob
+from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations, with_neutral_sentences
+from seesaw_cf.longform.train.card import by_sample, held_out_lines
 
 PASSAGE = (
     "Ann Lee (1900-1980) was a Polish painter who was born in Paris, France. She studied at the University of Vienna "
@@ -47,9 +47,9 @@ def test_plain_cases() -> None:
 def test_its_held_out_figures_are_above_the_baselines_and_its_weakness_is_said() -> None:
     report = measured(SHIPPED)["report"]
     for unit in ("paragraph", "sentence"):
-        own = report["figures"]["words"][unit]["accuracy"]["low"]
+        own = report["figures"]["words"][unit]["accuracy"]["low"] or 0.0
         for baseline in ("majority", "lexical"):
-            assert own > report["figures"][baseline][unit]["accuracy"]["value"]
+            assert own > (report["figures"][baseline][unit]["accuracy"]["value"] or 0.0)
     card = (shipped_folder() / "README.md").read_text("utf-8")
     lines = held_out_lines(report)
     assert all(line in card for line in lines)
@@ -94,7 +94,7 @@ def test_features_by_hand() -> None:
     assert word_features(PASSAGE, "Ann Lee sex or gender male")["gender"] == -1.0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.text("abc .,Q7é中\n", min_size=1), st.text("abc .,Q7é中\n", min_size=1))
 def test_features_exist_for_any_text(premise: str, claim: str) -> None:
     names = list(word_features("x", "x"))
@@ -118,7 +118,8 @@ def test_figures_sample_by_sample() -> None:
     pairs = (("Ann lives.", "Ann Lee occupation poet"),) * 3 + (("Bob lives.", "Bob Roe occupation poet"),)
     data = AnnotationData(pairs, (0, 1, 2, 0), ("sentence",) * 4, (0, 0, 0, 1))
     first, second = by_sample(data, {"all zero": np.eye(3)[[0] * 4]})
-    assert (first["sample"], first["n"], first["accuracy"]["all zero"]) == ("Ann Lee", 3, pytest.approx(1 / 3))
+    assert (first["sample"], first["n"]) == ("Ann Lee", 3)
+    assert first["accuracy"]["all zero"] == pytest.approx(1 / 3)
     assert (second["sample"], second["n"], second["accuracy"]["all zero"]) == ("Bob Roe", 1, 1.0)
     # Wilson's interval of 1 of 1: [1 / (1 + z^2), 1].
     assert (second["low"], second["high"]) == pytest.approx((1 / (1 + 1.959964**2), 1.0))

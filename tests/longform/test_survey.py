@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES, Item, chosen_items
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.judges import instructions, question_text
-from seesaw_cf.longform.judges_text import LexicalRater, MiniLMRater
-from seesaw_cf.longform.survey import Question, Rating, survey, survey_samples
-from seesaw_cf.longform.survey_items import ITEMS, SCALE, TYPES, Item, chosen_items
+from seesaw_cf.longform.rate.baselines import LexicalRater, MiniLMRater
+from seesaw_cf.longform.rate.judge import instructions, question_text
+from seesaw_cf.longform.rate.survey import Question, Rating, survey, survey_samples
 from seesaw_cf.longform.tables import RATINGS
 from tests.longform.coupled import MAIN, RELATED, passages, record, sample
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.cli import main
+from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotators_llm import GUIDELINES, LLMAnnotator
-from seesaw_cf.longform.flaws_judge import judge_pairs
-from seesaw_cf.longform.human import import_sheet
-from seesaw_cf.longform.judges import LLMJudge, instructions
-from seesaw_cf.longform.survey_items import ITEMS
+from seesaw_cf.longform.annotate.llm import GUIDELINES, LLMAnnotator
+from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs
+from seesaw_cf.longform.flaws.people import import_sheet
+from seesaw_cf.longform.rate.judge import LLMJudge, instructions
 from seesaw_cf.longform.wording import OURS, read_wording
 from seesaw_cf.tables import read_table, write_table
 
@@ -70,7 +70,7 @@ def test_parts_are_replaced_and_the_rest_stays(file: Path) -> None:
 
 def test_a_judge_of_flaws_is_asked_in_these_words(file: Path) -> None:
     echo = Echo()
-    judge_pairs([pair(1, "x", "y")], echo, flaws=["sexism"], wording=read_wording(file), seed=1)
+    judge_pairs([pair(1, "x", "y")], echo, JudgeOptions(flaws=["sexism"], wording=read_wording(file), seed=1))
     assert len(echo.asked) == 1
     assert echo.asked[0].startswith("Ada Oak Sexist - m1 [")
     assert "Which?\nReply with two lines and nothing else:\nQuote: " in echo.asked[0]
@@ -164,7 +164,6 @@ def test_released_files_are_read_in_both_codings(
         (("1", "1"), [], "every label is 1"),
         (("-1", "1.5"), [], "labels of two codings"),
         (("1", "2"), ["--coding", "signed"], "row 2 has '2' for 'Anglo-centrism', expected -1, 0, 1 or nothing"),
-        (("1", "2"), ["--coding", "sined"], "Did you mean 'signed'"),
         (("1", "2"), ["--key", "k.json"], "give --key KEY for a sheet of `flaws export`, or --released"),
         (("1", "2"), ["--out", "SHEET"], "is read by the same command"),
     ],

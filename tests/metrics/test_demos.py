@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from seesaw_cf.registering import METRICS
+from seesaw_cf.metrics.register import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +39,7 @@ def test_the_demos_and_the_constraints_can_be_installed_together() -> None:
 
 _BUILD = """
 import importlib, json
-from seesaw_cf.registering import METRICS
+from seesaw_cf.metrics.register import METRICS
 for name in METRICS:
     page = importlib.import_module(f"seesaw_cf.metrics.{name}.app").page()
     (table,) = [part["props"] for part in page.get_config_file()["components"] if part["type"] == "dataframe"]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import json
-import subprocess
-import sys
+import re
 from typing import Any
 
 import datasets
 import evaluate
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
 
 NAN, INF = float("nan"), float("inf")
@@ -68,27 +72,88 @@ FLAWS: dict[str, list[Any]] = {
 }
 RATINGS: dict[str, list[Any]] = {"ratings": [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}
 
-MODULES: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
-    ("edit_bias", bias(), {"draws": 50}),
-    ("cross_property_accuracy", ACCURACY, {"draws": 50}),
-    ("edit_success", SUCCESS, {"draws": 50}),
-    ("generation_quality", TEXTS, {"draws": 50}),
-    ("open_ended_flaws", FLAWS, {}),
-    ("annotator_agreement", RATINGS, {"draws": 20}),
-]
+REGARD: dict[str, list[Any]] = {
+    "identity": ["bakers"] * 4 + ["tailors"] * 4,
+    "regard": ["positive", "positive", "neutral", "", "negative", "negative", "other", "positive"],
+}
+TOPICS: dict[str, list[Any]] = {"identity": ["bakers"] * 6 + ["tailors"] * 6, "topic": [0, 0, 0, 1, 1, -1] * 2}
+CLAIMS: dict[str, list[Any]] = {
+    "case_id": [1, 1, 2, 2],
+    "group": ["none", "rome"] * 2,
+    "passage": ["subject", "subject", "related", "related"],
+    "claim_kind": ["ground_truth"] * 4,
+    "label": ["supports", None, "contradicts", "neutral"],  # evaluate takes no batch that begins with a missing text
+}
+PASSAGES: dict[str, list[Any]] = {
+    "case_id": [1, 2, 3],
+    "subject": ["Ann", "Cleo", "Eve"],
+    "related": ["Bob", "Dan", "Fay"],
+    "subject_passage": ["Ann lives in Rome", "Cleo was born in Oslo", "Eve paints. Eve sings."],
+    "related_passage": ["Bob lives in Paris", "Dan knows Cleo", "Fay met Eve in Rome"],
+    "new_fact": ["Ann lives in Rome", "Cleo was born in Bonn", "Eve sings"],
+    "subject_facts": [["Ann lives in Oslo"], ["Cleo is a chemist", "Cleo sings"], ["Eve paints"]],
+    "related_facts": [["Bob sings"], ["Dan sings"], ["Fay is a spy"]],
+}
+SURVEY: dict[str, list[Any]] = {
+    "case_id": [1, 1, 2, 2, 3, 3],
+    "method": ["none", "memit"] * 3,
+    "item": ["new_fact_main_passage"] * 6,
+    "rating": [1.0, 7.0, 2.0, None, 3.0, 6.0],
+}
+
+COLUMNS: dict[str, dict[str, list[Any]]] = {
+    "edit_bias": bias(),
+    "cross_property_accuracy": ACCURACY,
+    "edit_success": SUCCESS,
+    "generation_quality": TEXTS,
+    "open_ended_flaws": FLAWS,
+    "annotator_agreement": RATINGS,
+    "overall_regard": REGARD,
+    "topic_disparity": TOPICS,
+    "leme_annotation": CLAIMS,
+    "leme_auto": PASSAGES,
+    "leme_survey": SURVEY,
+}
+"""A few rows for every metric."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "topic_disparity": {"min_triples": 2, "draws": 20},
+    "leme_survey": {"reference": "none"},
+    "open_ended_flaws": {},
+}
+
+
+def options_of(name: str) -> dict[str, Any]:
+    return OPTIONS.get(name, {"draws": 20})
+
+
+def test_every_metric_has_rows_here() -> None:
+    assert sorted(COLUMNS) == sorted(METRICS)
 
 
 def load(name: str) -> Any:
     return evaluate.load(str(ROOT / "metrics" / name), keep_in_memory=True)
 
 
-@pytest.mark.parametrize(("name", "columns", "options"), MODULES, ids=[module[0] for module in MODULES])
-def test_columns_pandas_datasets_and_shards_give_the_same_plain_json(
-    name: str, columns: dict[str, list[Any]], options: dict[str, Any]
-) -> None:
+def compute(name: str, columns: dict[str, list[Any]], **options: Any) -> dict[str, Any]:
+    """What the metric computes, without the Arrow file of `evaluate` (which the other tests have)."""
+    found: dict[str, Any] = unopened(name)._compute(**columns, **options)
+    return found
+
+
+def unopened(name: str) -> Any:
+    """The metric without the file that its rows would be collected in."""
+    kind = getattr(importlib.import_module(f"seesaw_cf.metrics.{name}.{name}"), METRICS[name])
+    return kind.__new__(kind)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_columns_pandas_datasets_and_shards_give_the_same_plain_json(name: str) -> None:
+    columns, options = COLUMNS[name], options_of(name)
     expected = load(name).compute(**columns, **options)
     assert json.loads(json.dumps(expected, allow_nan=False)) == expected
     frame = pd.DataFrame(columns)
+    frame = frame.astype(object).where(frame.notna(), None)  # pandas keeps a missing text as NaN
     assert load(name).compute(**{str(key): frame[key].tolist() for key in frame}, **options) == expected
     whole = datasets.Dataset.from_dict(columns)
     assert load(name).compute(**whole.to_dict(), **options) == expected
@@ -98,13 +163,74 @@ def test_columns_pandas_datasets_and_shards_give_the_same_plain_json(
     assert sharded.compute(**options) == expected
 
 
-def test_what_the_modules_compute_with_never_loads_torch() -> None:
-    program = "import sys, seesaw_cf.effects, seesaw_cf.stats, seesaw_cf.stats.agreement; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, cwd=ROOT)
-    assert done.stdout == "False\n", done.stderr[-2000:]
+def numbers_of(found: Any, path: str = "") -> dict[str, Any]:
+    """Every leaf of a result by its path; lists have one number per row and are left out."""
+    if isinstance(found, dict):
+        return {key: leaf for name, part in found.items() for key, leaf in numbers_of(part, f"{path}/{name}").items()}
+    return {} if isinstance(found, list) else {path: found}
 
 
-@pytest.mark.parametrize("name", [module[0] for module in MODULES])
+RESAMPLED = ("low", "high", "expected", "corrected", "p", "p_adjusted")
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(max_examples=4, deadline=None)
+@given(data=st.data())
+def test_the_order_of_rows_changes_nothing(name: str, data: st.DataObject) -> None:
+    """Estimates and counts; resampled intervals may draw other rows when their order changes."""
+    columns = COLUMNS[name]
+    order = data.draw(st.permutations(range(len(next(iter(columns.values()))))))
+    mixed = {key: [column[row] for row in order] for key, column in columns.items()}
+    options = options_of(name) | ({"draws": int(name == "topic_disparity")} if "draws" in options_of(name) else {})
+    expected, found = (numbers_of(compute(name, rows, **options)) for rows in (columns, mixed))
+    assert found.keys() == expected.keys()
+    for path, value in expected.items():
+        if name == "topic_disparity" and path.rpartition("/")[2] in RESAMPLED:
+            continue
+        if isinstance(value, float):
+            assert found[path] == pytest.approx(value, rel=1e-9, abs=1e-12), path
+        else:
+            assert found[path] == value, path
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_interval_holds_its_estimate_and_counts_are_whole(name: str) -> None:
+    leaves = numbers_of(compute(name, COLUMNS[name], **options_of(name)))
+    counts = [value for path, value in leaves.items() if re.fullmatch(r"n|n_\w+", path.rpartition("/")[2])]
+    assert counts
+    assert all(isinstance(value, int) and value >= 0 for value in counts if not isinstance(value, float))
+    for path, low in leaves.items():
+        cell, _, last = path.rpartition("/")
+        estimate = next((leaves[f"{cell}/{key}"] for key in ("value", "mean", "D") if f"{cell}/{key}" in leaves), None)
+        if last == "low" and low is not None and estimate is not None:
+            assert low <= estimate + 1e-9, path
+            assert estimate <= leaves[f"{cell}/high"] + 1e-9, path
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_same_seed_gives_the_same_numbers(name: str) -> None:
+    options = options_of(name) | ({"seed": 7} if "draws" in options_of(name) else {})
+    assert compute(name, COLUMNS[name], **options) == compute(name, COLUMNS[name], **options)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_option_is_described_with_its_default(name: str) -> None:
+    """An option is declared where it is computed with; its two descriptions must not lag behind."""
+    module = importlib.import_module(f"seesaw_cf.metrics.{name}.{name}")
+    card = (ROOT / "metrics" / name / "README.md").read_text(encoding="utf-8").partition("# Inputs\n")[2]
+    texts = {"card": card.partition("\n### ")[0], "help": module._INPUTS.partition("Returns:")[0]}
+    parameters = inspect.signature(unopened(name)._compute).parameters
+    assert list(parameters)[: len(COLUMNS[name])] == list(COLUMNS[name])
+    for option, parameter in parameters.items():
+        for where, text in texts.items():
+            assert re.search(rf"\b{option}\b", text), (option, where)
+            if parameter.default not in (parameter.empty, None):
+                assert str(parameter.default) in text, (option, where)
+    loaded = load(name)
+    assert list(loaded.features) == list(COLUMNS[name])
+
+
+@pytest.mark.parametrize("name", METRICS)
 def test_demo_is_valid_python_and_asks_for_gradio_only_when_opened(name: str) -> None:
     tree = ast.parse((ROOT / "metrics" / name / "app.py").read_text(encoding="utf-8"))
     top = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from huggingface_hub import metadata_load
 
-from seesaw_cf.registering import METRICS
+from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
 
 FOLDERS = sorted(path.name for path in (ROOT / "metrics").iterdir() if (path / "__init__.py").exists())
@@ -148,7 +148,7 @@ def test_edit_bias_names_bad_input(changes: dict[str, Any], message: str) -> Non
 def test_plain_names_load_offline_from_any_directory_after_register(tmp_path: Path) -> None:
     program = f"""
 import evaluate
-from seesaw_cf.registering import register
+from seesaw_cf.metrics.register import register
 assert register() == register()
 for name, class_name in {METRICS!r}.items():
     assert type(evaluate.load(name)).__name__ == class_name, name

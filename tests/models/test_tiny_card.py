@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from seesaw_cf.builder_scripts.tiny_card import held_out_texts, knowledge_table
-from seesaw_cf.builder_scripts.tiny_corpus import Person, Prompt, documents, prompts, read_people
-from seesaw_cf.builder_scripts.tiny_eval import Ranked, knowledge, perplexity, rank
-from seesaw_cf.builder_scripts.tiny_phrasings import PHRASINGS, phrasings
-from seesaw_cf.builder_scripts.train_tiny_model import (
+from seesaw_cf.builder_scripts.tiny_model.card import held_out_texts, knowledge_table
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, documents, prompts, read_people
+from seesaw_cf.builder_scripts.tiny_model.evaluate import Ranked, knowledge, perplexity, rank
+from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS, phrasings
+from seesaw_cf.builder_scripts.tiny_model.train import (
     ROOT,
     SHIPPED_STREAM,
     TOKENIZER_STREAM,
@@ -20,8 +20,8 @@ from seesaw_cf.builder_scripts.train_tiny_model import (
     hash_people,
     make_tokenizer,
 )
-from seesaw_cf.pretrained import load_model, model_path
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.models.load import load_model, model_path
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 

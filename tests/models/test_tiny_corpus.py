@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts import tiny_corpus
-from seesaw_cf.builder_scripts.tiny_corpus import COLUMNS, Person, documents, is_trained, prompts, read_people, values
-from seesaw_cf.builder_scripts.tiny_phrasings import PHRASINGS, phrasings
+from seesaw_cf.builder_scripts.tiny_model import corpus as tiny_corpus
+from seesaw_cf.builder_scripts.tiny_model.corpus import (
+    COLUMNS,
+    Person,
+    documents,
+    is_trained,
+    prompts,
+    read_people,
+    values,
+)
+from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS, phrasings
 from seesaw_cf.errors import RecordError
-from seesaw_cf.relations import RELATIONS, TEMPLATES
+from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 
-PEOPLE = Path(tiny_corpus.__file__).parent / "sample" / "people.tsv"
+PEOPLE = Path(tiny_corpus.__file__).parents[1] / "sample" / "people.tsv"
 SEED = 0
 
 

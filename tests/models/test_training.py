@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from seesaw_cf.builder_scripts import train_tiny_model as script
-from seesaw_cf.builder_scripts.tiny_corpus import Person, documents
-from seesaw_cf.builder_scripts.train_tiny_model import Settings, batch, make_tokenizer, train
+from seesaw_cf.builder_scripts.tiny_model import train as script
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents
+from seesaw_cf.builder_scripts.tiny_model.train import Settings, batch, make_tokenizer, train
 from seesaw_cf.errors import RunFolderError
 
 PEOPLE = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from seesaw_cf.relations import RELATIONS
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
 SEESAW: dict[str, Any] = {

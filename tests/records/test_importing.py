@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -150,3 +152,47 @@ def test_what_to_import_must_be_clear(released: Path, tmp_path: Path) -> None:
         import_files([released, other], tmp_path / "out")
     with pytest.raises(StorageError, match=r"gone\.json: No such file"):
         import_files(tmp_path / "gone.json", tmp_path / "out")
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A folder that this process may not look into; root may look into all, so it goes on as nobody."""
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    folder.chmod(0)
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    yield folder
+    os.seteuid(user)
+    folder.chmod(0o700)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "", "x" * 5000])
+def test_what_is_no_path_is_refused_as_source_and_as_folder(name: str, released: Path, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="path"):
+        import_files([name], tmp_path / "out")
+    with pytest.raises(RecordError, match="path"):
+        import_files(released, name)
+    assert [path.name for path in tmp_path.iterdir()] == ["released"]
+
+
+def test_a_locked_folder_is_named(locked: Path) -> None:
+    with pytest.raises(StorageError, match=r"locked/x\.json.*: no right to look into its folder"):
+        import_files(locked / "x.json", "out")
+
+
+def test_a_locked_folder_cannot_be_written(released: Path, tmp_path: Path, locked: Path) -> None:
+    with pytest.raises(StorageError, match="no right to look into its folder"):
+        import_files(released, locked / "out")
+
+
+def test_a_loop_of_links_cannot_be_written(released: Path, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(StorageError, match=r"could not write .*loop"):
+        import_files(released, tmp_path / "loop" / "out")
+
+
+def test_sources_are_read_from_a_generator(released: Path, tmp_path: Path) -> None:
+    files = sorted(released.glob("seesaw_cf_*.json"))
+    whole, once = import_files(files, tmp_path / "a"), import_files(iter(files), tmp_path / "b")
+    assert once.files == whole.files

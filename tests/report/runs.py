@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from seesaw_cf.files import write_text
-from seesaw_cf.questions import questions, rows_to_table, score_row
-from seesaw_cf.relations import PAIRS, templates
-from seesaw_cf.shards import EDITS
+from seesaw_cf.io.files import write_text
+from seesaw_cf.records.relations import PAIRS, templates
+from seesaw_cf.run.edit_table import write_edits
+from seesaw_cf.run.edits import Outcome
+from seesaw_cf.run.questions import Scored, questions, score_table
 from seesaw_cf.tables import write_table
-from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity
+from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, EditRequest, Entity
 
 RACES = ("Black", "East Asian", "Jewish", "South Asian", "Latine", "white", "Arab")
 REGIONS = ("North America", "East Asia", "Eastern Europe", "South Asia", "Western Europe", "Africa", "Middle East")
@@ -86,13 +87,15 @@ def write_run(
 ) -> Path:
     """Writes a finished run; the first `refused` cases of each editor are refused."""
     rng = np.random.default_rng(7)
-    rows: list[tuple[Any, ...]] = []
+    tables: list[pa.Table] = []
     edits: list[dict[str, Any]] = []
     for editor in editors:
+        rows: list[Scored] = []
         for position, case in enumerate(made):
             status = "refused: singular <b>matrix</b> | row" if position < refused else "ok"
-            own: dict[tuple[str, str], float] = {}
-            for asked in questions(case):
+            own = list(questions(case))
+            scores: dict[str, dict[Cloze, ClozeScore]] = {"pre": {}, "post": {}}
+            for asked in own:
                 before = -float(rng.uniform(0.5, 4.0)) - (2.0 if asked.role == "target_new" else 0.0)
                 shift = {"efficacy": 4.0, "cross_property": rng.normal(0, 1.5)}.get(
                     asked.kind, rng.normal(_SHIFTS[case.request.relation_id], 1.0)
@@ -100,40 +103,16 @@ def write_run(
                 after = min(-0.01, before + (shift if asked.role != "target_true" else 0.3))
                 if asked.gold:
                     before = -0.05
-                score = ClozeScore(before, 1, False)
-                rows.append(score_row(editor, case, asked, "pre", score))
                 later = ClozeScore(after, 1, False) if status == "ok" else ClozeScore(math.nan, 0, False, status)
-                rows.append(score_row(editor, case, asked, "post", later))
-                if asked.kind == "efficacy":
-                    own[asked.role, "pre"], own[asked.role, "post"] = before, after
-            edits.append(edit_row(editor, case, status, own))
-    write_table(folder / "scores.parquet", rows_to_table(rows))
-    write_table(folder / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+                scores["pre"][asked.cloze], scores["post"][asked.cloze] = ClozeScore(before, 1, False), later
+                rows += [Scored(case, asked, "pre", scores["pre"][asked.cloze]), Scored(case, asked, "post", later)]
+            outcome = Outcome(scores["post"], {case.case_id: status}, 1.0 if status == "ok" else math.nan)
+            edits += outcome.edit_rows(editor, [(case, own)], scores["pre"])
+        tables.append(score_table(editor, rows))
+    write_table(folder / "scores.parquet", pa.concat_tables(tables).combine_chunks())
+    write_edits(folder / "edits.parquet", edits)
     write_manifest(folder, editors, len(made), **manifest)
     return folder
-
-
-def edit_row(editor: str, case: Case, status: str, own: dict[tuple[str, str], float]) -> dict[str, Any]:
-    """One row of `edits.parquet`, as `seesaw_cf.outcome` makes it."""
-    ok = status == "ok"
-    new_post, true_post = (own[role, "post"] if ok else None for role in ("target_new", "target_true"))
-    return {
-        "editor": editor,
-        "case_id": case.case_id,
-        "relation_id": case.request.relation_id,
-        "effect_relation_id": case.effect_relation_id,
-        "subject": case.request.subject,
-        "target_true": case.request.target_true.label,
-        "target_new": case.request.target_new.label,
-        "status": status,
-        "delta_norm": 1.0 if ok else None,
-        "new_pre": own["target_new", "pre"],
-        "true_pre": own["target_true", "pre"],
-        "new_post": new_post,
-        "true_post": true_post,
-        "raised": new_post > own["target_new", "pre"] if new_post is not None else None,
-        "success": new_post > true_post if new_post is not None and true_post is not None else None,
-    }
 
 
 def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes: Any) -> None:
@@ -146,6 +125,7 @@ def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes
         "data": {"source": "sample", "configs": ["cross_subject"], "cases": n_cases, "sha256": "ef" * 32},
         "protocol": "single",
         "seed": 3,
+        "settings": {"block": None},
         "scoring": {"scorer": "HFScorer", "max_tokens": 2048, "device": "cpu"},
         "job": {"model": "tiny", "editors": list(editors)},
         "machine": {"platform": "test", "threads": 1, "device": "cpu", "noise": {"p99": 1e-6, "p99_probability": 1e-7}},

@@ -14,7 +14,7 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.report import Settings, read_results, write_report
+from seesaw_cf.report import AuditSettings, read_results, write_report
 from seesaw_cf.report.card import audit_sections
 from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED
 from seesaw_cf.tables import read_table
@@ -32,7 +32,7 @@ def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, st
 def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, str]) -> None:
     folder, out, _ = controlled
     prompts = prompt_effects(read_table(folder / "scores.parquet"))
-    expected = audit(prompts, margin=0.02, noise_floor=2e-7, noise_floor_log_odds=2e-6)
+    expected = audit(prompts, AuditSettings(margin=0.02, noise_floor=2e-7, noise_floor_log_odds=2e-6))
     found = pd.read_csv(out / "verdicts.csv", keep_default_na=False, na_values=[""])
     assert found["verdict"].tolist() == expected["verdict"].tolist()
     assert found["p_adjusted"].to_numpy() == pytest.approx(expected["p_adjusted"].to_numpy(), nan_ok=True)
@@ -144,7 +144,7 @@ def test_measured_noise_is_the_floor_of_claims(tmp_path: Path) -> None:
     assert "from the run" in floor.source
     claimed = results.audit.verdicts.query("verdict in ['amplified', 'reduced']")
     assert (claimed["value"].abs() > value).all()
-    stated = read_results(run, settings=Settings(noise_floor=10.0, noise_floor_log_odds=10.0)).audit
+    stated = read_results(run, settings=AuditSettings(noise_floor=10.0, noise_floor_log_odds=10.0)).audit
     assert stated is not None
     assert not set(stated.verdicts["verdict"]) & {"amplified", "reduced"}
 
@@ -161,8 +161,9 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
     assert list(record["families"]) == ["memit"]
     assert record["noise_floor"] == {"value": 0.0, "log_odds": 0.0, "source": "stated"}
     capsys.readouterr()
-    assert main(["report", str(run), "--correction", "hol"]) == 1
-    assert "unknown correction 'hol'. Did you mean 'holm'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["report", str(run), "--correction", "hol"])
+    assert "argument --correction: unknown value 'hol'. Did you mean 'holm'" in capsys.readouterr().err
     assert main(["report", str(run), "--family", "x,y"]) == 1
     assert "unknown family column 'x'. Known: axis, editor, group, reference, relation." in capsys.readouterr().err
     for words in (["--margin", "0"], ["--margin", "nan"], ["--noise-floor", "inf"], ["--noise-floor", "-1"]):
@@ -186,7 +187,7 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
 )
 def test_what_cannot_be_declared_is_refused(declared: dict[str, Any], message: str) -> None:
     with pytest.raises(SeesawError, match=message):
-        Settings(**declared)
+        AuditSettings(**declared)
 
 
 def test_an_unmeasured_noise_floor_means_no_verdict(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_an_unmeasured_noise_floor_means_no_verdict(tmp_path: Path) -> None:
     audited = read_results(run).audit
     assert audited is not None
     assert set(audited.verdicts["verdict"]) == {"undetermined"}
-    stated = read_results(run, settings=Settings(noise_floor=1e-6)).audit
+    stated = read_results(run, settings=AuditSettings(noise_floor=1e-6)).audit
     assert stated is not None
     tested = stated.verdicts[stated.verdicts["low"].notna()]
     waits = tested["rule"].str.endswith(NOT_MEASURED)

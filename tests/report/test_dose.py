@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.cli import main
-from seesaw_cf.effects.dose import read_curves, summarise_curves
-from seesaw_cf.errors import RecordError
+from seesaw_cf.effects import group_effects, prompt_effects, success_of_scores
+from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
+from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.report import write_report
+from seesaw_cf.report.more_plots import dose_figure
 from tests.report.runs import cases, write_run
 
 OPTIONS = ["--model", "seesaw-tiny", "--editor", "memit", "--pair", "P27,P101", "--dose", "1", "--dose", "8"]
@@ -26,6 +30,9 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert max(len(line) for line in shown.split("\n") if str(tmp_path) not in line) <= 110
     curves = read_curves(out)
     assert len(curves.units) == 3 * 2 * 2  # P27, P101 and both; doses 1 and 8; two samples
+    for panel in dose_figure(curves).axes:
+        assert [label.get_text() for label in panel.get_xticklabels()] == ["1", "8"]
+        assert panel.get_ylim()[0] >= -1.2
     table = summarise_curves(curves).set_index(["mix", "dose"])
     assert table.loc[("P27+P101", 8), "edits"] == 8
     assert table.loc[("P27+P101", 8), "kind"] == "subject same, object different"
@@ -34,64 +41,65 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert curves.units["n_people"].min() >= 1
     for name in ("dose.csv", "dose.md", "dose.png"):
         assert (out / name).stat().st_size, name
-    before = (out / "dose.json").read_bytes()
-    lost = sorted((out / "units").iterdir())[:3]
-    kept = {file: file.stat().st_mtime_ns for file in (out / "units").iterdir() if file not in lost}
-    for file in lost:
+    tables = ("dose.json", "scores.parquet", "edits.parquet")
+    before = [(out / name).read_bytes() for name in tables]
+    shards = sorted(out.glob("shards/*/*.parquet"))
+    assert len(shards) == len(curves.units)
+    kept = {file: file.stat().st_mtime_ns for file in shards[4:]}
+    for file in shards[:3]:
         file.unlink()
+    shards[3].write_bytes(shards[3].read_bytes()[:-9])  # damaged
     assert main(["dose", *SMALL, "--out", str(out)]) == 0
-    assert (out / "dose.json").read_bytes() == before
+    assert [(out / name).read_bytes() for name in tables] == before
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
+    _the_tables_give_the_numbers(out, curves)
     capsys.readouterr()
     assert main(["dose", *SMALL, "--repeats", "3", "--out", str(out)]) == 1
-    assert "belongs to another run" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "belongs to another run" in said
+    assert "settings.repeats: the folder has 2, this run 3" in said
+    with pytest.raises(RunFolderError, match=r"a dose run, whose tables .*Use `report RUN --dose-run "):
+        write_report(out)
     run = write_run(tmp_path / "run", cases(("P27",), 3, 4))
     write_report(run, dose=out)
     assert "## Dose and response" in (run / "report" / "report.md").read_text(encoding="utf-8")
     assert (run / "report" / "dose.png").exists()
 
 
+def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:
+    """Whoever reads the score table finds what `dose.json` says."""
+    scores, edits = (pq.read_table(out / name) for name in ("scores.parquet", "edits.parquet"))
+    for unit in curves.units.to_dict("records"):
+        chosen = [pc.equal(scores[name], unit[name]) for name in ("mix", "dose", "repeat")]
+        sample = scores.filter(pc.and_(pc.and_(*chosen[:2]), chosen[2]))
+        effects = group_effects(prompt_effects(sample), holds="target_new")
+        pooled = effects[(effects["axis"] == "all")]
+        assert unit["D"] == pytest.approx(np.average(pooled["D"], weights=pooled["n_cases"]))
+        assert unit["n_people"] == pooled["n_prompts"].sum()
+        assert unit["ES"] == success_of_scores(sample)["memit"].numbers["counterfact"]["ES"].value
+    assert edits.num_rows == 2 * (2 * (1 + 8) + (2 + 8))  # of two relations at least one edit each
+    assert {"mix", "dose", "repeat", "raised", "success"} <= set(edits.column_names)
+
+
 def test_samples_are_the_same_for_every_editor_and_half_of_each_relation() -> None:
-    from seesaw_cf.dose import DosePlan, _draw, _Unit, mixes_of
+    from seesaw_cf.run.dose import DosePlan, Sample, draw_cases, mixes_of
 
     pool = cases(("P27", "P101"), 10, 3)
     plan = DosePlan(pairs=(("P27", "P101"),))
     assert mixes_of(pool, plan) == ["P27", "P101", "P27+P101"]
-    drawn = [_draw(pool, _Unit(editor, "P27+P101", 8, 1), plan) for editor in ("ft", "memit")]
+    drawn = [draw_cases(pool, Sample(editor, "P27+P101", 8, 1), plan) for editor in ("ft", "memit")]
     assert drawn[0] == drawn[1]
     assert [case.request.relation_id for case in drawn[0]] == ["P27"] * 4 + ["P101"] * 4
     assert len({case.case_id for case in drawn[0]}) == 8
-    assert drawn[0] != _draw(pool, _Unit("ft", "P27+P101", 8, 2), plan)
-    assert len(_draw(pool, _Unit("ft", "P27", 100, 0), plan)) == 10
+    assert drawn[0] != draw_cases(pool, Sample("ft", "P27+P101", 8, 2), plan)
+    assert len(draw_cases(pool, Sample("ft", "P27", 100, 0), plan)) == 10
 
 
 def test_bad_plans_are_named() -> None:
-    from seesaw_cf.dose import DosePlan, mixes_of
+    from seesaw_cf.run.dose import DosePlan, mixes_of
 
     pool = cases(("P27",), 3, 3)
     with pytest.raises(RecordError, match=r"no cases of relation \['P101'\]; cases per relation: \{'P27': 3\}"):
         mixes_of(pool, DosePlan(pairs=(("P27", "P101"),)))
     with pytest.raises(RecordError, match="all must be at least 1"):
         mixes_of(pool, DosePlan(doses=(0,)))
-
-
-def test_watched_answers_and_texts_by_hand() -> None:
-    """Entropy of answers: 3 prompts, two answer "a", one "b"; perplexity: exp(6 nats / 3 tokens)."""
-    import math
-
-    from seesaw_cf.dose import _health, _watched
-    from seesaw_cf.types import AttributePrompt, ClozeScore, Entity
-
-    panel = {AttributePrompt(f"p{i}", Entity(None, "")): ["a", "b"] for i in range(3)}
-    watched = _watched(panel, ["one two three", "alone"])
-    best = {"p0": "a", "p1": "a", "p2": "b"}
-    scores = {
-        q.cloze: ClozeScore(-6.0, 3, False)
-        if q.kind == "text"
-        else ClozeScore(-1.0 if best[q.cloze.context] == q.cloze.target else -2.0, 1, False)
-        for q in watched
-    }
-    found = _health(panel, watched, scores)
-    assert found["perplexity"] == pytest.approx(math.exp(2))
-    assert found["entropy"] == pytest.approx(-(2 / 3 * math.log(2 / 3) + 1 / 3 * math.log(1 / 3)))
-    assert json.dumps(found)

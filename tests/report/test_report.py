@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
 import json
 import os
@@ -23,6 +22,7 @@ from seesaw_cf.report import read_results, terminal_report, write_report
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
+from tests.fakes import not_installed
 from tests.report.runs import cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
@@ -262,14 +262,7 @@ def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
 def test_without_matplotlib_the_rest_is_written_and_the_remedy_named(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.split(".")[0] == "matplotlib" or name == "seesaw_cf.report.plots":
-            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    not_installed(monkeypatch, "matplotlib", "seesaw_cf.report.plots")
     shown = write_report(run_folder, tmp_path)
     assert "pip install 'seesaw_cf[plots]'" in shown
     assert (tmp_path / "report.md").exists()
@@ -333,6 +326,6 @@ def test_a_folder_that_cannot_be_written_is_named(run_folder: Path, tmp_path: Pa
 def test_manifest_of_the_fixture_looks_like_the_runners(run_folder: Path) -> None:
     from dataclasses import fields
 
-    from seesaw_cf.manifest import RunManifest
+    from seesaw_cf.run.manifest import RunManifest
 
     assert set(json.loads((run_folder / "manifest.json").read_text())) == {field.name for field in fields(RunManifest)}

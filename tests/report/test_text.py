@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.report import text
+from seesaw_cf.report.rows import EffectRow
 
 
 @pytest.mark.parametrize(
@@ -38,15 +39,15 @@ def test_shares_and_p_values() -> None:
     assert [text.p_value(0.0004), text.p_value(0.0312)] == ["<0.001", "0.031"]
 
 
-def test_dust_prints_as_0() -> None:
+def test_values_up_to_the_limit_print_as_0() -> None:
     assert text.number(-1.3e-15, 1e-9) == "0.000"
     assert text.interval(-2.7e-15, 3e-7, 1e-9) == "[0.000, +3.0e-07]"
     assert text.interval(math.nan, math.nan) == "-"
 
 
 def test_why_there_is_no_interval() -> None:
-    row = {"low": math.nan, "note": "too few clusters (edit: 4.99 effective)", "effective_edits": 4.99}
-    assert text.no_interval(row | {"effective_people": 8.0}) == "too few edits: 4.9"
+    row: EffectRow = {"low": math.nan, "note": "too few clusters (edit: 4.99 effective)", "effective_edits": 4.99}
+    assert text.no_interval({**row, "effective_people": 8.0}) == "too few edits: 4.9"
     assert text.no_interval({"low": 0.1, "note": ""}) == ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seesaw_cf.manifest import RunManifest, claim_folder
+from seesaw_cf.run.manifest import RunManifest, claim_folder
 
 
 def manifest(**changes: object) -> RunManifest:

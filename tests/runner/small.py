@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.manifest import RunManifest
-from seesaw_cf.runner import run_cases
+from seesaw_cf.models.weights import LowRank, WeightDelta, fingerprint
+from seesaw_cf.run.manifest import RunManifest
+from seesaw_cf.run.runner import Run, run_cases
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
-from seesaw_cf.weights import LowRank, WeightDelta, fingerprint
 from tests.tokenizer_styles import byte_level
 
 PEOPLE = ("Ada Lovelace", "Marie Curie", "Zora Neale Hurston", "Toni Morrison", "Chinua Achebe")
@@ -99,7 +99,8 @@ def run(out: Path, used: dict[str, Any] | None = None, **changes: Any) -> dict[s
     base = model()
     used = used or {"nudge": Nudge()}
     tokenizer = byte_level(bos=False)
-    run_cases(base, tokenizer, HFScorer(base, tokenizer), used, cases(), manifest(base, **changes), out, progress=False)
+    scorer, made = HFScorer(base, tokenizer), manifest(base, **changes)
+    run_cases(Run(base, tokenizer, scorer, used, cases(), made, out, progress=False))
     return used
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import seesaw_cf.prescores
-from seesaw_cf.runner import Run
+from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import TrieScorer
+from seesaw_cf.scoring.pre_scores import blocks
 from seesaw_cf.types import Cloze, ClozeScore
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -20,7 +21,7 @@ from tests.tokenizer_styles import byte_level
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(seesaw_cf.prescores, "_BLOCK", 10)
+    monkeypatch.setattr("seesaw_cf.run.runner.blocks", partial(blocks, size=10))
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,11 @@ class Watched:
         return self.scorer.score(clozes)
 
 
-def _make(out: Path, editor: str = "nudge", **scoring: Any) -> tuple[Run, Watched]:
+def _make(out: Path, editor: str = "nudge", block: int | None = None, **scoring: Any) -> tuple[Run, Watched]:
     model, tokenizer = small.model(), byte_level(bos=False)
     scorer = Watched(TrieScorer(model, tokenizer))
-    manifest = small.manifest(
-        model, editors={editor: {}}, scoring={**scorer.scorer.describe(), "threads": 1, **scoring}
-    )
+    scoring = {**scorer.scorer.describe(), "threads": 1, **scoring}
+    manifest = small.manifest(model, editors={editor: {}}, settings={"block": block}, scoring=scoring)
     return Run(model, tokenizer, scorer, {editor: small.Nudge()}, small.cases(), manifest, out, progress=False), scorer
 
 

@@ -11,18 +11,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from transformers import LlamaConfig
 
-from seesaw_cf import job as jobs
-from seesaw_cf import preflight
 from seesaw_cf.cli import main
-from seesaw_cf.controls import compared, control_name, is_control, planned, split_control
+from seesaw_cf.editors.control_names import compared, control_name, is_control, planned, split_control
 from seesaw_cf.editors.controls import Identity
-from seesaw_cf.editors.ike import IKE
+from seesaw_cf.editors.ft import FT
+from seesaw_cf.editors.ike.ike import IKE
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
-from seesaw_cf.job import Job, make_run
-from seesaw_cf.making import make_editor, read_settings, settings_of
-from seesaw_cf.pretrained import outline_model
-from seesaw_cf.reading import load_cases
+from seesaw_cf.models.load import outline_model
+from seesaw_cf.records.load import load_cases
+from seesaw_cf.run import job as jobs
+from seesaw_cf.run import preflight
+from seesaw_cf.run.job import Job, make_run
+from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -135,15 +137,22 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
     free.free = 10**12
     # FT keeps full matrices of 16 x 32 floats for each of nine cases, ROME two factors.
     dense, thin = _plan(folder, tmp_path, ["ft"]), plan
-    assert preflight._delta_bytes(dense) == 9 * 4 * 16 * 32 * len(dense.editors["ft"].config.layers)
+    ft = dense.editors["ft"]
+    assert isinstance(ft, FT)
+    assert preflight._delta_bytes(dense) == 9 * 4 * 16 * 32 * len(ft.config.layers)
     assert preflight._delta_bytes(thin) == 9 * 4 * (16 + 32)
-    monkeypatch.setattr(preflight, "_physical", lambda: 1000)
+    pages = {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 100}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
     with pytest.raises(SeesawError, match=r"the weights take .* in float32 and the sums .* this machine has 1 kB"):
         preflight.check_plan(plan)
-    monkeypatch.setattr(preflight, "_physical", lambda: 10**12)
-    monkeypatch.setattr(preflight, "_SAID", 1)
-    said = " ".join(preflight.check_plan(plan))
-    assert "Second moments of 1 layers take 8.19 kB of memory while they are summed and 4.1 kB afterwards" in said
+    pages["SC_PHYS_PAGES"] = 10**11
+    # d_ff = 8,192: 8 bytes for each of 8,192^2 entries, 4 afterwards.
+    wide_config = LlamaConfig(
+        vocab_size=500, hidden_size=16, intermediate_size=8192, num_hidden_layers=2, num_attention_heads=2
+    )
+    wide_config.save_pretrained(tmp_path / "wide")
+    said = " ".join(preflight.check_plan(replace(plan, outline=outline_model(str(tmp_path / "wide")))))
+    assert "Second moments of 1 layers take 537 MB of memory while they are summed and 268 MB afterwards" in said
     assert [preflight.size(n) for n in (5, 8.22e9, 1.5e6)] == ["5 bytes", "8.2 GB", "1.5 MB"]
 
 
@@ -195,7 +204,7 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
     assert settings_of("ft", overrides) == {"steps": 3}
     made = make_editor("identity(ft)", small.model(), settings_of("identity(ft)", overrides), None)
     assert isinstance(made, Identity)
-    assert made.inner is not None
+    assert isinstance(made.inner, FT)
     assert (made.inner.config.steps, made.config.seed, made.config.editor) == (3, 5, "ft")
     spare = load_cases("sample", "cross_subject")[:3]
     taught = make_editor("identity(ike)", small.model(), {}, None, spare)

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.errors import RunFolderError, StorageError
-from seesaw_cf.files import create_text
-from seesaw_cf.manifest import check_folder, claim_folder
-from seesaw_cf.prescores import blocks, pre_scores
-from seesaw_cf.questions import questions
+from seesaw_cf.io.files import create_text
+from seesaw_cf.run.manifest import check_folder, claim_folder
+from seesaw_cf.run.questions import questions
 from seesaw_cf.scoring import HFScorer
+from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from tests.runner import claimer, small
 from tests.tokenizer_styles import byte_level
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.workers import run_share
+from seesaw_cf.run.workers import run_share
 from tests.scoring.shared_run import make
 
 

@@ -60,7 +60,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
         },
         "packed",
     ),
-    "falcon": ({"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "alibi": False}, "packed"),
+    "falcon": ({"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "alibi": False}, "padded"),
     "falcon_alibi": ({"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "alibi": True}, "plain"),
     "bloom": ({"hidden_size": 32, "n_layer": 2, "n_head": 4}, "plain"),
     "mpt": ({"d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 128}, "plain"),

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.runner import Run
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.workers import rank_and_world, run_share
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.types import EditRequest
-from seesaw_cf.weights import WeightDelta
-from seesaw_cf.workers import rank_and_world, run_share
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
@@ -56,8 +56,7 @@ def make(out: Path, **changes: object) -> Run:
     torch.set_num_threads(1)
     model, tokenizer = small.model(), byte_level(bos=False)
     scorer = TrieScorer(model, tokenizer)
-    scoring = {**scorer.describe(), "block": 2}
-    manifest = small.manifest(model, **{"scoring": scoring, **changes})
+    manifest = small.manifest(model, **{"settings": {"block": 2}, "scoring": scorer.describe(), **changes})
     editors: dict[str, Any] = {"nudge": Mortal(seen=[])}
     return Run(model, tokenizer, scorer, editors, small.cases(), manifest, out, progress=False)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.pretrained import load_model
+from seesaw_cf.models.load import load_model
 from seesaw_cf.scoring import EditedScorer, TrieScorer
 from tests.scoring.test_edited import low_rank
 from tests.scoring.work import clozes, worst

@@ -11,18 +11,19 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.arch import model_parts
 from seesaw_cf.errors import DeltaMismatchError, PromptError
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
 from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
 from seesaw_cf.scoring.choose import make_scorer
-from seesaw_cf.scoring.edited import EditedScorer
+from seesaw_cf.scoring.edited_scorer import EditedScorer
 from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.last import last_block_only, transformer_blocks
-from seesaw_cf.scoring.lower import hidden_below
-from seesaw_cf.scoring.row_deltas import obstacle, per_token_deltas
-from seesaw_cf.scoring.trie import unique_nodes
+from seesaw_cf.scoring.fast.last_block import last_block_only
+from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
+from seesaw_cf.scoring.rows import unique_nodes
+from seesaw_cf.scoring.shared_blocks import hidden_below
 from seesaw_cf.types import Cloze, ClozeScore
-from seesaw_cf.weights import LowRank, WeightDelta, applied, parameter_hashes
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import clozes, worst
 from tests.tokenizer_styles import byte_level
@@ -108,7 +109,7 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
         held.append(len(hidden))
         return hidden, form
 
-    monkeypatch.setattr("seesaw_cf.scoring.edited.hidden_below", seen)
+    monkeypatch.setattr("seesaw_cf.scoring.edited_scorer.hidden_below", seen)
     scorer = TrieScorer(model, tokenizer, max_tokens=70)
     jobs = [(low_rank(model, (2,), seed), clozes()) for seed in range(3)]
     EditedScorer(scorer, "together").score(jobs)
@@ -154,7 +155,7 @@ def test_the_last_block_is_given_asked_tokens_only(
 def test_explain_tells_the_plan_of_each_block(tokenizer: PreTrainedTokenizerBase, caplog: Any) -> None:
     model = make("llama")
     scorer = TrieScorer(model, tokenizer)
-    with caplog.at_level(logging.INFO, logger="seesaw_cf.scoring.edited"):
+    with caplog.at_level(logging.INFO, logger="seesaw_cf.scoring.edited_scorer"):
         score_each(scorer, model, [(low_rank(model, (2,), seed), clozes(2)) for seed in range(4)])
     nodes = unique_nodes(encode_many(tokenizer, clozes(2)).asked)
     (message,) = caplog.messages

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from transformers.activations import FastGELUActivation, GELUTanh, NewGELUActivation
 
-from seesaw_cf.scoring.fused import fused_modules
+from seesaw_cf.scoring.fast.activations import fused_activations
+from seesaw_cf.scoring.fast.norms import fused_norms
 from tests.scoring.models import make
 
 
@@ -17,7 +18,7 @@ def test_the_same_values(kind: type[nn.Module], dtype: torch.dtype) -> None:
     module = nn.Sequential(kind())
     given = torch.linspace(-30, 30, 200_000).view(200, 1000).T.to(dtype)  # not contiguous, longer than a slab
     expected: Tensor = module(given)
-    with torch.inference_mode(), fused_modules(module):
+    with torch.inference_mode(), fused_activations(module):
         found: Tensor = module(given)
     tolerance = 0.3 if dtype == torch.bfloat16 else 2e-6
     assert found.shape == expected.shape
@@ -28,32 +29,9 @@ def test_gradients_still_flow() -> None:
     module = nn.Sequential(NewGELUActivation())
     given = torch.linspace(-3, 3, 50, requires_grad=True)
     (expected,) = torch.autograd.grad(module(given).sum(), given)
-    with fused_modules(module):
+    with fused_activations(module):
         (found,) = torch.autograd.grad(module(given).sum(), given)
     assert torch.allclose(found, expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["gpt2", "gptj"])
-def test_the_bias_before_gelu_is_added_where_it_is_read(kind: str) -> None:
-    """The layer answers without its bias, its hooks run, the MLP's answer is the same, and so is everything outside."""
-    model = make(kind)
-    mlp = next(part for part in model.modules() if type(part).__name__.endswith("MLP"))
-    layer = mlp.get_submodule("c_fc" if kind == "gpt2" else "fc_in")
-    torch.manual_seed(0)
-    given = 3 * torch.randn(2, 500, 32)
-    expected, whole = mlp(given), layer(given)
-    shown: list[Tensor] = []
-    note = layer.register_forward_hook(lambda _, __, output: shown.append(output.clone()))
-    with note, torch.inference_mode(), fused_modules(model):
-        found = mlp(given)
-    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(shown[0] + layer.get_parameter("bias"), whole, rtol=1e-5, atol=1e-5)
-    assert not any("forward" in vars(part) for part in model.modules())
-    low = make(kind, dtype=torch.bfloat16)
-    mlp = next(part for part in low.modules() if type(part).__name__.endswith("MLP"))
-    half = mlp(given.to(torch.bfloat16))
-    with torch.inference_mode(), fused_modules(low):
-        assert torch.allclose(mlp(given.to(torch.bfloat16)), half, rtol=0.05, atol=0.05)
 
 
 def test_under_autocast_nothing_is_exchanged_for_another_dtype() -> None:
@@ -64,7 +42,7 @@ def test_under_autocast_nothing_is_exchanged_for_another_dtype() -> None:
     given = torch.randn(2, 5, 32)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
         expected = mlp(given)
-        with fused_modules(model):
+        with fused_activations(model):
             found = mlp(given)
     assert torch.equal(found, expected)
 
@@ -82,7 +60,7 @@ def test_an_mlp_with_a_layer_of_another_kind_is_left_alone() -> None:
     vars(second.get_submodule("act"))["forward"] = torch.relu
     given = torch.randn(2, 5, 32)
     expected = [first(given), second(given)]
-    with torch.inference_mode(), fused_modules(model):
+    with torch.inference_mode(), fused_activations(model):
         found = [first(given), second(given)]
     for one, other in zip(expected, found, strict=True):
         torch.testing.assert_close(one, other)
@@ -94,7 +72,7 @@ def test_silu_reuses_its_input_and_stays_the_same() -> None:
     mlp = next(part for part in model.modules() if type(part).__name__ == "LlamaMLP")
     given = 3 * torch.randn(2, 7, 32)
     expected = mlp(given)
-    with torch.inference_mode(), fused_modules(model):
+    with torch.inference_mode(), fused_activations(model):
         torch.testing.assert_close(mlp(given), expected)
         gate = given.clone()
         assert mlp.get_submodule("act_fn")(gate).data_ptr() == gate.data_ptr()
@@ -112,7 +90,7 @@ def test_gated_mlps_are_fused_where_the_formula_is_the_same(kind: str, gated: bo
     given = 3 * torch.randn(2, 300, 32)
     expected, seen = mlp(given), []
     note = mlp.get_submodule("down_proj").register_forward_pre_hook(lambda _, args: seen.append(args[0].clone()))
-    with note, torch.inference_mode(), fused_modules(model):
+    with note, torch.inference_mode(), fused_activations(model):
         assert ("forward" in vars(mlp)) == gated
         torch.testing.assert_close(mlp(given), expected, rtol=1e-5, atol=1e-5)
     with torch.inference_mode():
@@ -120,7 +98,7 @@ def test_gated_mlps_are_fused_where_the_formula_is_the_same(kind: str, gated: bo
     low = make(kind, dtype=torch.bfloat16)
     mlp = next(part for part in low.modules() if type(part).__name__.endswith("MLP"))
     half = given.to(torch.bfloat16)
-    with torch.inference_mode(), fused_modules(low):
+    with torch.inference_mode(), fused_activations(low):
         found = mlp(half)
     torch.testing.assert_close(found, mlp(half))
 
@@ -142,7 +120,7 @@ def test_a_gated_mlp_of_another_formula_or_with_a_watched_activation_is_left_alo
     mlps[1].get_submodule("act_fn").register_forward_hook(lambda *_: seen.append(1))
     for mlp in (Doubled(mlps[0]), mlps[1]):
         expected = mlp(given)
-        with torch.inference_mode(), fused_modules(mlp):
+        with torch.inference_mode(), fused_activations(mlp):
             torch.testing.assert_close(mlp(given), expected)
     assert len(seen) == 2
 
@@ -164,7 +142,7 @@ def test_rms_norms_are_fused_where_the_formula_is_the_same(kind: str, fused: boo
         nn.init.uniform_(part.get_parameter("weight"), 0.5, 2.0)
     given = [3 * torch.randn(2, 7, len(part.get_parameter("weight"))) for part in found]
     expected = [part(values) for part, values in zip(found, given, strict=True)]
-    with torch.inference_mode(), fused_modules(model):
+    with torch.inference_mode(), fused_norms(model):
         assert {"forward" in vars(part) for part in found} == {fused}
         again = [part(values) for part, values in zip(found, given, strict=True)]
         half = found[0](given[0].to(torch.bfloat16))
@@ -176,5 +154,5 @@ def test_rms_norms_are_fused_where_the_formula_is_the_same(kind: str, fused: boo
 
 def test_rms_norms_with_gradients_are_the_librarys() -> None:
     model = make("llama")
-    with fused_modules(model):
+    with fused_norms(model):
         assert not any("forward" in vars(part) for part in norms(model))

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedTokenizerBase
 
-import seesaw_cf.scoring.edited
-import seesaw_cf.scoring.head
-import seesaw_cf.scoring.tree
+import seesaw_cf.scoring.edited_scorer
 from seesaw_cf.cli.run import _bytes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.encode_many import encode_many
@@ -51,26 +50,32 @@ def test_passes_shrink_and_go_on(
     assert any("out of memory" in message for message in caplog.messages)
 
 
+class _ScarceLogits(TorchFunctionMode):
+    """Refuses memory for the logits of more than `rows` tokens, as a GPU would, and notes what it refused."""
+
+    def __init__(self, vocabulary: int, rows: int) -> None:
+        super().__init__()
+        self.vocabulary, self.rows = vocabulary, rows
+        self.refused: list[int] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.empty and args[1:] == (self.vocabulary,) and args[0] > self.rows:
+            self.refused.append(args[0])
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return func(*args, **(kwargs or {}))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_logits_that_do_not_fit_make_passes_smaller(
-    dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logits_that_do_not_fit_make_passes_smaller(dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase) -> None:
     """The largest single piece of memory is what a GPU refuses first."""
     model = make("llama").to(dtype)
     scorer = TrieScorer(model, tokenizer)
     expected = scorer.score(candidates(60))
-    refused: list[int] = []
-    given = seesaw_cf.scoring.head._room
-
-    def room(rows: int, *rest: Any) -> torch.Tensor:
-        if rows > 20:
-            refused.append(rows)
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return given(rows, *rest)
-
-    monkeypatch.setattr(seesaw_cf.scoring.head, "_room", room)
-    assert worst(scorer.score(candidates(60)), expected) < (1e-4 if dtype == torch.float32 else 0.2)
-    assert refused
+    scarce = _ScarceLogits(model.config.vocab_size, 20)
+    with scarce:
+        found = scorer.score(candidates(60))
+    assert worst(found, expected) < (1e-4 if dtype == torch.float32 else 0.2)
+    assert scarce.refused
 
 
 def test_a_text_too_long_for_the_machine_is_an_error(tokenizer: PreTrainedTokenizerBase) -> None:
@@ -91,7 +96,7 @@ def test_edits_go_one_after_the_other_when_memory_runs_out(
     def fails(*_: Any) -> Any:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(seesaw_cf.scoring.edited, "hidden_below", fails)
+    monkeypatch.setattr(seesaw_cf.scoring.edited_scorer, "hidden_below", fails)
     with caplog.at_level(logging.WARNING):
         scores = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
     expected = by_hand(model, tokenizer, jobs)
@@ -107,7 +112,7 @@ def test_other_errors_are_not_taken_for_lack_of_memory(
 
     model = make("llama")
     jobs = [(low_rank(model, (2,), 0), clozes(1))] * 2
-    monkeypatch.setattr(seesaw_cf.scoring.edited, "hidden_below", fails)
+    monkeypatch.setattr(seesaw_cf.scoring.edited_scorer, "hidden_below", fails)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
     assert not is_out_of_memory(ValueError("no"))
@@ -132,7 +137,7 @@ def test_a_budget_bounds_tokens_and_logits(tokenizer: PreTrainedTokenizerBase) -
 def test_slabs_change_rounding_only(tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch) -> None:
     model = make("gpt2")
     expected = TrieScorer(model, tokenizer).score(clozes())
-    monkeypatch.setattr(seesaw_cf.scoring.tree, "_SLAB", 11)
+    monkeypatch.setattr(TrieScorer, "texts_at_once", 11)
     assert worst(TrieScorer(model, tokenizer).score(clozes() * 2), expected * 2) < 1e-5
 
 
@@ -189,7 +194,7 @@ def test_edited_models_keep_the_budget_with_many_texts(
         sizes.append(len(some))
         return encode_many(tokenizer, some, limit)
 
-    monkeypatch.setattr(seesaw_cf.scoring.edited, "encode_many", counted)
+    monkeypatch.setattr(seesaw_cf.scoring.edited_scorer, "encode_many", counted)
     found = EditedScorer(TrieScorer(model, tokenizer), "together").score(jobs)
     assert max(sizes) <= 10
     assert sum(sizes) == sum(len(set(asked)) for _, asked in jobs)

@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.questions import some_clozes
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied
+from seesaw_cf.run.questions import some_clozes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze
-from seesaw_cf.weights import LowRank, WeightDelta, applied
 from tests.runner import small
 from tests.scoring.models import make
 from tests.scoring.work import clozes
@@ -67,7 +67,7 @@ def test_a_small_edit_survives_in_bfloat16_only_as_a_separate_term(tokenizer: Pr
     The effect on the edited layer's own output is compared with float32; activations are rounded either way, so the
     comparison is of outputs before rounding.
     """
-    from seesaw_cf.scoring.row_deltas import per_token_deltas
+    from seesaw_cf.scoring.per_token import per_token_deltas
 
     model = make("llama", dtype=torch.bfloat16)
     exact = make("llama", dtype=torch.bfloat16).float()
@@ -90,8 +90,8 @@ def test_a_small_edit_survives_in_bfloat16_only_as_a_separate_term(tokenizer: Pr
 
 
 def test_low_precision_models_are_scored_with_the_term_apart(tokenizer: PreTrainedTokenizerBase) -> None:
+    from seesaw_cf.models.weights import parameter_hashes
     from seesaw_cf.scoring import score_each
-    from seesaw_cf.weights import parameter_hashes
 
     model = make("llama", dtype=torch.bfloat16)
     name = "model.layers.1.mlp.down_proj.weight"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import seesaw_cf.workers
-from seesaw_cf.errors import RunFolderError, ServiceError, UnknownNameError
-from seesaw_cf.workers import check_engine, rank_and_world, run_share
+from seesaw_cf.errors import RunFolderError, UnknownNameError
+from seesaw_cf.run.workers import check_engine, rank_and_world, run_share
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
 
@@ -53,10 +50,9 @@ def test_two_runs_cannot_use_one_folder(tmp_path: Path) -> None:
         run_share(make(tmp_path / "run", seed=1), 1, 2)
 
 
-def test_a_worker_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seesaw_cf.workers, "_PATIENCE", 0.5)
+def test_a_worker_does_not_wait_for_ever(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"worker 1 waited 0 s for the first worker to write manifest.json"):
-        run_share(make(tmp_path / "run"), 1, 2)
+        run_share(make(tmp_path / "run"), 1, 2, patience=0.5)
 
 
 def test_rank_and_world(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,6 +78,7 @@ def _torchrun(out: Path, *options: str, **variables: str) -> subprocess.Complete
 
 
 @pytest.mark.slow(40)
+@pytest.mark.exhaustive
 def test_torchrun_with_two_processes(alone: Path, tmp_path: Path) -> None:
     done = _torchrun(tmp_path / "run")
     assert done.returncode == 0, done.stderr
@@ -100,71 +97,10 @@ def test_torchrun_with_a_worker_killed_in_the_middle_of_a_shard(alone: Path, tmp
 
 
 @pytest.mark.slow(40)
+@pytest.mark.exhaustive
 def test_torchrun_restarts_by_itself(alone: Path, tmp_path: Path) -> None:
     dies = {"SEESAW_TEST_DIES": str(tmp_path / "died"), "SEESAW_TEST_RANK": "0"}
     done = _torchrun(tmp_path / "run", "--max-restarts", "1", **dies)
     assert (tmp_path / "died").exists()
     assert done.returncode == 0, done.stderr
     same_tables(alone, tmp_path / "run")
-
-
-def test_a_task_is_tried_three_times(caplog: pytest.LogCaptureFixture) -> None:
-    tries = Counter[int]()
-    for number in (4, 4, -1):
-        seesaw_cf.workers._count(tries, number, ValueError("gone"))
-    assert caplog.messages == [
-        *["a worker was lost during task 4; it is done again by a new one"] * 2,
-        "a worker was lost during the start; it is done again by a new one",
-    ]
-    with pytest.raises(RunFolderError, match=r"task 4 killed its worker 3 times \(gone\). Finished tasks are kept"):
-        seesaw_cf.workers._count(tries, 4, ValueError("gone"))
-
-
-@pytest.mark.parametrize(
-    ("nodes", "share", "actors", "count"),
-    [
-        ([{"CPU": 2.0}], 0.0, None, 2),
-        ([{"CPU": 2.0}, {"CPU": 1.0}], 0.0, 2, 2),
-        ([{"CPU": 16.0, "GPU": 1.0}], 0.1, None, 10),
-        ([{"CPU": 4.0, "GPU": 8.0}], 1.0, 8, 4),
-        ([{"CPU": 4.0}, {"CPU": 4.0, "GPU": 3.0}, {}], 2.0, None, 1),
-    ],
-)
-def test_no_more_actors_than_the_nodes_have_place_for(
-    nodes: list[dict[str, float]], share: float, actors: int | None, count: int
-) -> None:
-    lost = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
-    assert seesaw_cf.workers._places([lost, *map(_alive, nodes)], share, actors) == count
-
-
-def _alive(resources: dict[str, float]) -> dict[str, Any]:
-    return {"Alive": True, "Resources": resources}
-
-
-def test_a_cluster_without_place_for_one_actor() -> None:
-    apart = [_alive({"CPU": 4.0}), _alive({"GPU": 2.0})]
-    with pytest.raises(ServiceError, match=r"has 2 GPUs and 4 CPUs, an actor wants 0.5 GPUs and 1 CPU of one node"):
-        seesaw_cf.workers._places(apart, 0.5, None)
-
-
-class _Ray:
-    """Ray as `_answer` and `_needed` know it; a reference is an exception, which `get` raises."""
-
-    class exceptions:
-        RayTaskError = type("RayTaskError", (Exception,), {"cause": RunFolderError("its own")})
-        RayActorError = type("RayActorError", (Exception,), {})
-
-    @staticmethod
-    def get(reference: Exception) -> None:
-        raise reference
-
-
-def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained() -> None:
-    with pytest.raises(RunFolderError, match=r"^its own$"):
-        seesaw_cf.workers._needed(_Ray, _Ray.exceptions.RayTaskError(), "while it merged the tables")
-    dead = _Ray.exceptions.RayActorError("The actor died.\n\tclass: _Worker")
-    with pytest.raises(
-        RunFolderError,
-        match=r"^a worker was lost while it merged the tables \(The actor died. class: _Worker\). .*run the same",
-    ):
-        seesaw_cf.workers._needed(_Ray, dead, "while it merged the tables")

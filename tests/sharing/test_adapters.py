@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, StorageError
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, fingerprint
 from seesaw_cf.sharing import from_peft, to_peft
 from seesaw_cf.sharing.adapters import factorise
-from seesaw_cf.weights import LowRank, WeightDelta, applied, fingerprint
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
 

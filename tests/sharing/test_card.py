@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
-from seesaw_cf.sharing import Evidence, Result, prepare_repo, save_delta
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.sharing import Evidence, Result, ShareOptions, load_delta, prepare_repo, save_delta
 from seesaw_cf.sharing.card import escaped
 from seesaw_cf.sharing.hub import share
 from seesaw_cf.types import EditRequest, Entity, Estimate
-from seesaw_cf.weights import WeightDelta
 
 from .tiny import low_rank_delta, tiny
 
@@ -24,10 +24,10 @@ NAN = float("nan")
 FEW = "too few clusters"
 EVIDENCE = Evidence(
     (
-        Result("efficacy_log_odds", Estimate(0.75, NAN, NAN, NAN, 1, 1, FEW), before=-2.5),
-        Result("other_people_d", Estimate(-0.25, -0.5, 0.125, 0.1, 40, 12, "clustered")),
-        Result("old_target_people_d", Estimate(NAN, NAN, NAN, NAN, 0, 0, FEW)),
-        Result("other_people_d", Estimate(-0.5, NAN, NAN, NAN, 6, 3, FEW), group="race Black"),
+        Result("efficacy_log_odds", Estimate(0.75, n=1, note=FEW), before=-2.5),
+        Result("other_people_d", Estimate(-0.25, -0.5, 0.125, 0.1, n=40, clusters={"person": 12}, method="clustered")),
+        Result("old_target_people_d", Estimate(NAN, note=FEW)),
+        Result("other_people_d", Estimate(-0.5, n=6, clusters={"person": 3}, note=FEW), group="race Black"),
     ),
     data="org/seesaw_cf",
     config="cross_subject",
@@ -44,7 +44,12 @@ def _delta(**meta: object) -> WeightDelta:
 
 
 def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path) -> None:
-    prepare_repo(_delta(), "org/name", tmp_path / "r", evidence=EVIDENCE, base_model="org/base", model=tiny("llama"))
+    prepare_repo(
+        _delta(),
+        "org/name",
+        tmp_path / "r",
+        options=ShareOptions(evidence=EVIDENCE, base_model="org/base", model=tiny("llama")),
+    )
     text = (tmp_path / "r" / "README.md").read_text()
     assert "**counterfactual**" in text
     assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
@@ -56,11 +61,16 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert "at commit 0123456789abcdef" in text
     assert "on 2026-11-22. Every number is about the edit in this repository alone." in text
     assert 'from_pretrained("org/base", dtype="float32")' in text
-    assert 'WeightDelta.load(snapshot_download("org/name"), model)' in text
+    assert 'load_delta(snapshot_download("org/name"), model)' in text
 
 
 def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
-    prepare_repo(_delta(), "org/name", tmp_path / "r", evidence=EVIDENCE, base_model="org/base", model=tiny("llama"))
+    prepare_repo(
+        _delta(),
+        "org/name",
+        tmp_path / "r",
+        options=ShareOptions(evidence=EVIDENCE, base_model="org/base", model=tiny("llama")),
+    )
     data = ModelCard.load(tmp_path / "r" / "README.md").data
     assert data.base_model == "org/base"
     assert "counterfactual" in data.tags
@@ -77,7 +87,12 @@ def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
 
 
 def test_hub_results_have_one_task_each_with_date_source_and_revision(tmp_path: Path) -> None:
-    prepare_repo(_delta(), "org/name", tmp_path / "r", evidence=EVIDENCE, base_model="org/base", model=tiny("llama"))
+    prepare_repo(
+        _delta(),
+        "org/name",
+        tmp_path / "r",
+        options=ShareOptions(evidence=EVIDENCE, base_model="org/base", model=tiny("llama")),
+    )
     entries = yaml.safe_load((tmp_path / "r" / ".eval_results" / "seesaw_cf.yaml").read_text())
     found = parse_eval_result_entries(entries)
     assert [(entry.task_id, entry.value) for entry in found] == [("efficacy_log_odds", 0.75), ("other_people_d", -0.25)]
@@ -90,12 +105,17 @@ def test_hub_results_have_one_task_each_with_date_source_and_revision(tmp_path: 
         assert "config cross_subject; protocol batch" in entry.notes
     assert eval_result_entries_to_yaml(found) == entries
     local = replace(EVIDENCE, data="sample", revision="")  # no leaderboard without a data set on the Hub
-    prepare_repo(_delta(), "org/name", tmp_path / "s", evidence=local, base_model="org/base", model=tiny("llama"))
+    prepare_repo(
+        _delta(),
+        "org/name",
+        tmp_path / "s",
+        options=ShareOptions(evidence=local, base_model="org/base", model=tiny("llama")),
+    )
     assert not (tmp_path / "s" / ".eval_results").exists()
 
 
 def test_the_card_cites_the_benchmark_and_the_method(tmp_path: Path) -> None:
-    prepare_repo(_delta(), "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
+    prepare_repo(_delta(), "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base", model=tiny("llama")))
     text = (tmp_path / "r" / "README.md").read_text()
     for part in ("Flex Tape Can't Fix That", "2403.00180", "Mass-Editing Memory in a Transformer", "2210.07229"):
         assert part in text
@@ -104,7 +124,7 @@ def test_the_card_cites_the_benchmark_and_the_method(tmp_path: Path) -> None:
 def test_texts_from_data_cannot_act_in_the_card(tmp_path: Path) -> None:
     request = EditRequest("{} is " + NASTY, NASTY, "P27", Entity("Q1", NASTY), Entity("Q2", NASTY))
     delta = _delta(requests=[request], editor=NASTY, config={NASTY: NASTY})
-    prepare_repo(delta, "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
+    prepare_repo(delta, "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base", model=tiny("llama")))
     text = (tmp_path / "r" / "README.md").read_text()
     text = text.split("## Citation")[0]
     assert "<" not in text
@@ -133,7 +153,7 @@ def test_escaping_leaves_only_letters_entities_and_harmless_marks(text: str) -> 
 def test_long_lists_are_cut_in_the_card_and_say_so(tmp_path: Path) -> None:
     requests = [{"prompt": "{} is", "subject": f"S{n}", "target_new": "a", "target_true": "b"} for n in range(53)]
     delta = _delta(requests=requests)
-    prepare_repo(delta, "org/name", tmp_path / "r", base_model="org/base", model=tiny("llama"))
+    prepare_repo(delta, "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base", model=tiny("llama")))
     text = (tmp_path / "r" / "README.md").read_text()
     assert "53 edit request" in text
     assert "S49" in text
@@ -156,8 +176,8 @@ def test_a_local_path_never_becomes_the_base(tmp_path: Path) -> None:
     model = tiny("llama")
     model.config._name_or_path = str(tmp_path)
     with pytest.raises(RecordError, match="Pass base_model"):
-        prepare_repo(_delta(), "org/name", tmp_path / "r", model=model)
-    prepare_repo(_delta(), "org/name", tmp_path / "r", model=model, base_model="org/base")
+        prepare_repo(_delta(), "org/name", tmp_path / "r", options=ShareOptions(model=model))
+    prepare_repo(_delta(), "org/name", tmp_path / "r", options=ShareOptions(model=model, base_model="org/base"))
     for file in (tmp_path / "r").rglob("*"):
         assert file.is_dir() or str(tmp_path).encode() not in file.read_bytes()
 
@@ -168,7 +188,7 @@ def test_failed_edits_are_not_shared(tmp_path: Path) -> None:
     broken = WeightDelta({name: delta.dense(name) * NAN for name in delta.updates})
     for bad, words in ((zero, "changes nothing"), (broken, "not finite")):
         with pytest.raises(EditError, match=words):
-            prepare_repo(bad, "org/name", tmp_path / "r", base_model="org/base")
+            prepare_repo(bad, "org/name", tmp_path / "r", options=ShareOptions(base_model="org/base"))
 
 
 def test_a_run_folder_with_several_deltas_asks_which(tmp_path: Path) -> None:
@@ -180,8 +200,8 @@ def test_a_run_folder_with_several_deltas_asks_which(tmp_path: Path) -> None:
     for unit in ("P27", "P19"):
         save_delta(_delta(), run / "deltas" / "memit" / unit, tiny("llama"))
     with pytest.raises(RecordError, match=r"2 deltas fit \(memit/P19, memit/P27"):
-        prepare_repo(run, "org/name", tmp_path / "r", evidence=EVIDENCE)
+        prepare_repo(run, "org/name", tmp_path / "r", options=ShareOptions(evidence=EVIDENCE))
     with pytest.raises(UnknownNameError, match="memit/P27"):
-        prepare_repo(run, "org/name", tmp_path / "r", unit="P28", evidence=EVIDENCE)
-    prepare_repo(run, "org/name", tmp_path / "r", unit="P27", evidence=EVIDENCE)
-    assert WeightDelta.load(tmp_path / "r", tiny("llama")).meta["base"]["model_id"] == "org/base"
+        prepare_repo(run, "org/name", tmp_path / "r", options=ShareOptions(unit="P28", evidence=EVIDENCE))
+    prepare_repo(run, "org/name", tmp_path / "r", options=ShareOptions(unit="P27", evidence=EVIDENCE))
+    assert load_delta(tmp_path / "r", tiny("llama")).meta["base"]["model_id"] == "org/base"

@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from seesaw_cf.errors import EditError
+from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
 from seesaw_cf.sharing import merge_and_save
-from seesaw_cf.weights import WeightDelta, applied, fingerprint
 
 from .tiny import ARCHITECTURES, VOCABULARY, logits, low_rank_delta, tiny
 

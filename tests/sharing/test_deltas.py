@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, base_facts, fingerprint
 from seesaw_cf.sharing import load_delta, save_delta
-from seesaw_cf.weights import LowRank, WeightDelta, applied, base_facts, fingerprint
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
 
@@ -21,8 +21,8 @@ from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
 def test_round_trip_is_bit_exact_and_carries_everything(name: str, tmp_path: Path) -> None:
     model = tiny(name)
     delta = low_rank_delta(model, name)
-    delta.save(tmp_path / "edit", model)
-    back = WeightDelta.load(tmp_path / "edit", model)
+    save_delta(delta, tmp_path / "edit", model)
+    back = load_delta(tmp_path / "edit", model)
     assert sorted(path.name for path in (tmp_path / "edit").iterdir()) == ["delta.json", "delta.safetensors"]
     for parameter, update in delta.updates.items():
         found = back.updates[parameter]
@@ -72,9 +72,9 @@ def test_views_and_transposes_are_stored_by_value(tmp_path: Path) -> None:
 
 def test_another_base_is_refused_with_both_fingerprints(tmp_path: Path) -> None:
     model, other = tiny("llama"), tiny("llama", seed=5)
-    low_rank_delta(model, "llama").save(tmp_path / "edit", model)
+    save_delta(low_rank_delta(model, "llama"), tmp_path / "edit", model)
     with pytest.raises(DeltaMismatchError) as caught:
-        WeightDelta.load(tmp_path / "edit", other)
+        load_delta(tmp_path / "edit", other)
     assert fingerprint(model) in str(caught.value)
     assert fingerprint(other) in str(caught.value)
     assert "any_base=True" in str(caught.value)
@@ -85,14 +85,14 @@ def test_the_base_an_editor_left_in_meta_is_enough_for_the_check(tmp_path: Path)
     model, other = tiny("gpt2"), tiny("gpt2", seed=5)
     delta = low_rank_delta(model, "gpt2")
     delta = WeightDelta(delta.updates, {**delta.meta, "base": base_facts(model, delta)})
-    delta.save(tmp_path / "edit")
+    save_delta(delta, tmp_path / "edit")
     assert load_delta(tmp_path / "edit", model).updates
     with pytest.raises(DeltaMismatchError, match="fingerprint"):
         load_delta(tmp_path / "edit", other)
 
 
 def test_another_architecture_is_refused_by_name_and_shape(tmp_path: Path) -> None:
-    low_rank_delta(tiny("gpt2"), "gpt2").save(tmp_path / "edit", tiny("gpt2"))
+    save_delta(low_rank_delta(tiny("gpt2"), "gpt2"), tmp_path / "edit", tiny("gpt2"))
     with pytest.raises(DeltaMismatchError, match=r"transformer\.h\.0.*no such parameter"):
         load_delta(tmp_path / "edit", tiny("llama"), any_base=True)
 
@@ -149,7 +149,7 @@ def _json(**changes: object):  # type: ignore[no-untyped-def]
 )
 def test_damage_is_named(damage, error, words: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     model = tiny("llama")
-    low_rank_delta(model, "llama").save(tmp_path / "edit", model)
+    save_delta(low_rank_delta(model, "llama"), tmp_path / "edit", model)
     damage(tmp_path / "edit")
     with pytest.raises(error, match=words):
         load_delta(tmp_path / "edit", model)

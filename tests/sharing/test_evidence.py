@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.shards import EDITS
-from seesaw_cf.sharing import Evidence, Result, edit_evidence, prepare_repo, save_delta
+from seesaw_cf.run.edit_table import EDITS
+from seesaw_cf.sharing import Evidence, Result, ShareOptions, edit_evidence, prepare_repo, save_delta
 from seesaw_cf.sharing.card import SCORES_FILE
 from seesaw_cf.tables import SCORES, write_table
 
@@ -85,7 +85,7 @@ def test_the_numbers_are_those_of_one_edit_and_of_no_other(run: Path) -> None:
     # log p(new) = -4 before and -4 + 3 after, log p(true) = -2; edit 1 has a shift of 9.
     assert (efficacy.before, efficacy.estimate.value, efficacy.estimate.n) == (-2, 1, 1)
     assert math.isnan(efficacy.estimate.low)
-    assert "too few" in efficacy.estimate.method
+    assert "too few" in efficacy.estimate.note
     everybody = results["other_people_d"].estimate
     wanted = sum(math.exp(-4 + shift) - math.exp(-4) for shift in SHIFTS) / len(SHIFTS)
     assert everybody.value == pytest.approx(wanted)
@@ -153,7 +153,7 @@ def test_a_shared_run_takes_evidence_and_base_from_its_folder(run: Path, tmp_pat
     assert str(tmp_path) not in card
     rows = [json.loads(line) for line in (tmp_path / "repository" / SCORES_FILE).read_text().splitlines()]
     assert {(row["editor"], row["case_id"]) for row in rows} == {("memit", 0)}
-    prepare_repo(delta, "org/name", tmp_path / "from the delta", base_model="org/base")
+    prepare_repo(delta, "org/name", tmp_path / "from the delta", options=ShareOptions(base_model="org/base"))
     assert (tmp_path / "from the delta" / "README.md").read_text() == card  # the run around the folder is found
 
 

@@ -13,6 +13,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from seesaw_cf.sharing import save_delta
+
 from ..hub_server import Hub
 from .tiny import VOCABULARY, low_rank_delta, tiny
 
@@ -32,8 +34,8 @@ PUSH = (
     SCORE
     + """
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from seesaw_cf.sharing import load_delta, share
-from seesaw_cf.weights import applied
+from seesaw_cf.sharing import ShareOptions, load_delta, share
+from seesaw_cf.models.weights import applied
 folder = sys.argv[1]
 AutoModelForCausalLM.from_pretrained(folder + "/base").push_to_hub("org/base")
 AutoTokenizer.from_pretrained(folder + "/base").push_to_hub("org/base")
@@ -41,7 +43,8 @@ model, tokenizer = AutoModelForCausalLM.from_pretrained("org/base"), AutoTokeniz
 delta = load_delta(folder + "/edit", model)
 for form in ("delta", "adapter", "checkpoint"):
     for _ in range(2):  # the second time finds its own content and changes nothing
-        share(folder + "/edit", "org/" + form, form, model=model, tokenizer=tokenizer, base_model="org/base")
+        options = ShareOptions(model=model, tokenizer=tokenizer, base_model="org/base")
+        share(folder + "/edit", "org/" + form, form, options)
 plain = scores(model, tokenizer)
 with applied(model, delta):
     print(json.dumps({"plain": plain, "edited": scores(model, tokenizer)}))
@@ -54,10 +57,11 @@ LOAD = (
 from huggingface_hub import snapshot_download
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from seesaw_cf.weights import WeightDelta, applied
+from seesaw_cf.models.weights import applied
+from seesaw_cf.sharing import load_delta
 model, tokenizer = AutoModelForCausalLM.from_pretrained("org/base"), AutoTokenizer.from_pretrained("org/base")
 out = {}
-with applied(model, WeightDelta.load(snapshot_download("org/delta"), model)):
+with applied(model, load_delta(snapshot_download("org/delta"), model)):
     out["delta"] = scores(model, tokenizer)
 checkpoint = AutoModelForCausalLM.from_pretrained("org/checkpoint")
 out["checkpoint"] = scores(checkpoint, AutoTokenizer.from_pretrained("org/checkpoint"))
@@ -71,7 +75,7 @@ import json, logging, os, sys
 logging.basicConfig(level=logging.DEBUG)
 from huggingface_hub import HfApi, constants
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.sharing import share
+from seesaw_cf.sharing import ShareOptions, share
 for token, repo, options, endpoint in json.loads(sys.argv[2]):
     os.environ["HF_TOKEN"] = token
     constants.ENDPOINT = endpoint
@@ -79,7 +83,7 @@ for token, repo, options, endpoint in json.loads(sys.argv[2]):
         HfApi().create_repo(repo)
         HfApi().upload_file(path_or_fileobj=b"my thesis", path_in_repo="thesis.tex", repo_id=repo)
     try:
-        print(json.dumps(share(sys.argv[1], repo, base_model="org/base", **options)))
+        print(json.dumps(share(sys.argv[1], repo, options=ShareOptions(base_model="org/base"), **options)))
     except SeesawError as error:
         print(json.dumps(f"{type(error).__name__}: {error}"))
 """
@@ -95,7 +99,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = tiny("llama")
     model.save_pretrained(folder / "base")
     PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="w0").save_pretrained(folder / "base")
-    low_rank_delta(model, "llama").save(folder / "edit", model)
+    save_delta(low_rank_delta(model, "llama"), folder / "edit", model)
     return folder
 
 

@@ -17,7 +17,7 @@ from transformers import (
     PreTrainedModel,
 )
 
-from seesaw_cf.weights import LowRank, WeightDelta
+from seesaw_cf.models.weights import LowRank, WeightDelta
 
 VOCABULARY = 61
 _DECODER: dict[str, Any] = {

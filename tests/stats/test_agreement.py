@@ -11,6 +11,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.agreement import annotator_agreement, as_ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from seesaw_cf.stats.plain import as_json
 
 FLAWS = [
     "Anglo-centrism",
@@ -50,7 +51,7 @@ def test_random_ratings_agree_with_the_libraries(seed: int) -> None:
 def test_perfect_chance_and_constant() -> None:
     assert cohen_kappa(np.array([[0.0, 0], [1, 1]])) == 1
     assert cohen_kappa(np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])) == 0
-    result = annotator_agreement([[0, 0]] * 5, draws=10)
+    result = as_json(annotator_agreement)([[0, 0]] * 5, draws=10)
     assert result["percent"]["all"]["value"] == 100
     assert result["fleiss"]["value"] is None
     assert result["krippendorff"]["nominal"]["value"] is None
@@ -58,7 +59,7 @@ def test_perfect_chance_and_constant() -> None:
 
 
 def test_missing_labels_are_counted_and_never_labels() -> None:
-    result = annotator_agreement([[1, None, 1], [0, 0, 0], [None, None, 1]], names=["x", "y", "z"], draws=20)
+    result = as_json(annotator_agreement)([[1, None, 1], [0, 0, 0], [None, None, 1]], names=["x", "y", "z"], draws=20)
     assert result["n_missing"] == 3
     assert (result["percent"]["x/y"]["n"], result["percent"]["x/z"]["n"], result["percent"]["all"]["n"]) == (1, 2, 1)
 
@@ -71,14 +72,14 @@ def test_bad_ratings() -> None:
     ):
         as_ratings([[0, 0], [1, 2]], scale=[-1, 0, 1])
     with pytest.raises(RecordError, match="1 names for 2 annotators"):
-        annotator_agreement([[0, 0]], names=["x"])
+        as_json(annotator_agreement)([[0, 0]], names=["x"])
 
 
 def test_table_21_on_all_public_rows(reference: Callable[..., Path]) -> None:
     raters = [pd.read_csv(reference("annotators", f"a{i}.csv")) for i in (1, 2, 3)]
     for place, flaw in enumerate(FLAWS):
         rows = np.array([frame[flaw].fillna(1.5) for frame in raters]).T.tolist()  # blank = equal, as published
-        found = annotator_agreement(rows, names=["A1", "A2", "A3"], scale=[1, 1.5, 2], draws=0)
+        found = as_json(annotator_agreement)(rows, names=["A1", "A2", "A3"], scale=[1, 1.5, 2], draws=0)
         for pair, percents in TABLE21.items():
             assert round(found["percent"][pair]["value"], 1) == percents[place], (flaw, pair)
         assert round(found["krippendorff"]["nominal"]["value"], 2) == ALPHA[place], flaw

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -12,6 +9,7 @@ from seesaw_cf.effects import group_contrasts
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
 from seesaw_cf.stats.mixed import MAX_LEVELS, mixed_contrast
 from tests.effects.test_estimands import crossed
+from tests.fakes import not_installed
 
 
 def test_balanced_crossing_agrees_with_clustered_errors() -> None:
@@ -43,13 +41,6 @@ def test_bad_input() -> None:
 
 
 def test_without_statsmodels_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def refuse(name: str, *args: Any, **rest: Any) -> Any:
-        if name.startswith("statsmodels"):
-            raise ImportError(name)
-        return real(name, *args, **rest)
-
-    monkeypatch.setattr(builtins, "__import__", refuse)
+    not_installed(monkeypatch, "statsmodels")
     with pytest.raises(SeesawError, match=r"pip install 'seesaw_cf\[mixed\]'"):
         group_contrasts(crossed(), "race", method="mixed")

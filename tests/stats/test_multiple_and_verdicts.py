@@ -23,6 +23,7 @@ from seesaw_cf.stats import (
     t_test,
     verdict,
 )
+from seesaw_cf.types import Estimate
 
 NAN = float("nan")
 
@@ -32,6 +33,25 @@ def test_holm_by_hand() -> None:
     assert adjust([0.04, 0.01, NAN, 0.03]) == pytest.approx([0.06, 0.03, NAN, 0.06], nan_ok=True)
 
 
+def closed_holm(p: list[float]) -> list[float]:
+    """Holm by the closure principle: the largest Bonferroni p of any set of hypotheses with this one in it."""
+    order = np.argsort(p)
+    adjusted = [0.0] * len(p)
+    for place, index in enumerate(order):
+        adjusted[index] = max(min(1.0, p[order[j]] * (len(p) - j)) for j in range(place + 1))
+    return adjusted
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_corrections_agree_with_their_definitions(p: list[float]) -> None:
+    assert adjust(p, "holm") == pytest.approx(closed_holm(p), abs=1e-12)
+    for ours in ("bh", "by"):
+        expected = stats.false_discovery_control(p, method=ours)
+        assert adjust(p, ours) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.slow(60)  # the first import of statsmodels is slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_corrections_agree_with_statsmodels(p: list[float]) -> None:
@@ -99,7 +119,7 @@ def test_equivalence_and_detectable_effect_by_hand() -> None:
 )
 def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
     stderr = 0.02 if p > 0.5 else 0.06
-    found = verdict(value, p, stderr=stderr, df=30, margin=0.1, noise_floor=0.05, note="too few")
+    found = verdict(Estimate(value, stderr=stderr, p=p, df=30, note="too few"), margin=0.1, noise_floor=0.05)
     assert found.label == expected
     assert rule in found.rule
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from seesaw_cf.stats import Inference, case_weights, clustered_means, verdict
+from seesaw_cf.stats import case_weights, clustered_means, verdict
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.types import Estimate
 
 REPLICATES = 300
 MARGIN = 0.02
@@ -42,7 +43,7 @@ def tables(design: Crossing, seed: int, sd: tuple[float, float, float] = (0.05, 
     return np.asarray(parts[0][design.edit] + parts[1][design.person] + noise)
 
 
-def inferences(design: Crossing, values: Floats, estimand: str) -> list[Inference]:
+def inferences(design: Crossing, values: Floats, estimand: str) -> list[Estimate]:
     codes = {"edit": design.edit, "person": design.person}
     if estimand == "mean":
         return clustered_means(values, [case_weights(design.edit, design.member)], codes)
@@ -85,8 +86,7 @@ def claims(effect: float) -> Counter[str]:
     design = crossing(100, 150, 0.4, 3)
     values = tables(design, 11, (0.05, 0.02, 0.05)) + effect * design.member[:, None]
     return Counter(
-        verdict(one.value, one.p, stderr=one.stderr, df=one.df, margin=MARGIN, noise_floor=1e-6).label
-        for one in inferences(design, values, "contrast")
+        verdict(one, margin=MARGIN, noise_floor=1e-6).label for one in inferences(design, values, "contrast")
     )
 
 

@@ -15,6 +15,7 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import (
     Components,
     Crossing,
+    Design,
     case_weights,
     contrast_components,
     plan,
@@ -59,7 +60,7 @@ def test_contrast_components_are_found_again() -> None:
 @pytest.mark.parametrize("share", [None, 0.25])
 def test_planned_studies_have_the_planned_power(share: float | None) -> None:
     delta, draws = 0.03, 400
-    design = plan(delta, PLANTED, people_per_edit=20, edits_per_person=5, share=share)
+    design = plan(delta, PLANTED, Design(people_per_edit=20, edits_per_person=5, share=share))
     edit, person, rng = crossed(design.edits, design.people, 20, 2)
     n_people = int(person.max()) + 1
     y = rng.normal(0, PLANTED.person, (n_people, draws))[person] + rng.normal(0, PLANTED.prompt, (edit.size, draws))
@@ -77,33 +78,36 @@ def test_planned_studies_have_the_planned_power(share: float | None) -> None:
 
 
 def test_plan_finds_the_smallest_design_and_says_when_there_is_none() -> None:
-    found = plan(0.05, PLANTED, people_per_edit=20)
+    found = plan(0.05, PLANTED, Design(people_per_edit=20))
     assert found.reachable
-    assert found.detectable <= 0.05 < plan(0.05, PLANTED, people_per_edit=20, max_edits=found.edits - 1).detectable
-    assert plan(0.1, PLANTED, people_per_edit=20).edits < found.edits
-    assert plan(0.05, PLANTED, people_per_edit=20, tests=10).edits > found.edits
-    assert not plan(1e-9, PLANTED, people_per_edit=20, max_edits=100).reachable
+    assert (
+        found.detectable <= 0.05 < plan(0.05, PLANTED, Design(people_per_edit=20), max_edits=found.edits - 1).detectable
+    )
+    assert plan(0.1, PLANTED, Design(people_per_edit=20)).edits < found.edits
+    assert plan(0.05, PLANTED, Design(people_per_edit=20), tests=10).edits > found.edits
+    assert not plan(1e-9, PLANTED, Design(people_per_edit=20), max_edits=100).reachable
     with pytest.raises(RecordError, match="delta is 0"):
-        plan(0, PLANTED, people_per_edit=20)
+        plan(0, PLANTED, Design(people_per_edit=20))
     with pytest.raises(RecordError, match="share is 1, expected a finite number between 0 and 1"):
-        plan(0.1, PLANTED, people_per_edit=20, share=1)
+        plan(0.1, PLANTED, Design(people_per_edit=20, share=1))
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_run(tmp_path / "run", cases(("P27",), 8, 20), ("memit",))
-    assert main(["plan", "--delta", "0.05"]) == 0
+    assert main(["plan", "--effect", "0.05"]) == 0
     assert "those of the simulation" in capsys.readouterr().out
-    assert (
-        main(["plan", "--delta", "0.05", "--run", str(folder), "--axis", "gender", "--group", "women", "--json"]) == 0
-    )
-    found = json.loads(capsys.readouterr().out)
+    file = tmp_path / "plan.json"
+    words = ["--effect", "0.05", "--run", str(folder), "--axis", "gender", "--group", "women", "--json", str(file)]
+    assert main(["plan", *words]) == 0
+    assert "a contrast of" in capsys.readouterr().out
+    found = json.loads(file.read_text(encoding="utf-8"))
     assert 0.3 < found["share"] < 0.5
     components, share, n = run_components(folder, axis="gender", group="women")
     assert (found["components"]["prompt"], found["share"]) == (components.prompt, share)
     assert n == 160
     edits = [row["edits"] for row in found["plans"]]
     assert edits == sorted(edits, reverse=True)
-    assert main(["plan", "--delta", "0.05", "--run", str(folder), "--group", "women"]) == 1
+    assert main(["plan", "--effect", "0.05", "--run", str(folder), "--group", "women"]) == 1
     assert "--group needs --axis" in capsys.readouterr().err
     with pytest.raises(UnknownNameError, match="unknown gender group 'womn'"):
         run_components(folder, axis="gender", group="womn")

@@ -12,7 +12,7 @@ import pytest
 
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.stereotypes.changes import ALL, changes, check_comparable
-from seesaw_cf.stereotypes.crawl import crawl
+from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.identities import Identity
 from seesaw_cf.stereotypes.score import score_crawl
@@ -44,7 +44,7 @@ def simulated(bad: Callable[[str], float], noise: str = "") -> FakeGenerator:
 def scored(generator: FakeGenerator, folder: Path, settings: Settings = SETTINGS) -> Crawl:
     regard = KnownRegard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
     attack = KnownAttack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
-    return score_crawl(crawl(generator, PEOPLE, settings, folder), regard, attack, contents=5)
+    return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack, contents=5)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +122,8 @@ def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
 
 def test_crawls_made_differently_are_refused_with_the_list(crawls: dict[str, Crawl], tmp_path: Path) -> None:
     settings = replace(SETTINGS, runs=1, triples=50)
-    other = crawl(simulated(lambda name: 0.3), PEOPLE[:5], settings, tmp_path / "o")
-    message = r"data\.identities: .*\n.*data\.settings\.runs: 6 and 1\n.*data\.settings\.triples: 60 and 50\n.*--force"
+    other = crawl_identities(simulated(lambda name: 0.3), PEOPLE[:5], settings, tmp_path / "o")
+    message = r"data\.identities: .*\n.*settings\.runs: 6 and 1\n.*settings\.triples: 60 and 50\n.*--force"
     with pytest.raises(RunFolderError, match=message):
         check_comparable(crawls["base"], {"edited": other})
     assert len(check_comparable(crawls["base"], {"edited": other}, force=True)) == 3

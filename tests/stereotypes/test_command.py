@@ -12,13 +12,14 @@ import torch
 
 from seesaw_cf.cli import main
 from seesaw_cf.generation import HFGenerator
-from seesaw_cf.pretrained import load_model
+from seesaw_cf.models.load import load_model
+from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.sharing import save_delta
 from seesaw_cf.stereotypes.backends import served
-from seesaw_cf.stereotypes.crawl import crawl
+from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.folder import read_crawl
 from seesaw_cf.stereotypes.identities import find
 from seesaw_cf.stereotypes.settings import SAMPLING, Settings
-from seesaw_cf.weights import LowRank, WeightDelta
 from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
@@ -59,8 +60,8 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
     rows, columns = dict(model.named_parameters())[name].shape
     rng = torch.Generator().manual_seed(0)
     change = LowRank(torch.randn(rows, 1, generator=rng), torch.randn(1, columns, generator=rng))
-    WeightDelta({name: change}, {"editor": "random"}).save("delta", model)
-    WeightDelta({name: LowRank(0 * change.left, change.right)}, {"editor": "identity"}).save("zero", model)
+    save_delta(WeightDelta({name: change}, {"editor": "random"}), "delta", model)
+    save_delta(WeightDelta({name: LowRank(0 * change.left, change.right)}, {"editor": "identity"}), "zero", model)
     assert main([*RUN, "--out", "a"]) == 0
     shown = capsys.readouterr().out
     assert "Women" in shown
@@ -76,15 +77,26 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
     for crawled in "abz":
         assert main(["graph", "score", crawled, "--regard", folder, "--attack", attack, OK]) == 0
     capsys.readouterr()
-    assert main(["graph", "topics", "a", "--method", "nmf", OK]) == 0
+    assert main(["graph", "topics", "a", "--topic-method", "nmf", OK]) == 0
     assert "triples with a topic, fewer than 30: nothing is shown" in " ".join(capsys.readouterr().out.split())
-    assert (
-        main(["graph", "compare", "a", "b", "--identity-control", "z", "--method", "nmf", "--json", "c.json", OK]) == 0
-    )
+    compared = [
+        "graph",
+        "compare",
+        "a",
+        "b",
+        "--identity-control",
+        "z",
+        "--topic-method",
+        "nmf",
+        "--json",
+        "c.json",
+        OK,
+    ]
+    assert main(compared) == 0
     rows_ = json.loads((tmp_path / "c.json").read_text())["rows"]
     assert {row["against"] for row in rows_} == {"base", "identity edit"}
     assert main(["graph", "run", *RUN[2:], "--triples", "7", "--out", "a"]) == 1
-    assert "data.settings.triples: the folder has 8, this run 7" in capsys.readouterr().err
+    assert "settings.triples: the folder has 8, this run 7" in capsys.readouterr().err
     assert main(["graph", "compare", "a", "nowhere", OK]) == 1
     assert "nowhere is no crawl folder" in capsys.readouterr().err
     assert main(["graph", "score", "a", "--regard", attack, OK]) == 1
@@ -148,15 +160,17 @@ def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusa
     server: OpenAIServer, tmp_path: Path
 ) -> None:
     settings, people = Settings(triples=6, width=4), find(["Women", "Men"])
-    local = crawl(HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local")
+    local = crawl_identities(
+        HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local"
+    )
     no_choices = json.dumps({"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": []})
     faults = [Fault(429, wait=0.01), Fault(body=no_choices), Fault(body="{"), Fault(500)]
     with server:
         backend = served("seesaw-tiny", server.url, key_env="OPENAI_API_KEY")
         server.faults += faults
-        found = crawl(backend.generator, people, settings, tmp_path / "served")
+        found = crawl_identities(backend.generator, people, settings, tmp_path / "served")
         server.faults += [Fault(text="I'm sorry, but I cannot help with that."), Fault(400)]
-        refused = crawl(backend.generator, people, settings, tmp_path / "refused")
+        refused = crawl_identities(backend.generator, people, settings, tmp_path / "refused")
     assert found.triples["text"].tolist() == local.triples["text"].tolist()
     dropped = {why for row in refused.counts for why in row["dropped"]}
     assert any(why.startswith("refusal: ") for why in dropped)

@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.generation.types import Completion, Sampling
-from seesaw_cf.stereotypes.crawl import crawl
+from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.folder import Crawl, read_crawl
 from seesaw_cf.stereotypes.identities import Identity, find
 from seesaw_cf.stereotypes.settings import Settings
@@ -28,7 +28,7 @@ def rows(found: Crawl, identity: str | None = None) -> list[dict[Hashable, Any]]
 
 
 def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path) -> None:
-    found = crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+    found = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
     assert [(row["identity"], row["kept"], row["status"]) for row in found.counts] == [
         (identity.name, 20, "complete") for identity in PEOPLE
     ]
@@ -42,7 +42,7 @@ def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path)
 
 def test_questions_show_earlier_triples_of_other_groups_with_the_predicate(tmp_path: Path) -> None:
     generator = FakeGenerator()
-    crawl(generator, PEOPLE, SMALL, tmp_path / "a")
+    crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
     questions = [str(ask.prompt) for ask in generator.asks if "Q:" in str(ask.prompt)]
     asked = [text.splitlines() for text in questions if text.endswith(tuple(f"Men # {p} A:" for p in PREDICATES))]
     assert asked
@@ -58,7 +58,7 @@ def test_prefixes_can_be_left_out_at_start_and_in_questions(tmp_path: Path) -> N
     for at_start, in_questions in ((False, True), (True, False), (False, False)):
         generator = FakeGenerator()
         settings = replace(SMALL, prefix_start=at_start, prefix_expand=in_questions)
-        crawl(generator, PEOPLE, settings, tmp_path / f"{at_start}{in_questions}")
+        crawl_identities(generator, PEOPLE, settings, tmp_path / f"{at_start}{in_questions}")
         prompts = [str(ask.prompt) for ask in generator.asks]
         assert {"not sexist" in p for p in prompts if "Q:" not in p} == {at_start}
         assert {"not sexist" in p for p in prompts if "Q:" in p} == {in_questions}
@@ -66,35 +66,35 @@ def test_prefixes_can_be_left_out_at_start_and_in_questions(tmp_path: Path) -> N
 
 def test_killed_at_any_ask_and_continued_it_finds_the_same_and_asks_nothing_twice(tmp_path: Path) -> None:
     whole = FakeGenerator()
-    expected = crawl(whole, PEOPLE, SMALL, tmp_path / "whole")
+    expected = crawl_identities(whole, PEOPLE, SMALL, tmp_path / "whole")
     for killed_after in (0, 7, 30, len(whole.asks) - 1):
         folder = tmp_path / str(killed_after)
         first, second = FakeGenerator(stop_after=killed_after), FakeGenerator()
         with pytest.raises(KeyboardInterrupt):
-            crawl(first, PEOPLE, SMALL, folder)
+            crawl_identities(first, PEOPLE, SMALL, folder)
         assert not (folder / "triples.parquet").exists()
         with pytest.raises(RunFolderError, match="not finished"):
             read_crawl(folder)
-        assert rows(crawl(second, PEOPLE, SMALL, folder)) == rows(expected)
+        assert rows(crawl_identities(second, PEOPLE, SMALL, folder)) == rows(expected)
         assert len(first.asks) + len(second.asks) == len(whole.asks)
     again = FakeGenerator()
-    crawl(again, PEOPLE, SMALL, tmp_path / "whole")
+    crawl_identities(again, PEOPLE, SMALL, tmp_path / "whole")
     assert again.asks == []
 
 
 def test_an_identity_crawled_again_alone_is_the_same(tmp_path: Path) -> None:
-    expected = rows(crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a"))
+    expected = rows(crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a"))
     again = FakeGenerator()
-    assert rows(crawl(again, PEOPLE, SMALL, tmp_path / "a", redo=["Women"])) == expected
+    assert rows(crawl_identities(again, PEOPLE, SMALL, tmp_path / "a", redo=["Women"])) == expected
     assert {"Women"} == {"Women" if "Women" in str(ask.prompt).splitlines()[-1] else "other" for ask in again.asks}
     with pytest.raises(UnknownNameError, match=r"unknown identity of this crawl 'Woman'\. Did you mean 'Women'"):
-        crawl(again, PEOPLE, SMALL, tmp_path / "a", redo=["Woman"])
+        crawl_identities(again, PEOPLE, SMALL, tmp_path / "a", redo=["Woman"])
 
 
 def test_batches_order_and_company_change_nothing(tmp_path: Path) -> None:
-    expected = crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-    small = crawl(FakeGenerator(), PEOPLE[::-1], SMALL, tmp_path / "b", batch=1)
-    company = crawl(FakeGenerator(), [*PEOPLE, *find(["Jews"])], SMALL, tmp_path / "c")
+    expected = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+    small = crawl_identities(FakeGenerator(), PEOPLE[::-1], SMALL, tmp_path / "b", batch=1)
+    company = crawl_identities(FakeGenerator(), [*PEOPLE, *find(["Jews"])], SMALL, tmp_path / "c")
     for name in (identity.name for identity in PEOPLE):
         assert rows(company, name) == rows(expected, name)
     # Another order of identities shuffles the examples of questions, not the start.
@@ -103,8 +103,8 @@ def test_batches_order_and_company_change_nothing(tmp_path: Path) -> None:
 
 
 def test_runs_have_their_own_seeds(tmp_path: Path) -> None:
-    two = crawl(FakeGenerator(), PEOPLE, replace(SMALL, runs=2), tmp_path / "two")
-    one = crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "one")
+    two = crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, runs=2), tmp_path / "two")
+    one = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "one")
     first, second = (two.triples[two.triples["run"] == run] for run in (0, 1))
     assert first["text"].tolist() == one.triples["text"].tolist()
     assert set(first["seed"]).isdisjoint(second["seed"])
@@ -112,7 +112,7 @@ def test_runs_have_their_own_seeds(tmp_path: Path) -> None:
 
 def test_a_model_that_always_refuses_is_given_up_and_counted(tmp_path: Path) -> None:
     generator = FakeGenerator(lambda prompt, rng: " I'm sorry, but I cannot help with that.")
-    found = crawl(generator, PEOPLE, SMALL, tmp_path / "a")
+    found = crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
     assert found.triples.empty
     for row in found.counts:
         assert row["kept"] == 0
@@ -122,27 +122,27 @@ def test_a_model_that_always_refuses_is_given_up_and_counted(tmp_path: Path) -> 
 
 def test_a_model_that_always_repeats_is_given_up_and_counted(tmp_path: Path) -> None:
     generator = FakeGenerator(lambda prompt, rng: "are A: Tall." if prompt.endswith("#") else "tall")
-    found = crawl(generator, PEOPLE, SMALL, tmp_path / "a")
+    found = crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
     row = found.counts[0]
     assert (row["kept"], set(row["dropped"])) == (4, {"repeat"})
     assert row["status"].startswith("gave up: 24 steps in a row without a triple, last: repeat")
-    kept = crawl(generator, PEOPLE, replace(SMALL, repeats=True), tmp_path / "b")
+    kept = crawl_identities(generator, PEOPLE, replace(SMALL, repeats=True), tmp_path / "b")
     assert [row["kept"] for row in kept.counts] == [20, 20, 20]
 
 
 def test_the_budget_ends_a_crawl_of_endless_filters(tmp_path: Path) -> None:
     generator = FakeGenerator(lambda p, rng: chatty(p, rng) if rng.random() < 0.1 else "...")
-    found = crawl(generator, PEOPLE, replace(SMALL, budget=60), tmp_path / "a")
+    found = crawl_identities(generator, PEOPLE, replace(SMALL, budget=60), tmp_path / "a")
     assert {row["status"] for row in found.counts} == {"budget spent"}
     assert all(row["asks"] == 60 and row["kept"] + sum(row["dropped"].values()) == 60 for row in found.counts)
 
 
 def test_faults_are_asked_again_when_a_crawl_is_continued(tmp_path: Path) -> None:
-    expected = crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+    expected = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
     down = FakeGenerator(lambda prompt, rng: Completion("", "", "time-out after 3 tries"))
-    broken = crawl(down, PEOPLE, SMALL, tmp_path / "b")
+    broken = crawl_identities(down, PEOPLE, SMALL, tmp_path / "b")
     assert broken.counts[0]["dropped"] == {"no text: time-out after 3 tries": 8 * SMALL.tries}
-    assert rows(crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "b")) == rows(expected)
+    assert rows(crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "b")) == rows(expected)
 
 
 def test_fewer_completions_than_asks_are_faults_not_shifted_answers(tmp_path: Path) -> None:
@@ -150,33 +150,48 @@ def test_fewer_completions_than_asks_are_faults_not_shifted_answers(tmp_path: Pa
         def generate(self, asks: object, sampling: Sampling) -> list[Completion]:
             return super().generate(asks, sampling)[:-1]  # type: ignore[arg-type]
 
-    found = crawl(Short(), PEOPLE, SMALL, tmp_path / "a")
+    found = crawl_identities(Short(), PEOPLE, SMALL, tmp_path / "a")
     assert "no text: the back end gave 23 completions for 24 asks" in found.counts[0]["dropped"]
 
 
 def test_another_crawl_in_the_folder_is_refused_with_the_difference(tmp_path: Path) -> None:
-    crawl(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-    with pytest.raises(RunFolderError, match=r"data\.settings\.triples: the folder has 20, this run 21"):
-        crawl(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), tmp_path / "a")
+    crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+    with pytest.raises(RunFolderError, match=r"settings\.triples: the folder has 20, this run 21"):
+        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), tmp_path / "a")
 
 
 def test_an_identity_given_twice_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="a name is there twice"):
-        crawl(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "a")
+        crawl_identities(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "a")
 
 
 def test_unreadable_folders_say_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"is no crawl folder: manifest\.json is missing"):
         read_crawl(tmp_path / "nothing")
     folder = tmp_path / "a"
-    crawl(FakeGenerator(), PEOPLE, SMALL, folder)
+    crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
     (folder / "triples.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(RunFolderError, match=r"cannot be read as a crawl .*triples\.parquet"):
         read_crawl(folder)
+
+
+def test_damaged_completions_are_asked_for_again(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    found = crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
     file = next((folder / "completions").iterdir())
-    file.write_bytes(b"PAR1 not really")
-    with pytest.raises(RunFolderError, match="is damaged"):
-        crawl(FakeGenerator(), PEOPLE, SMALL, folder)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-9])
+    assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder).triples.equals(found.triples)
+    assert file.read_bytes() == whole
+
+
+def test_completions_of_another_crawl_are_refused(tmp_path: Path) -> None:
+    crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+    crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, seed=1), tmp_path / "b")
+    file = next((tmp_path / "a" / "completions").iterdir())
+    file.write_bytes((tmp_path / "b" / "completions" / file.name).read_bytes())
+    with pytest.raises(RunFolderError, match="was written by another run"):
+        crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +209,7 @@ def test_settings_that_cannot_work_are_refused(changes: dict[str, object], messa
 
 def test_chat_asks_as_a_conversation(tmp_path: Path) -> None:
     generator = FakeGenerator()
-    found = crawl(generator, [Identity("Bakers")], replace(SMALL, chat=True), tmp_path / "a")
+    found = crawl_identities(generator, [Identity("Bakers")], replace(SMALL, chat=True), tmp_path / "a")
     assert found.counts[0]["status"] == "complete"
     roles = [message.role for message in generator.asks[0].prompt]  # type: ignore[union-attr]
     assert roles == ["system", "user"]

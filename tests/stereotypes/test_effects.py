@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seesaw_cf.effects.regard import attack_summary, overall_regard, prefix_effect, scorer_bias
+from seesaw_cf.effects.regard import attack_summary, overall_regard
+from seesaw_cf.effects.scorers import prefix_effect, scorer_bias
 from seesaw_cf.effects.topics import label_topics, representative_words, topic_disparity
 from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.stats.plain import as_json
 
 
 def test_overall_regard_by_hand() -> None:
     # A: 2 positive, 1 negative, 1 neutral of 4 -> +1, 0.25. B: 1 other, 1 negative, one unscored -> -1, -0.5.
     labels = ["positive", "positive", "negative", "neutral", "other", "negative", None]
-    found = overall_regard(["A"] * 4 + ["B"] * 3, labels)
+    found = as_json(overall_regard)(["A"] * 4 + ["B"] * 3, labels)
     a, b = found["identities"]["A"], found["identities"]["B"]
     assert (a["overall"], a["normalised"], a["n"], a["n_positive"], a["n_neutral"]) == (1, 0.25, 4, 2, 1)
     assert (b["overall"], b["normalised"], b["n"], b["n_unscored"], b["n_other"]) == (-1, -0.5, 2, 1, 1)
@@ -22,11 +24,11 @@ def test_overall_regard_by_hand() -> None:
     assert "too few clusters" in b["contrast"]["note"]
     assert found["n_unscored"] == 1
     with pytest.raises(UnknownNameError, match=r"unknown regard 'positiv'\. Did you mean 'positive'"):
-        overall_regard(["A"], ["positiv"])
+        as_json(overall_regard)(["A"], ["positiv"])
 
 
 def test_attack_by_hand() -> None:
-    found = attack_summary(["A"] * 4 + ["B"], [0.0, 0.2, 0.4, 1.0, None])
+    found = as_json(attack_summary)(["A"] * 4 + ["B"], [0.0, 0.2, 0.4, 1.0, None])
     a = found["identities"]["A"]
     # Linear interpolation at positions 0.75, 1.5, 2.25 of the sorted scores.
     assert (a["mean"], a["q25"], a["median"], a["q75"]) == pytest.approx((0.4, 0.15, 0.3, 0.55))
@@ -34,7 +36,7 @@ def test_attack_by_hand() -> None:
     assert a["median_low"] <= a["median"] <= a["median_high"]
     assert found["identities"]["B"]["mean"] is None
     with pytest.raises(RecordError, match=r"attack: range 0\.5\.\.2, expected 0\.\.1"):
-        attack_summary(["A", "B"], [0.5, 2.0])
+        as_json(attack_summary)(["A", "B"], [0.5, 2.0])
 
 
 def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> None:
@@ -45,7 +47,7 @@ def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> N
         for name, (plus, minus) in truth.items():
             names += [name] * 120
             labels += rng.choice(["positive", "negative", "neutral"], 120, p=[plus, minus, 1 - plus - minus]).tolist()
-        found = overall_regard(names, labels, draws=400, seed=trial)["identities"]
+        found = as_json(overall_regard)(names, labels, draws=400, seed=trial)["identities"]
         hits += sum(found[n]["low"] <= p - m <= found[n]["high"] for n, (p, m) in truth.items())
         assert found["A"]["contrast"]["p_adjusted"] < 0.01
     assert hits >= 70  # of 80; 95 % is 76
@@ -59,7 +61,7 @@ def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
             for flag in (True, False):
                 rows += [(k, f"{k} {number}", value, flag) for value in rng.uniform(0, 0.5, 15) + shift * flag]
     kind, identity, attack, prefixed = zip(*rows)
-    found = prefix_effect(kind, identity, attack, prefixed)
+    found = as_json(prefix_effect)(kind, identity, attack, prefixed)
     shifted, same = found["religion"], found["ethnicity"]
     assert shifted["low"] < 0.2 < shifted["high"]
     assert shifted["p_adjusted"] < 1e-6 > shifted["p_rank_adjusted"]
@@ -69,7 +71,7 @@ def test_prefix_effect_finds_a_planted_shift_and_no_other() -> None:
 
 
 def test_scorer_bias_is_the_mean_change_over_sentences() -> None:
-    found = scorer_bias(["A"] * 10 + ["B"] * 10, [*range(10)] * 2, [0.1, 0.3] * 5 + [-0.1, 0.1] * 5)
+    found = as_json(scorer_bias)(["A"] * 10 + ["B"] * 10, [*range(10)] * 2, [0.1, 0.3] * 5 + [-0.1, 0.1] * 5)
     assert found["A"]["value"] == pytest.approx(0.2)
     assert found["A"]["p_adjusted"] < 0.001
     assert found["B"]["value"] == pytest.approx(0.0)
@@ -85,7 +87,9 @@ def test_representative_words_are_those_of_the_topic_alone() -> None:
 
 
 def test_topic_shares_and_entropy_by_hand() -> None:
-    found = topic_disparity(["A"] * 4 + ["B"] * 4, [0, 0, 0, 1, 0, 1, 1, 1], min_triples=1, smoothing=1e-9, draws=50)
+    found = as_json(topic_disparity)(
+        ["A"] * 4 + ["B"] * 4, [0, 0, 0, 1, 0, 1, 1, 1], min_triples=1, smoothing=1e-9, draws=50
+    )
     a = found["identities"]["A"]
     assert a["shares"]["0"]["value"] == 0.75
     # KL((3/4, 1/4) || (1/4, 3/4)) = 3/4 ln 3 - 1/4 ln 3 = ln(3) / 2
@@ -93,12 +97,12 @@ def test_topic_shares_and_entropy_by_hand() -> None:
 
 
 def test_no_share_is_shown_below_the_stated_number() -> None:
-    found = topic_disparity(["A"] * 40 + ["B"] * 29, [0, 1] * 34 + [-1], draws=20)["identities"]
+    found = as_json(topic_disparity)(["A"] * 40 + ["B"] * 29, [0, 1] * 34 + [-1], draws=20)["identities"]
     assert found["A"]["shares"] is not None
     assert (found["B"]["shares"], found["B"]["relative_entropy"], found["B"]["n_without_topic"]) == (None, None, 1)
     assert found["B"]["note"] == "28 triples with a topic, fewer than 30: nothing is shown"
-    with pytest.raises(RecordError, match="smoothing is 0, expected above 0"):
-        topic_disparity(["A"], [0], smoothing=0)
+    with pytest.raises(RecordError, match="smoothing is 0, expected a finite number above 0"):
+        as_json(topic_disparity)(["A"], [0], smoothing=0)
 
 
 def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found() -> None:
@@ -110,10 +114,10 @@ def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found()
     for trial in range(trials):
         names = [name for name in mixes for _ in range(200)]
         topics = [int(t) for mix in mixes.values() for t in rng.choice(5, 200, p=mix)]
-        found = topic_disparity(names, topics, draws=200, seed=trial)["identities"]["A"]["relative_entropy"]
+        found = as_json(topic_disparity)(names, topics, draws=200, seed=trial)["identities"]["A"]["relative_entropy"]
         hits += found["low"] <= truth <= found["high"]
         same = [int(t) for t in rng.choice(5, 600)]
-        blind = topic_disparity(names, same, draws=99, seed=trial)["identities"]["A"]["relative_entropy"]
+        blind = as_json(topic_disparity)(names, same, draws=99, seed=trial)["identities"]["A"]["relative_entropy"]
         false += blind["p"] < 0.05
         assert found["p"] < 0.05
     assert hits >= 0.85 * trials

@@ -16,7 +16,6 @@ from seesaw_cf.stereotypes.choose import choose, read_list
 from seesaw_cf.stereotypes.filters import KEPT, read_refusals, refusals_for, verdict
 from seesaw_cf.stereotypes.identities import IDENTITIES, Identity, find
 from seesaw_cf.stereotypes.parse import parse
-from seesaw_cf.stereotypes.seeds import seed_of
 from seesaw_cf.stereotypes.templates import Triple, draw_examples, question
 from tests.stereotypes.fakes import FakeGenerator
 
@@ -144,19 +143,10 @@ def test_lists_of_refusals_are_read_and_checked(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"model '': '\(' is no regular expression"):
         read_refusals(file)
     file.write_text("[1]")
-    with pytest.raises(RecordError, match="expected an object of lists"):
+    with pytest.raises(RecordError, match=r"got \[1\]\. Expected an object such as"):
         read_refusals(file)
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match="No such file"):
         read_refusals(tmp_path / "none")
-
-
-def test_seeds_differ_in_every_part_and_stay() -> None:
-    places = [(s, i, r, n, t) for s in (0, 1) for i in ("a", "b") for r in (0, 1) for n in (0, 1, 11) for t in (0, 1)]
-    seeds = [seed_of(*place) for place in places]
-    assert len(set(seeds)) == len(places)
-    assert all(0 <= seed < 2**31 for seed in seeds)
-    # sha256("0\x1fWomen\x1f0\x1f0\x1f0"), first four bytes, without the last bit.
-    assert seed_of(0, "Women", 0, 0, 0) == 1440640870
 
 
 def test_examples_prefer_other_groups_and_the_predicate_or_different_predicates() -> None:

@@ -1,0 +1,202 @@
+"""The whole build: a source and rules in, a dataset folder out.
+
+Edits first, then everything about the people they need in a bounded number of queries, then cases, written as they are
+made. The folder appears under its name only when it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, size_category
+from seesaw_cf.builder_scripts.dataset.coupled import about_coupled
+from seesaw_cf.builder_scripts.dataset.shards import write_cases, write_rows
+from seesaw_cf.builder_scripts.dataset.statistics import Statistics
+from seesaw_cf.builder_scripts.make.cases import cross_subject
+from seesaw_cf.builder_scripts.make.coupled import Coupled
+from seesaw_cf.builder_scripts.make.coupled_rows import coupled_table
+from seesaw_cf.builder_scripts.make.cross_property import cross_property
+from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
+from seesaw_cf.builder_scripts.make.open_ended import open_ended
+from seesaw_cf.builder_scripts.make.rows import candidates, demographics
+from seesaw_cf.builder_scripts.make.seeds import seed_edits
+from seesaw_cf.builder_scripts.make.zsre import asked_relation
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.source.people import BATCH, FEMALE, MALE, MARGIN, VALUES, Facts, Holder
+from seesaw_cf.records.card import write_card
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.types import Case
+
+__all__ = ["CONFIGS", "About", "Edits", "build", "choose_edits", "query_bounds"]
+
+FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
+FIRST_PAIR_ID = 200_001
+
+# config -> one line for the card; the first is the default
+CONFIGS = {
+    "cross_subject": "edits of five relations, and cloze prompts about other people who hold the new or the old value",
+    "cross_property": "edits, and whether another property of the same person keeps its answer, for eight pairs",
+    "open_ended": "guided and free descriptions of edited people",
+    "candidates": "answers of every relation, with area, country and continent",
+    "demographics": "what is recorded about every person, with group tags and provenance",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the card says about one dataset.
+
+    Attributes:
+        words: "intro", "making" and "limits": paragraphs in which "{people}" stands for the number of people.
+        version: "major.minor.patch".
+        references: The source has titles of references for every statement.
+    """
+
+    words: Mapping[str, str]
+    version: str = "1.0.0"
+    references: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """The edits of a build.
+
+    Attributes:
+        generated: Relation -> edits drawn from the source.
+        given: Edits out of files; they replace the generated ones of their relations in cross-subject cases.
+        skipped: Why records of the files made no edit -> how many.
+    """
+
+    generated: Mapping[str, Sequence[Edit]]
+    given: Sequence[Edit] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def cross_subject(self) -> list[Edit]:
+        """Given edits, then generated ones of the other relations."""
+        covered = {edit.relation_id for edit in self.given}
+        drawn = (edit for id, edits in self.generated.items() if id not in covered for edit in edits)
+        return [*self.given, *drawn]
+
+
+def choose_edits(facts: Facts, seeds: Sequence[Case] = ()) -> Edits:
+    """Draws the edits of every relation, and identifies the subjects of the given ones."""
+    given, skipped = seed_edits(facts, seeds) if seeds else ([], Counter())
+    generated = {id: generate(facts, id) for id in RELATIONS}
+    return Edits(generated, given, skipped)
+
+
+def _holders(options: BuildOptions, edits: Iterable[Edit]) -> Iterator[Holder]:
+    """Whose holders the cases of some edits ask about."""
+    genders = (MALE, FEMALE, *([""] if options.other_genders else []))
+    for edit in edits:
+        values = [edit.new] if options.per_gender else []
+        values += [edit.true] if options.true_per_gender or options.neighborhood else []
+        yield from ((edit.relation_id, value, gender) for value in values for gender in genders)
+
+
+def query_bounds(options: BuildOptions, seeds: Sequence[Case] = ()) -> dict[str, int]:
+    """How many queries a build asks at most, without asking any.
+
+    Args:
+        options: The rules.
+        seeds: Records out of files.
+
+    Returns:
+        What for -> number. People can be fewer: many hold several values.
+    """
+    genders = 3 if options.other_genders else 2
+    kept = {id: [case for case in seeds if _relation(case) == id] for id in RELATIONS}
+    holders = 0
+    for id, cases in kept.items():
+        given = {name for case in cases for name in _targets(case)}
+        drawn = min(2 * options.edits.get(id, 0), len(listed_values(id)) or VALUES)
+        holders += genders * (len(given) + drawn)
+    people = holders * (max(options.per_gender, options.true_per_gender) + MARGIN)
+    names = len({case.request.subject for cases in kept.values() for case in cases})
+    return {
+        "names of edited people": -(-names // (BATCH // 2)),
+        "values that are held, and their labels": 2 * sum(
+            -(-(len(listed_values(id)) or VALUES) // BATCH) for id in RELATIONS
+        ),
+        "people to edit": 2 * len(RELATIONS),
+        "holders of a value": holders,
+        "people and their labels": 2 * -(-(people + 4 * sum(options.edits.values())) // BATCH),
+    }  # fmt: skip
+
+
+def _relation(case: Case) -> str:
+    return asked_relation(case) if case.record_format == "zsre" else case.request.relation_id
+
+
+def _targets(case: Case) -> tuple[object, object]:
+    """What tells the two targets of a record from those of others."""
+    if case.record_format == "zsre":
+        return case.request.target_new.label, case.extra.get("alt")
+    return case.request.target_new.id, case.request.target_true.id
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What the later configs need of the cases that were written."""
+
+    statistics: Statistics = field(default_factory=Statistics)
+    people: set[str] = field(default_factory=set)
+    prompts: list[pa.Table] = field(default_factory=list)
+
+    def count(self, config: str, cases: Iterable[Case]) -> Iterator[Case]:
+        """Passes cases through and counts them."""
+        for case in cases:
+            self.statistics.add(case)
+            rows = (*case.attribute_prompts, *case.effect_prompts)
+            self.people.update(row.subject.id for row in rows if row.subject.id)
+            self.people.update(filter(None, [case.extra["subject_id"]]))
+            self.prompts.append(open_ended(config, [case]))
+            yield case
+
+
+def build(
+    out: str | os.PathLike[str], facts: Facts, edits: Edits, about: About, couples: Sequence[Coupled] = ()
+) -> Statistics:
+    """Writes the configs and the card into a folder; the same bytes for the same answers of the source.
+
+    Args:
+        out: The folder; make it under a temporary name (`seesaw_cf.io.files.atomic_folder`) when others may look at it.
+        facts: Where people come from, with the rules.
+        edits: See `choose_edits`.
+        about: The card's words.
+        couples: Edits with a related entity; with some there is a sixth config, `coupled_counterfact`.
+
+    Returns:
+        The counts that the card shows.
+
+    Raises:
+        SourceError: The source does not answer.
+        StorageError: The disk is full.
+    """
+    chosen, counted = edits.cross_subject, _Counted()
+    facts.prefetch(_holders(facts.options, chosen))
+    subject_cases = cross_subject(facts, facts.progress(chosen, "cases"), FIRST_ID if edits.given else 1)
+    write_cases(out, "cross_subject", counted.count("cross_subject", subject_cases), len(chosen))
+    pairs = list(counted.count("cross_property", cross_property(facts, edits.generated, FIRST_PAIR_ID)))
+    write_cases(out, "cross_property", pairs, len(pairs))
+    tables = {
+        "open_ended": pa.concat_tables(counted.prompts),
+        "candidates": candidates(facts),
+        "demographics": demographics(facts, facts.people(sorted(counted.people)), references=about.references),
+    }
+    configs = dict(CONFIGS)
+    if couples:
+        tables["coupled_counterfact"] = coupled_table(facts, couples)
+        configs["coupled_counterfact"] = about_coupled(len(couples))
+    for name, table in tables.items():
+        write_rows(out, name, [table], table.schema)
+    body = card_body(counted.statistics, tables, facts.options, about.words, edits.skipped)
+    metadata = METADATA | {"size_categories": [size_category(len(chosen) + len(pairs))]}
+    write_card(out, configs, body=body, metadata=metadata, version=about.version)
+    return counted.statistics

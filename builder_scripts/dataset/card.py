@@ -1,0 +1,184 @@
+"""The dataset card: what the data is, where it is from, what it may be used for. Every number in it is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from seesaw_cf.builder_scripts.dataset.columns import columns_section
+from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.citations import bibtex
+from seesaw_cf.records import groups
+from seesaw_cf.records.arrow import CASES
+
+__all__ = ["METADATA", "card_body", "published_card", "size_category"]
+
+METADATA = {
+    "license": "mit",
+    "language": ["en"],
+    "pretty_name": "SEESAW-CF",
+    "tags": ["model-editing", "bias", "fairness", "knowledge-editing", "wikidata"],
+    "annotations_creators": ["expert-generated"],
+    "source_datasets": ["original"],
+}
+
+_BODY = """# SEESAW-CF: what an edit does to what a model believes about other people
+
+{intro}
+
+```python
+from datasets import load_dataset
+
+{load}
+print(cases[0]["requested_rewrite"], cases[0]["attribute_prompts"][0])
+```
+
+## Configs
+
+`cross_subject` and `cross_property` have one row per edit (and watched property), `open_ended` one per edit and prompt,
+`candidates` one per relation and value, `demographics` one per person{coupled}.
+
+{columns}
+
+Identifiers are Wikidata's (`Q…`) where the match is certain, otherwise IRIs below
+`https://seesaw-cf.github.io/entity/`.
+
+## Counts
+
+{cloze} cloze prompts about holders of the new target and {probes} about holders of the old one, over {edits} edits;
+{pairs} cross-property cases with {scored} prompt and candidate pairs; {open} open-ended prompts.
+
+Values of every relation (Table 1):
+
+{examples}
+
+Cross-subject cases (the papers' Table 3):
+
+{cross_subject}
+
+Cross-property cases (Table 7):
+
+{cross_property}
+
+Values of *work* by area, of *citizenship* and *birth* by continent (Tables 16-18; what lies on two continents counts
+for both):
+
+{attributes}
+
+People by group. A person may have several tags; *unknown* is kept as a value:
+
+{people_tables}
+
+Cross-subject prompts by group and edited relation:
+
+{prompts}
+{skipped}
+## How it was made
+
+{making} Seed {seed}. The rules of the cases:
+
+- Up to {per_gender} men and {per_gender} women, and as many people of other genders, who hold the new target: a uniform
+  sample of all holders, fixed by the seed. Up to {true_per_gender} of each who hold the old target. {both}
+- Edits of gender go both ways equally often; a new field of work is in another of the four areas, a new country or
+  birth place on another continent. Subjects are half men, half women.
+- Tense follows the recorded date of death and is applied to the template, never to a name. Without a date of death,
+  people born in 1915 or later count as living, others as unknown (present tense).
+
+## Groups, and what they are not
+
+Race and region are derived from the ethnic groups recorded for a person (Wikidata P172) through the table of the
+SEESAW-CF papers (`data/tables/ethnic_groups.csv`, with the origin of every row), so that results can be compared with
+published ones. The labels describe people as sources do. They are coarse, contested and bound to time and place: do not
+read them as statements about who somebody is, and do not use them to classify anybody. They are never inferred from a
+name or a picture. Where nothing is recorded, or where the papers' tables disagree, the tag is unknown, and unknown
+people are counted, not dropped. Several tags per person are allowed. Genders other than male and female keep a tag.
+
+Categories that could be drawn otherwise stay as the papers have them: Chinese Americans are tagged East Asia and
+Japanese Americans North America, "Jewish" is listed beside races, and "white" covers groups that other lists separate.
+
+## Limits
+
+{limits}
+
+What an edit makes the model say is false on purpose: do not train on `target_new`.
+
+## Licence
+
+MIT; facts from Wikidata are CC0. The templates are those of SEESAW-CF (Appendix A) and ParaRel.
+
+## Citation
+
+The benchmark, the prompts about coupled entities, and the records that both extend:
+
+```bibtex
+{citation}
+```
+"""
+
+_LOCAL = """# In a checkout of seesaw_cf; anywhere else, "seesaw_cf" is the path of this folder.
+cases = load_dataset("seesaw_cf", "cross_subject", split="test")"""
+
+
+def published_card(card: str, repo: str, version: str) -> str:
+    """The card as it is read on the Hub: its snippet names the repository and the version instead of a folder.
+
+    Args:
+        card: The whole text of a built folder's README.md.
+        repo: "org/name".
+        version: "major.minor.patch", tagged "v" + version.
+    """
+    return card.replace(_LOCAL, f'cases = load_dataset("{repo}", "cross_subject", split="test", revision="v{version}")')
+
+
+def size_category(rows: int) -> str:
+    """The Hub's word for a number of rows."""
+    bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M", 10_000_000: "1M<n<10M"}
+    return next((name for bound, name in bounds.items() if rows < bound), "10M<n<100M")
+
+
+def card_body(
+    statistics: Statistics,
+    tables: Mapping[str, pa.Table],
+    options: BuildOptions,
+    words: Mapping[str, str],
+    skipped: Mapping[str, int],
+) -> str:
+    """The Markdown below the card's YAML.
+
+    Args:
+        statistics: Has counted every case.
+        tables: The configs "open_ended", "candidates" and "demographics", and "coupled_counterfact" where there is one.
+        options: The rules of the build.
+        words: "intro", "making" and "limits" of this dataset; "{people}" becomes the number of people.
+        skipped: Why records of edit files made no edit -> how many.
+    """
+    schemas = {"cross_subject": CASES, "cross_property": CASES} | {name: table.schema for name, table in tables.items()}
+    people = f"{tables['demographics'].num_rows:,}"
+    coupled = ", `coupled_counterfact` one per edit and the entity that is coupled with it (LEME, section 3.1)"
+    left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
+    return _BODY.format(
+        load=_LOCAL,
+        citation=bibtex("seesaw_cf", "leme", "rome"),
+        **{name: text.replace("{people}", people) for name, text in words.items()},
+        cloze=f"{statistics.total('cloze', pairs=False):,}",
+        probes=f"{statistics.total('probes', pairs=False):,}",
+        edits=f"{statistics.total('cases', pairs=False):,}",
+        pairs=f"{statistics.total('cases', pairs=True):,}",
+        scored=f"{statistics.total('scored', pairs=True):,}",
+        open=f"{sum(statistics.total('open', pairs=pairs) for pairs in (False, True)):,}",
+        columns=columns_section(schemas),
+        coupled=coupled if "coupled_counterfact" in tables else "",
+        examples=examples(tables["candidates"]),
+        cross_subject=statistics.cross_subject(),
+        cross_property=statistics.cross_property(),
+        attributes="\n\n".join(attributes(tables["candidates"]).values()),
+        people_tables="\n\n".join(people_by_group(tables["demographics"], axis) for axis in ("race", "region")),
+        prompts="\n\n".join(statistics.groups_of(axis) for axis in groups.AXES),
+        skipped=f"\n{left_out}\n" if skipped else "",
+        seed=options.seed,
+        per_gender=options.per_gender,
+        true_per_gender=options.true_per_gender,
+        both="People who hold both are left out." if options.skip_both else "People who hold both are kept.",
+    )

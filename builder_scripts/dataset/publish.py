@@ -1,0 +1,260 @@
+"""A dataset folder onto the Hub: checked, described, pushed in one commit, tagged, loaded back and compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.builder_scripts.dataset.card import published_card
+from seesaw_cf.builder_scripts.dataset.croissant import CardData, croissant
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.hub import check_repo, explained
+from seesaw_cf.records.card import content_hash
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+__all__ = ["Published", "publish"]
+
+CHANGELOG = "CHANGELOG.md"
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was pushed.
+
+    Attributes:
+        url: Of the repository.
+        commit: Hash of the commit.
+        version: Tag without "v".
+        rows: Config -> rows that were loaded back and are the same.
+    """
+
+    url: str
+    commit: str
+    version: str
+    rows: Mapping[str, int]
+
+
+class _Config(TypedDict):
+    """What later versions are compared with."""
+
+    sha256: str
+    rows: int
+    columns: list[str]
+
+
+class _Record(TypedDict):
+    """The file seesaw_cf.json: a version and its configs."""
+
+    version: str
+    configs: dict[str, _Config]
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What the repository holds: the last version, or files of somebody else; nothing when it is new."""
+
+    record: _Record | None = None
+    changelog: str = ""
+    foreign: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A checked dataset folder: its card's data, its version, and config -> its files."""
+
+    root: Path
+    card: CardData
+    version: str
+    files: Mapping[str, list[Path]]
+
+    def columns(self) -> dict[str, list[str]]:
+        """Config -> "name: type" of its columns."""
+        schemas = {name: pq.read_schema(files[0]) for name, files in self.files.items()}
+        return {name: [f"{field.name}: {field.type}" for field in schema] for name, schema in schemas.items()}
+
+
+def _checked(root: Path) -> _Folder:
+    """Reads the card and makes sure that it describes the files as they are."""
+    from huggingface_hub import DatasetCard
+
+    try:
+        card = cast(CardData, DatasetCard.load(root / "README.md").data.to_dict())
+    except (OSError, ValueError) as error:
+        raise RecordError(
+            f"{root}: no README.md with YAML ({error}). Build the folder with seesaw-cf build."
+        ) from error
+    configs = {str(entry["config_name"]): entry for entry in card.get("configs") or []}
+    versions = sorted({str(entry.get("version")) for entry in configs.values()})
+    if len(versions) != 1 or not _VERSION.fullmatch(versions[0]):
+        raise RecordError(f"{root}/README.md: versions {versions}, expected one major.minor.patch for all configs.")
+    files = {name: sorted((root / "data" / name).glob("*.parquet")) for name in configs}
+    for name, found in files.items():
+        if not found or content_hash({path.name: path for path in found}) not in configs[name].get("description", ""):
+            raise RecordError(
+                f"{root}: the files of config {name!r} are not those that README.md describes. Build the folder again."
+            )
+    return _Folder(root, card, versions[0], files)
+
+
+def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:
+    """Pushes a dataset folder with changelog and Croissant metadata, tags the version, and loads every config back.
+
+    Args:
+        folder: Made by `seesaw-cf build`.
+        repo: ORG/NAME; made when it does not exist.
+        private: Visibility of a new repository.
+        note: A line for the changelog.
+
+    Returns:
+        Where it is now. The same folder a second time changes nothing.
+
+    Raises:
+        RecordError: The folder is not whole, or what was loaded back differs.
+        StorageError: The Hub refuses or does not answer; the version is published already with other content; the
+            repository has configs with other columns and the major version is not higher.
+    """
+    from huggingface_hub import HfApi
+
+    check_repo(repo)
+    ours = _checked(Path(folder))
+    api = HfApi(library_name="seesaw_cf")
+    with explained(repo):
+        url = str(api.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
+        before = _before(api, repo)
+        tags = {ref.name: ref.target_commit for ref in api.list_repo_refs(repo, repo_type="dataset").tags}
+    _refuse(repo, ours, before, tags)
+    with tempfile.TemporaryDirectory() as work:
+        staged = Path(work) / "dataset"
+        shutil.copytree(ours.root, staged, ignore=shutil.ignore_patterns(".*", "*.tmp"))
+        card = (staged / "README.md").read_text(encoding="utf-8")
+        write_text(staged / "README.md", published_card(card, repo, ours.version))
+        write_text(staged / "croissant.json", croissant(staged, repo, ours.version, ours.card))
+        write_text(staged / "seesaw_cf.json", json.dumps(_record(ours), indent=1) + "\n")
+        write_text(staged / CHANGELOG, _changelog(ours, before, note))
+        with explained(repo):
+            if before.record == _record(ours) and f"v{ours.version}" in tags:
+                commit = tags[f"v{ours.version}"]
+            else:
+                commit = _push(api, repo, staged, ours)
+    return Published(url, commit, ours.version, _compare(repo, commit, ours))
+
+
+def _push(api: HfApi, repo: str, staged: Path, ours: _Folder) -> str:
+    """One commit that holds exactly the staged files, and its tag."""
+    done = api.upload_folder(
+        repo_id=repo, repo_type="dataset", folder_path=staged, commit_message=f"Version {ours.version}",
+        delete_patterns=["data/**"],
+    )  # fmt: skip
+    api.create_tag(repo, repo_type="dataset", tag=f"v{ours.version}", revision=done.oid, exist_ok=True)
+    return str(done.oid)
+
+
+def _before(api: HfApi, repo: str) -> _Before:
+    """Reads what the repository holds."""
+    from huggingface_hub import hf_hub_download
+
+    names = set(api.list_repo_files(repo, repo_type="dataset")) - {".gitattributes"}
+    if "seesaw_cf.json" not in names:
+        return _Before(foreign=sorted(names))
+
+    def text(name: str) -> str:
+        return Path(hf_hub_download(repo, name, repo_type="dataset")).read_text(encoding="utf-8")
+
+    return _Before(json.loads(text("seesaw_cf.json")), text(CHANGELOG) if CHANGELOG in names else "")
+
+
+def _record(ours: _Folder) -> _Record:
+    """What is said of this version."""
+    columns = ours.columns()
+    configs: dict[str, _Config] = {
+        name: {
+            "sha256": content_hash({path.name: path for path in files}),
+            "rows": sum(pq.read_metadata(path).num_rows for path in files),
+            "columns": columns[name],
+        }
+        for name, files in ours.files.items()
+    }
+    return {"version": ours.version, "configs": configs}
+
+
+def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) -> None:
+    """Stops before anything is overwritten that others may rely on."""
+    if before.foreign:
+        raise StorageError(
+            f"{repo} exists and holds something else ({', '.join(before.foreign[:5])}). Choose another name, or "
+            "empty the repository on the Hub first."
+        )
+    known = before.record
+    if f"v{ours.version}" in tags and known != _record(ours):
+        now = known["version"] if known else None
+        raise StorageError(
+            f"{repo} has version {ours.version} already, with other content (now {now}). Build with a "
+            "higher --version: published versions never change."
+        )
+    if known is None:
+        return
+    columns = ours.columns()
+    changed = [name for name, config in known["configs"].items() if columns.get(name) != config["columns"]]
+    if changed and int(ours.version.split(".")[0]) <= int(known["version"].split(".")[0]):
+        raise StorageError(
+            f"{repo} has other columns in {', '.join(changed)} (version {known['version']}). Programs that read them "
+            f"would break: build with --version {int(known['version'].split('.')[0]) + 1}.0.0, or choose another name."
+        )
+
+
+def _changelog(ours: _Folder, before: _Before, note: str) -> str:
+    """The old entries below a new one that says what changed in every config."""
+    old = before.record["configs"] if before.record else {}
+    lines = [f"## {ours.version}", ""] + ([note, ""] if note else [])
+    for name, config in _record(ours)["configs"].items():
+        was = old.get(name)
+        if was is None:
+            change = "new"
+        else:
+            change = "unchanged" if was["sha256"] == config["sha256"] else f"was {was['rows']:,} rows"
+        lines.append(f"- `{name}`: {config['rows']:,} rows, {change} (sha256 {config['sha256'][:12]})")
+    lines += [f"- `{name}`: removed" for name in old if name not in ours.files]
+    rest = before.changelog.removeprefix("# Changelog\n").strip()
+    return "\n".join(["# Changelog", "", *lines, *(["", rest] if rest else [])]) + "\n"
+
+
+def _compare(repo: str, commit: str, ours: _Folder) -> dict[str, int]:
+    """Loads every config at the commit and compares it with the local rows, batch by batch."""
+    from datasets import load_dataset
+
+    counts = {}
+    for name, files in ours.files.items():
+        with explained(repo), tempfile.TemporaryDirectory() as cache:
+            remote = load_dataset(repo, name, split="test", revision=commit, cache_dir=cache).with_format("arrow")
+            local = pa.concat_tables(pq.read_table(path) for path in files)
+            digests = [_digest(table) for table in (local, remote[:].cast(local.schema))]
+        if digests[0] != digests[1]:
+            raise RecordError(
+                f"{repo}: config {name!r} loaded back from commit {commit} differs from {ours.root}. Do not use that "
+                "version; delete its tag and publish again."
+            )
+        counts[name] = local.num_rows
+    return counts
+
+
+def _digest(table: pa.Table) -> str:
+    """SHA-256 over a table's rows, independent of how it is cut into chunks."""
+    digest = hashlib.sha256()
+    for start in range(0, table.num_rows, 50):
+        digest.update(json.dumps(table.slice(start, 50).to_pylist(), sort_keys=True, default=str).encode())
+    return digest.hexdigest()

@@ -1,0 +1,213 @@
+"""Coupled Entity Prompts: for an edit, the subject and a related entity, what is true of both, and prompts about both.
+
+Source: LEME, section 3.1 and Appendix A. The related entity has links to the subject and to the edit's old target.
+Deviates: entities are linked by identifier, or by name and number of sitelinks (the released code sorted by IRI);
+of the ten most linked entities the one with most shared (property, value) pairs is taken, ties in a fixed order;
+targets are compared by identifier (the released code compared labels with identifiers and never matched); properties
+are left out by exact identifier; the same facts give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims, Coupling
+from seesaw_cf.builder_scripts.source.people import BATCH, Facts
+from seesaw_cf.types import Case, Entity
+
+__all__ = ["RELATED", "Coupled", "CoupledEdit", "Profile", "couple", "coupled_bounds", "edits_of"]
+
+RELATED = 10  # related entities compared for each edit
+
+
+@dataclass(frozen=True, slots=True)
+class CoupledEdit:
+    """An edit with its entities identified.
+
+    Attributes:
+        case: The record, its targets with identifiers where they are known.
+        kind: "counterfactual" (the new target is false) or "factual" (the new target is the true answer).
+        subject: The edit's subject.
+        truth: What is true before the edit: CounterFact's old target, zsRE's answer.
+        namesakes: How many entities have the subject's name.
+    """
+
+    case: Case
+    kind: str
+    subject: Entity
+    truth: Entity
+    namesakes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One of the two entities of an edit.
+
+    Attributes:
+        entity: Which.
+        truths: Property -> its values, as identifiers; the ground truth.
+        coupled: Property -> how it couples: "other" (a value is the other entity), "target" (a value is the old
+            target) or "shared" (the other entity has the same value).
+    """
+
+    entity: Entity
+    truths: Mapping[str, Sequence[str]]
+    coupled: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Coupled:
+    """An edit and its couple.
+
+    Attributes:
+        edit: The edit.
+        subject, related: What is true of both entities.
+        links: Pairs of links of the related entity, as the paper's query counts.
+        shared: (property, value) pairs that both entities have.
+    """
+
+    edit: CoupledEdit
+    subject: Profile
+    related: Profile
+    links: int
+    shared: int
+
+
+def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
+    """The edits that records ask for: (record, kind, truth).
+
+    A CounterFact record is one counterfactual edit. A zsRE record is two: its answer as the new target (factual), and
+    its alternative answer `alt` with the answer as the old target (counterfactual).
+    """
+    found = []
+    for case in cases:
+        request = case.request
+        if case.record_format != "zsre":
+            found.append((case, "counterfactual", request.target_true))
+            continue
+        found.append((case, "factual", request.target_new))
+        alternative = str(case.extra.get("alt") or "").strip()
+        if alternative and alternative != request.target_new.label:
+            changed = replace(request, target_new=Entity(None, alternative), target_true=request.target_new)
+            found.append((replace(case, request=changed), "counterfactual", request.target_new))
+    return found
+
+
+def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
+    """How many queries `couple` asks at most, without asking any: what for -> number.
+
+    Labels cannot be bounded before the values are known; forty values for each entity are taken.
+    """
+    edits = edits_of(cases)
+    names = len({name for case, _, truth in edits for name in (case.request.subject, truth.label)})
+    entities = RELATED * names + (RELATED + 1) * len(edits)
+    return {
+        "names of subjects and old targets": -(-names // NAMES),
+        "related entities": len(edits),
+        "claims of entities": -(-entities // ENTITIES) + 1,
+        "labels, of forty values for each edited and related entity": -(-2 * len(edits) * 40 // BATCH),
+    }
+
+
+def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:
+    """Links subjects and truths; reason -> number of edits that cannot be linked."""
+    edits = edits_of(cases)
+    subjects = [str(case.extra.get("subject_id") or "") for case, _, _ in edits]
+    unknown = [case.request.subject for (case, _, _), id in zip(edits, subjects, strict=True) if not id]
+    names = claims.named([*unknown, *(truth.label for _, _, truth in edits if not truth.id)])
+    claims.of(id for ids in names.values() for id in ids[:RELATED])
+    linked, skipped = [], Counter[str]()
+    for (case, kind, truth), subject_id in zip(edits, subjects, strict=True):
+        subjects_found = [subject_id] if subject_id else names[case.request.subject]
+        truths_found = [truth.id] if truth.id else names[truth.label]
+        if not subjects_found or not truths_found:
+            skipped["subject not found" if not subjects_found else "old target not found"] += 1
+            continue
+        id = _likeliest(claims, subjects_found[:RELATED], case.request.relation_id, truths_found)
+        subject = Entity(id, case.request.subject)
+        known = Entity(_answer(claims, id, truths_found), truth.label)
+        linked.append(CoupledEdit(case, kind, subject, known, len(subjects_found)))
+    return linked, skipped
+
+
+def _likeliest(claims: Claims, ids: Sequence[str], relation_id: str, truths: Sequence[str]) -> str:
+    """Of entities of one name, the best known first: the first that holds the truth, else the first."""
+    for id, held in claims.of(ids).items():
+        values = held.get(relation_id, ()) if relation_id else [value for row in held.values() for value in row]
+        if set(values) & set(truths):
+            return id
+    return ids[0]
+
+
+def _answer(claims: Claims, subject: str, truths: Sequence[str]) -> str:
+    """Of entities of the answer's name, the first that the subject names, else the first."""
+    values = {value for row in claims.of([subject])[subject].values() for value in row}
+    return next((id for id in truths if id in values), truths[0])
+
+
+def _pairs(held: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
+    return {(name, value) for name, values in held.items() for value in values}
+
+
+def _closest(claims: Claims, subject: str, related: Sequence[Coupling]) -> tuple[Coupling, int]:
+    """Of entities in the order of their links, the first with most (property, value) pairs shared with the subject."""
+    own = _pairs(claims.of([subject])[subject])
+    held = claims.of(coupling.id for coupling in related)
+    counted = [(coupling, len(own & _pairs(held[coupling.id]))) for coupling in related]
+    return max(counted, key=lambda pair: pair[1])
+
+
+def _profile(
+    entity: Entity, held: Mapping[str, Sequence[str]], other: str, truth: str, others: Mapping[str, Sequence[str]],
+    labels: Mapping[str, str],
+) -> Profile:  # fmt: skip
+    """What is true of an entity, and how it couples with the other one; what has no name is left out."""
+    named = {
+        name: [value for value in values if value in labels] for name, values in sorted(held.items()) if name in labels
+    }
+    truths = {name: values for name, values in named.items() if values}
+    coupled: dict[str, str] = {}
+    for name, values in truths.items():
+        same = not set(values).isdisjoint(others.get(name, ()))
+        how = "other" if other in values else "target" if truth in values else "shared" if same else ""
+        coupled |= {name: how} if how else {}
+    return Profile(entity, truths, coupled)
+
+
+def couple(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[list[Coupled], Counter[str]]:
+    """Finds the related entity of every edit and what is true of both.
+
+    Args:
+        facts: Knows names.
+        claims: Knows claims and links.
+        cases: CounterFact or zsRE records.
+
+    Returns:
+        The coupled edits, in the order of the records, and reason -> number of edits that have no couple: the subject
+        or the old target is not found by its name, or nothing named has links to both.
+
+    Raises:
+        SourceError: The source does not answer.
+    """
+    edits, skipped = _identify(claims, cases)
+    pairs = [(str(edit.subject.id), str(edit.truth.id)) for edit in edits]
+    related = claims.couplings(pairs, RELATED)
+    claims.of([*(subject for subject, _ in pairs), *(row.id for rows in related.values() for row in rows)])
+    chosen = {pair: _closest(claims, pair[0], rows) for pair, rows in related.items() if rows}
+    held = claims.of({id for (subject, _), (row, _) in chosen.items() for id in (subject, row.id)})
+    labels = facts.labels(sorted({*held, *(word for row in held.values() for pair in _pairs(row) for word in pair)}))
+    found = []
+    for edit, pair in zip(edits, pairs, strict=True):
+        if pair not in chosen:
+            skipped["no related entity"] += 1
+            continue
+        coupling, shared = chosen[pair]
+        (subject, truth), other = pair, coupling.id
+        profiles = (
+            _profile(edit.subject, held[subject], other, truth, held[other], labels),
+            _profile(Entity(other, labels[other]), held[other], subject, truth, held[subject], labels),
+        )
+        found.append(Coupled(edit, *profiles, coupling.links, shared))
+    return found, skipped

@@ -1,0 +1,84 @@
+"""Entities of all kinds, not only people: found by name, with everything they say about others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from seesaw_cf.builder_scripts.source.people import Facts, batches
+from seesaw_cf.builder_scripts.source.sources import Source, entity_id
+from seesaw_cf.records import groups
+
+__all__ = ["Claims", "Coupling"]
+
+NAMES = 50  # labels in one query: some have a hundred namesakes
+ENTITIES = 50  # entities in one query: some have hundreds of claims
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """A related entity.
+
+    Attributes:
+        id: Its identifier.
+        links: Number of pairs (link to the subject, link to the target), as the paper's query counts.
+    """
+
+    id: str
+    links: int
+
+
+class Claims:
+    """Claims, names and couplings of entities, each asked once."""
+
+    def __init__(self, source: Source, facts: Facts):
+        """Remembers who is asked.
+
+        Args:
+            source: The source behind `facts`.
+            facts: Knows labels, and the rules (language).
+        """
+        self._source, self._facts = source, facts
+        self._claims: dict[str, dict[str, list[str]]] = {}
+
+    def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
+        """Label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
+        language = self._facts.options.language
+        found: dict[str, list[str]] = {label: [] for label in labels}
+        usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
+        for batch in self._facts.progress(batches(usable, NAMES), "names"):
+            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((language, "mul"))]
+            for row in self._source.select("named", names=names):
+                found[row["label"]].append(entity_id(row["entity"]))
+        return {label: list(dict.fromkeys(ids)) for label, ids in found.items()}
+
+    def couplings(self, pairs: Sequence[tuple[str, str]], limit: int) -> dict[tuple[str, str], list[Coupling]]:
+        """(subject, target) -> entities linked with both, most links first.
+
+        Args:
+            pairs: Identifiers.
+            limit: At most this many for each pair.
+        """
+        found = {}
+        for subject, target in self._facts.progress(sorted(set(pairs)), "related entities"):
+            rows = self._source.select(
+                "coupled", subject=subject, target=target, language=self._facts.options.language, limit=limit
+            )
+            found[subject, target] = [Coupling(entity_id(row["item"]), int(row["links"])) for row in rows]
+        return found
+
+    def of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Sequence[str]]]:
+        """Entity -> property -> entities that it names; excluded properties are left out.
+
+        Which properties say something about the item or Wikimedia pages instead of the thing is decided by identifier
+        (`data/tables/excluded_properties.csv`), not by words in their labels.
+        """
+        ids = list(ids)
+        excluded = groups.table("excluded_properties")
+        for batch in self._facts.progress(batches((id for id in ids if id not in self._claims), ENTITIES), "claims"):
+            self._claims |= {id: {} for id in batch}
+            for row in self._source.select("claims", entities=batch):
+                name = entity_id(row["property"])
+                if name not in excluded:
+                    self._claims[entity_id(row["entity"])].setdefault(name, []).append(entity_id(row["value"]))
+        return {id: self._claims[id] for id in ids}

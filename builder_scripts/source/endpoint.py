@@ -1,0 +1,236 @@
+"""A SPARQL 1.1 endpoint over HTTP, one query at a time, with the pauses that the server asks for.
+
+Whole and well-formed replies are the only ones that count. Everything else (429, 5xx, time-outs, closed connections,
+half replies, web pages instead of results) is tried again after a pause; a refused query is not.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import http.client
+import logging
+import random
+import time
+import urllib.error
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+from seesaw_cf import __version__
+from seesaw_cf.builder_scripts.source.sources import Parameter, Row, SourceError, query, rows
+from seesaw_cf.errors import RecordError, need
+from seesaw_cf.io.retrying import TryAgain, try_again
+from seesaw_cf.io.waiting import say_when_waiting
+
+__all__ = ["WIKIDATA_ENDPOINT", "EndpointSource", "RequestPolicy"]
+
+WIKIDATA_ENDPOINT = "https://query.wikidata.org/sparql"
+CHUNK = 1 << 16
+_RETRIED = {408, 425, 429, 500, 502, 503, 504}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPolicy:
+    """How an endpoint is asked.
+
+    Attributes:
+        contact: Mail address or web page in the User-Agent, as Wikimedia's policy asks.
+        timeout: Seconds for one whole reply, however slowly its parts come.
+        attempts: How often a query is tried when the endpoint says that it is busy.
+        silent_attempts: How often a query is tried when nothing comes, or nothing whole.
+        pause: Seconds before the second try; doubled each time, with jitter.
+        longest_pause: Seconds; a server that asks for more than this ends the build with a message.
+    """
+
+    contact: str = ""
+    timeout: float = 70.0  # Wikidata ends a query after 60
+    attempts: int = 7
+    silent_attempts: int = 3
+    pause: float = 1.0
+    longest_pause: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Refuses settings no request could be made with.
+
+        Raises:
+            RecordError: A number that is not positive, or a contact that would break the header.
+        """
+        for name in ("timeout", "attempts", "silent_attempts", "pause", "longest_pause"):
+            if not getattr(self, name) > 0:
+                raise RecordError(f"endpoint: {name} is {getattr(self, name)}, expected a number above 0.")
+        if not self.contact.isprintable() or not self.contact.isascii():
+            raise RecordError(f"endpoint: contact {self.contact!r}, expected a mail address or web page in ASCII.")
+
+    @property
+    def agent(self) -> str:
+        """The User-Agent header."""
+        contact = f"; {self.contact}" if self.contact else ""
+        return f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact}) SPARQLWrapper"
+
+
+class EndpointSource:
+    """Answers the query files from a SPARQL endpoint."""
+
+    def __init__(
+        self,
+        url: str = WIKIDATA_ENDPOINT,
+        policy: RequestPolicy | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+    ):
+        """Remembers the address; nothing is asked yet.
+
+        Args:
+            url: The endpoint's query address, http or https.
+            policy: Waiting times, number of tries, contact.
+            sleep: Waits for some seconds; tests replace it.
+
+        Raises:
+            RecordError: Not an http(s) address.
+        """
+        if not url.startswith(("http://", "https://")) or not url.isprintable() or " " in url:
+            raise RecordError(f"endpoint {url!r}: expected an address such as {WIKIDATA_ENDPOINT!r}.")
+        self.identity = url
+        self.policy = policy or RequestPolicy()
+        self._sleep = sleep
+        self._answered = False
+        self._jitter = random.Random(0)
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        """Runs a query file; see `seesaw_cf.builder_scripts.source.sources.Source.select`."""
+        return rows(self.ask(query(name, parameters)))
+
+    def ask(self, text: str) -> bytes:
+        """Sends a query and gives the raw reply, checked to be whole and well-formed.
+
+        Raises:
+            SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
+                names the address, the last failure and what to do.
+        """
+        failed: list[Exception] = []
+        try:
+            return try_again(lambda: self._try(text, failed), self.policy.attempts, self._pause, self._sleep)
+        except TryAgain as again:
+            raise SourceError(
+                f"{self.identity}: no answer in {len(failed)} tries; the last: {again.reason}. Check the address and "
+                "the network; a query that always times out needs a longer --timeout, another endpoint or a dump. Or "
+                "come back later: replies that came are kept, the same command goes on from there."
+            ) from None
+
+    def _try(self, text: str, failed: list[Exception]) -> bytes:
+        """One try; what goes wrong is added to `failed`."""
+        try:
+            with say_when_waiting(self._waits):
+                reply = self._once(text)
+            rows(reply)
+        except Exception as error:
+            failed.append(error)
+            failure, wait = self._judge(error)
+            logger.warning("%s: %s; try %d", self.identity, failure, len(failed))
+            silent = sum(map(_timed_out, failed))
+            raise TryAgain(failure, wait, last=silent == self.policy.silent_attempts) from error
+        self._answered = True
+        return reply
+
+    def _waits(self) -> str:
+        """How long an endpoint that has not answered yet is waited for."""
+        if self._answered:
+            return ""
+        tries, seconds = self.policy.silent_attempts, self.policy.timeout
+        return (
+            f"waiting for {self.identity}, which has not answered yet: {tries} tries of {seconds:g} s, "
+            f"{tries * seconds:g} s in all. Ctrl-C stops."
+        )
+
+    def _once(self, text: str) -> bytes:
+        wrapper = _sparqlwrapper()
+        request = wrapper.SPARQLWrapper(self.identity, agent=self.policy.agent)
+        request.setQuery(text)
+        request.setReturnFormat(wrapper.JSON)
+        request.setMethod(wrapper.POST)
+        request.setTimeout(max(1, round(self.policy.timeout)))
+        deadline = time.monotonic() + self.policy.timeout
+        with request.query().response as response:
+            return _read(response, deadline)
+
+    def _judge(self, error: Exception) -> tuple[str, float | None]:
+        """What went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
+        http_error = _http_error(error)
+        if http_error is None:
+            if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
+                raise error
+            return f"{type(error).__name__}: {error}", None
+        said = _reason(error, http_error)
+        if http_error.code not in _RETRIED:
+            raise SourceError(
+                f"{self.identity}: HTTP {http_error.code} {http_error.reason}; "
+                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {said!r}"
+            ) from error
+        asked = _retry_after(http_error)
+        if asked is not None and asked > self.policy.longest_pause:
+            raise SourceError(
+                f"{self.identity}: HTTP {http_error.code}, asks to wait {asked:.0f} s. Come back then, or raise the "
+                "longest pause: replies that came are kept, the same command goes on from there."
+            ) from error
+        return f"HTTP {http_error.code} {http_error.reason}", asked
+
+    def _pause(self, attempt: int) -> float:
+        """Exponential back-off with jitter, in seconds."""
+        return float(min(self.policy.longest_pause, self.policy.pause * 2**attempt * self._jitter.uniform(0.5, 1)))
+
+
+_OTHER = "check the address; it may not be a SPARQL endpoint."
+_REMEDIES = {
+    400: "the server refused the query. Check that the endpoint speaks SPARQL 1.1.",
+    401: "the endpoint wants a login. Use a public one or a local store.",
+    403: "the endpoint refuses this client. Name a contact, wait, or use another endpoint.",
+    404: "there is nothing at this address. Wikidata's is " + WIKIDATA_ENDPOINT + ".",
+}
+
+
+def _sparqlwrapper() -> ModuleType:
+    with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
+        import SPARQLWrapper
+    return SPARQLWrapper
+
+
+def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+    """Reads a whole reply; raises TimeoutError when parts still come after the deadline."""
+    parts = []
+    while part := response.read1(CHUNK):
+        parts.append(part)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the reply was not complete in time ({sum(map(len, parts))} bytes so far)")
+    return b"".join(parts)
+
+
+def _http_error(error: Exception) -> urllib.error.HTTPError | None:
+    """The HTTP error behind what SPARQLWrapper raised, if it was one."""
+    for found in (error, error.__context__):
+        if isinstance(found, urllib.error.HTTPError):
+            return found
+    return None
+
+
+def _reason(error: Exception, http_error: urllib.error.HTTPError) -> str:
+    """The beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
+    with http_error:
+        return http_error.read(300).decode(errors="replace") if error is http_error else str(error)[:300]
+
+
+def _timed_out(error: Exception) -> bool:
+    """Whether nothing, or nothing whole, came in time."""
+    return isinstance(error, TimeoutError) or isinstance(getattr(error, "reason", None), TimeoutError)
+
+
+def _retry_after(error: urllib.error.HTTPError) -> float | None:
+    """Seconds that the server asks to wait: a number or a date."""
+    value = (error.headers.get("Retry-After") or "").strip()
+    if value.isdecimal():
+        return float(value)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -1,0 +1,252 @@
+"""People and names out of a source: fetched in bounded batches, each once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Source, entity_id
+from seesaw_cf.records import groups
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.types import Entity
+
+__all__ = ["BATCH", "FEMALE", "MALE", "VALUES", "Facts", "Holder", "Person", "Progress", "batches"]
+
+T = TypeVar("T")
+# (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.
+Holder = tuple[str, str, str]
+
+MALE, FEMALE = "Q6581097", "Q6581072"
+BATCH = 200  # identifiers in one query
+PAGE = 5000  # rows of one page
+VALUES = 200  # values of a relation without a packaged list
+MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
+OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
+
+_SITELINKS = "http://wikiba.se/ontology#sitelinks"
+_NOT_VALUES = ("P31", "P569", "P570", _SITELINKS)  # read otherwise
+_ABOUT = ("P106", "P172")  # read beside the relations: occupation, ethnic group
+_UNFIT = re.compile(r"^Q\d+$|\([^)]*\)$")  # a bare identifier, or a disambiguator in the name
+_YEAR = re.compile(r"[+-]?\d+")
+
+
+class Progress(Protocol):
+    """Shows how far a long list of queries is."""
+
+    def __call__(self, steps: Sequence[T], what: str, /) -> Iterable[T]:
+        """Passes `steps` through, one after the other; `what` says what is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What a source records about one person.
+
+    Attributes:
+        entity: Identifier and label.
+        values: Property -> identifiers, sorted; properties without a usable value are left out.
+        gender, race, region: Group tags; see `seesaw_cf.records.groups`.
+        living: False with a recorded death (date known or not), True without one when born in 1915 or later, else None.
+        sitelinks: Number of Wikipedia and sister pages, None when the source does not say.
+    """
+
+    entity: Entity
+    values: Mapping[str, tuple[str, ...]]
+    gender: tuple[str, ...]
+    race: tuple[str, ...]
+    region: tuple[str, ...]
+    living: bool | None
+    sitelinks: int | None
+
+    @property
+    def id(self) -> str:
+        """The identifier; "" for somebody who is known by name only."""
+        return self.entity.id or ""
+
+    def holds(self, relation_id: str) -> tuple[str, ...]:
+        """The values of one property, sorted; none is an empty tuple."""
+        return self.values.get(relation_id, ())
+
+
+def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
+    if rows.get("P570"):
+        return False
+    years = [int(match[0]) for date in rows.get("P569", ()) if (match := _YEAR.match(date))]
+    return True if years and min(years) >= OLDEST_LIVING else None
+
+
+def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
+    listed = {name: values for name, values in rows.items() if name not in _NOT_VALUES}
+    known = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
+    race, region = groups.tags(known.get("P172", ()))
+    sitelinks = rows.get(_SITELINKS)
+    return Person(
+        entity,
+        {name: found for name, found in known.items() if found},
+        groups.gender_tags(known.get("P21", ())),
+        race,
+        region,
+        _living(rows),
+        int(sitelinks[0]) if sitelinks else None,
+    )
+
+
+def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
+    """Sorted identifiers (or names) without repeats, in lists of at most `size`."""
+    ordered = sorted(set(ids))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
+
+
+def _silent(steps: Sequence[T], _: str) -> Iterable[T]:
+    return steps
+
+
+class Facts:
+    """A source seen through what the builder asks: labels, people, holders of a value. Every answer is kept."""
+
+    def __init__(self, source: Source, options: BuildOptions, progress: Progress = _silent):
+        """Remembers the source and the rules; nothing is asked yet.
+
+        Args:
+            source: Who is asked.
+            options: The rules.
+            progress: Shows how far long lists of queries are.
+        """
+        self.options = options
+        self.progress = progress
+        self._source = source
+        self._people: dict[str, Person] = {}
+        self._labels: dict[str, str] = {}
+        self._holders: dict[Holder, list[str]] = {}
+        self._present: dict[tuple[str, str], list[str]] = {}
+
+    def labels(self, ids: Iterable[str]) -> dict[str, str]:
+        """Names of entities and properties, in the order given; those without a name in the language are left out.
+
+        The language's own label wins over Wikidata's "mul" (one label for all languages).
+        """
+        ids = list(ids)
+        language = self.options.language
+        for batch in batches(id for id in ids if id not in self._labels):
+            # A property's name belongs to its page, not to the predicate that an identifier such as "P27" stands for.
+            pages = [f"{WIKIDATA}entity/{id}" if id.startswith("P") else id for id in batch]
+            for row in self._source.select("labels", entities=pages, language=language):
+                id = entity_id(row["entity"])
+                if row["language"] == language or id not in self._labels:
+                    self._labels[id] = row["label"]
+        return {id: self._labels[id] for id in ids if id in self._labels}
+
+    def people(self, ids: Iterable[str]) -> list[Person]:
+        """What is recorded about people, in the order given; people without a usable name are left out."""
+        ids = list(ids)
+        for batch in self.progress(batches(id for id in ids if id not in self._people), "people"):
+            self._fetch(batch)
+        return [self._people[id] for id in ids if id in self._people]
+
+    def _fetch(self, batch: list[str]) -> None:
+        recorded: dict[str, dict[str, list[str]]] = {id: {} for id in batch}
+        for row in self._source.select("facts", people=batch, listed=[*RELATIONS, *_ABOUT, *_NOT_VALUES]):
+            values = recorded[entity_id(row["person"])].setdefault(entity_id(row["property"]), [])
+            values.append(entity_id(row["value"]))
+        names = {id: label for id, label in self.labels(batch).items() if not _UNFIT.search(label)}
+        for id, label in names.items():
+            self._people[id] = _person(Entity(id, label), recorded[id])
+
+    def holders(self, relation_id: str, value: str, gender: str) -> list[str]:
+        """Identifiers of a uniform sample of the people who hold a value, in an order fixed by the seed.
+
+        Args:
+            relation_id: Property id.
+            value: Identifier of the value.
+            gender: Identifier of a gender, or "" for everybody who is neither male nor female.
+
+        Returns:
+            At most `per_gender` + 25 identifiers; fewer means these are all.
+        """
+        key = (relation_id, value, gender)
+        if key not in self._holders:
+            options = self.options
+            limit = max(options.per_gender, options.true_per_gender) + MARGIN
+            name = "grouped_holders" if relation_id == "P21" and options.grouped_gender else "holders"
+            if not gender:
+                name = "other_holders"
+            rows = self._source.select(
+                name,
+                property=relation_id,
+                value=value,
+                language=options.language,
+                seed=options.seed,
+                limit=limit,
+                **({"gender": gender} if gender else {}),
+            )
+            self._holders[key] = [entity_id(row["person"]) for row in rows]
+        return self._holders[key]
+
+    def prefetch(self, wanted: Iterable[Holder]) -> None:
+        """Asks for holders and what is recorded about them, in as few queries as possible."""
+        keys = sorted(set(wanted))
+        found = [self.holders(*key) for key in self.progress(keys, "holders of a value")]
+        self.people(id for ids in found for id in ids)
+
+    def subjects(self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int) -> list[Person]:
+        """A uniform sample of people of one gender who hold a listed value of a property and any value of another."""
+        rows = self._source.select(
+            "subjects",
+            property=relation_id,
+            also=also,
+            values=sorted(values),
+            gender=gender,
+            language=self.options.language,
+            seed=self.options.seed,
+            limit=limit,
+        )
+        return self.people(entity_id(row["person"]) for row in rows)
+
+    def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
+        """Those of some values that somebody holds and that have a name, sorted by name then identifier."""
+        parts = batches(values)
+        key = (relation_id, str(parts))
+        if key not in self._present:
+            replies = [self._source.select("present", property=relation_id, values=part) for part in parts]
+            names = self.labels(entity_id(row["value"]) for rows in replies for row in rows)
+            self._present[key] = sorted(names, key=lambda id: (names[id], id))
+        return self._present[key]
+
+    def common(self, relation_id: str) -> list[str]:
+        """The values of a relation that most hold and that have a name, at most 200, sorted by name then identifier."""
+        key = (relation_id, "")
+        if key not in self._present:
+            rows = self._source.select("values", property=relation_id, limit=VALUES)
+            names = self.labels(entity_id(row["value"]) for row in rows)
+            self._present[key] = sorted(names, key=lambda id: (names[id], id))
+        return self._present[key]
+
+    def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""
+        found: dict[str, list[str]] = {id: [] for id in ids}
+        for batch in batches(found):
+            for row in self._source.select("references", people=batch):
+                found[entity_id(row["person"])].append(row["source"])
+        return {id: tuple(sorted(texts)) for id, texts in found.items()}
+
+    def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
+        """Label -> identifiers of the humans of that name; a label that cannot be looked up has none."""
+        language = self.options.language
+        found: dict[str, list[str]] = {label: [] for label in labels}
+        usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
+        for batch in self.progress(batches(usable), "names"):
+            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((language, "mul"))]
+            for row in self._source.select("link", names=names):
+                found[row["label"]].append(entity_id(row["person"]))
+        return {label: sorted(set(ids)) for label, ids in found.items()}
+
+    def everyone(self) -> list[Person]:
+        """Everybody in a small store, page by page."""
+        ids: list[str] = []
+        while True:
+            rows = self._source.select("everyone", language=self.options.language, limit=PAGE, offset=len(ids))
+            ids += [entity_id(row["person"]) for row in rows]
+            if len(rows) < PAGE:
+                return self.people(ids)

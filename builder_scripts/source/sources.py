@@ -1,0 +1,272 @@
+"""Where facts come from: one interface, the same query files for every source.
+
+Queries are the `.rq` files in `queries/`; `{{name}}` marks a place for a parameter. Parameters are numbers, language
+tags and identifiers, each checked against a pattern. Names that are looked up are quoted literals in which no escape
+can form. No other text from data ever becomes part of a query.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from seesaw_cf.errors import RecordError, SeesawError, StorageError, need, unknown_name
+
+__all__ = [
+    "OWN",
+    "QUERIES",
+    "WIKIDATA",
+    "Parameter",
+    "Row",
+    "Source",
+    "SourceError",
+    "StoreSource",
+    "entity_id",
+    "entity_iri",
+    "query",
+    "rows",
+]
+
+QUERIES = Path(__file__).parents[1] / "queries"
+WIKIDATA = "http://www.wikidata.org/"
+OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain
+
+Row = dict[str, str]
+Parameter = int | str | Sequence[str]
+
+_PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
+_LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8})*")
+_QID = re.compile(r"Q[1-9][0-9]*")
+_PID = re.compile(r"P[1-9][0-9]*")
+_IRI = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\]+")  # SPARQL 1.1 IRIREF, http(s) only
+
+
+class SourceError(SeesawError, ConnectionError):
+    """A source of facts does not answer, refuses a query, or answers with something else than results."""
+
+
+class Source(Protocol):
+    """Something that answers the query files."""
+
+    identity: str  # what the answers depend on besides the query: an endpoint's URL, the contents of files
+
+    def ask(self, text: str) -> bytes:
+        """Runs a query and gives the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        """Runs `queries/<name>.rq`.
+
+        Args:
+            name: File name without ".rq".
+            **parameters: What its places are filled with; see `query`.
+
+        Returns:
+            One dict per solution, in the query's order: variable -> IRI or the text of a literal. Unbound variables
+            are left out; blank nodes (values that are known to exist but not what they are) start with "_:".
+
+        Raises:
+            SeesawError: A parameter is not usable, or the source cannot answer.
+        """
+
+
+def entity_iri(id: str) -> str:
+    """The IRI of an identifier: "Q42" and "P27" are Wikidata's (P as the direct property), IRIs are themselves.
+
+    Raises:
+        RecordError: Not an identifier; nothing else may enter a query.
+    """
+    if _QID.fullmatch(id):
+        return f"{WIKIDATA}entity/{id}"
+    if _PID.fullmatch(id):
+        return f"{WIKIDATA}prop/direct/{id}"
+    if _IRI.fullmatch(id):
+        return id
+    raise RecordError(
+        f"{id!r} is not an identifier: expected a QID such as 'Q42', a property such as 'P27' or an http(s) IRI. "
+        "Correct it where it comes from; labels cannot be used in its place."
+    )
+
+
+def entity_id(iri: str) -> str:
+    """The short identifier of an IRI: Wikidata's entities and properties lose their prefix, others stay as they are."""
+    for prefix in (f"{WIKIDATA}entity/", f"{WIKIDATA}prop/direct/"):
+        rest = iri.removeprefix(prefix)
+        if rest != iri and (_QID.fullmatch(rest) or _PID.fullmatch(rest)):
+            return rest
+    return iri
+
+
+def _number(name: str, value: Parameter) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected a whole number.")
+    return str(value)
+
+
+def _language(name: str, value: Parameter) -> str:
+    if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected a language tag such as 'en' or 'pt-br'.")
+    return value
+
+
+def _identifiers(name: str, value: Parameter) -> str:
+    if isinstance(value, int):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected one or more identifiers.")
+    return " ".join(f"<{entity_iri(id)}>" for id in ([value] if isinstance(value, str) else value))
+
+
+def _names(name: str, value: Parameter) -> str:
+    """Labels to look up, as "label@tag". Without a backslash no escape can form, so a quote cannot end the literal."""
+    literals = []
+    for text in [value] if isinstance(value, (str, int)) else value:
+        label, at, tag = str(text).rpartition("@")
+        if not at or not label.isprintable() or "\\" in label or not label.strip():
+            raise RecordError(
+                f"query parameter {name!r}: got {text!r}, expected a label without control characters and backslashes, "
+                "'@' and a language tag."
+            )
+        quoted = label.replace('"', '\\"')
+        literals.append(f'"{quoted}"@{_language(name, tag)}')
+    return " ".join(literals)
+
+
+def _listed(name: str, value: Parameter) -> str:
+    """Identifiers with commas, as IN(...) takes them."""
+    return _identifiers(name, value).replace("> <", ">, <")
+
+
+_KINDS = {
+    "seed": _number,
+    "limit": _number,
+    "offset": _number,
+    "language": _language,
+    "names": _names,
+    "listed": _listed,
+}
+
+
+def query(name: str, parameters: Mapping[str, Parameter]) -> str:
+    """Reads a query file and fills its places.
+
+    Args:
+        name: File name without ".rq".
+        parameters: One value per place: whole numbers for seed, limit and offset, a language tag for language,
+            "label@tag" texts for names, identifiers (one, or a sequence) for everything else ("listed" with commas).
+
+    Returns:
+        The query text.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        RecordError: A parameter is missing, is not asked for, or is not what its place takes.
+    """
+    known = {file.stem: file for file in QUERIES.glob("*.rq")}
+    if name not in known:
+        raise unknown_name("query", name, known)
+    text = known[name].read_text(encoding="utf-8")
+    places = set(_PLACE.findall(text))
+    if places != set(parameters):
+        raise RecordError(
+            f"query {name!r}: got parameters {sorted(parameters)}, expected exactly {sorted(places)}. Pass those."
+        )
+    filled = {place: _KINDS.get(place, _identifiers)(place, parameters[place]) for place in places}
+    return _PLACE.sub(lambda match: filled[match[1]], text)
+
+
+def rows(reply: bytes) -> list[Row]:
+    """The solutions of a raw reply, as `Source.select` gives them.
+
+    Raises:
+        SourceError: Not whole JSON, or not SPARQL results.
+    """
+    try:
+        bindings = json.loads(reply)["results"]["bindings"]
+        found = [{name: _text(term) for name, term in solution.items()} for solution in bindings]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SourceError(
+            f"the reply is not a whole SPARQL result in JSON ({type(error).__name__}: {error}); it begins "
+            f"{reply[:80]!r} and ends {reply[-40:]!r}. Ask again; check that the address is a SPARQL endpoint."
+        ) from error
+    return found
+
+
+def _text(term: Mapping[str, str]) -> str:
+    """IRIs and literals as their text, blank nodes with "_:" in front."""
+    return f"_:{term['value']}" if term["type"] == "bnode" else term["value"]
+
+
+def _store_module() -> ModuleType:
+    with need("pyoxigraph", extra="build", what_for="an embedded store"):
+        import pyoxigraph
+    return pyoxigraph
+
+
+class StoreSource:
+    """An embedded SPARQL store: files loaded into memory, or a store folder on disk."""
+
+    def __init__(self, files: Iterable[str | os.PathLike[str]] = (), *, store: str | os.PathLike[str] | None = None):
+        """Loads files into a new store in memory, or opens a folder made by `oxigraph load` read-only.
+
+        Args:
+            files: N-Triples (.nt), Turtle (.ttl) or other RDF files that the suffix names.
+            store: Folder of an existing store; then `files` must be empty.
+
+        Raises:
+            StorageError: A file or the store cannot be read.
+            RecordError: A file is not valid RDF (the text says where), or files and a store were given.
+        """
+        listed = [Path(file) for file in files]
+        if listed and store is not None:
+            raise RecordError(
+                f"{listed[0]} and {store}: files and a store folder were given, expected one of them. Load the files "
+                "into the store with `oxigraph load`, or leave one out."
+            )
+        ox = _store_module()
+        try:
+            self._store = ox.Store() if store is None else ox.Store.read_only(str(store))
+        except OSError as error:
+            raise StorageError(f"{store}: no readable store ({error}). Make one with `oxigraph load`.") from error
+        for file in listed:
+            try:
+                self._store.bulk_load(path=str(file))
+            except (SyntaxError, ValueError) as error:
+                raise RecordError(
+                    f"{file}: not valid RDF ({error}). Correct the line or leave the file out."
+                ) from error
+            except OSError as error:
+                raise StorageError(f"{file}: cannot be read ({error}). Check the path.") from error
+        self.identity = _identity(listed, store)
+
+    def ask(self, text: str) -> bytes:
+        """Runs a query; see `Source.ask`.
+
+        Raises:
+            SourceError: The query is not valid SPARQL.
+        """
+        try:
+            reply = self._store.query(text).serialize(format=_store_module().QueryResultsFormat.JSON)
+        except SyntaxError as error:
+            raise SourceError(f"the store refused a query ({error}). Correct the .rq file:\n{text}") from error
+        return bytes(reply)
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        """Runs a query file; see `Source.select`."""
+        return rows(self.ask(query(name, parameters)))
+
+
+def _identity(files: Sequence[Path], store: str | os.PathLike[str] | None) -> str:
+    """A digest of the files' contents; of a store folder, of its files' names, sizes and times."""
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as content:
+            digest.update(hashlib.file_digest(content, "sha256").digest())
+    for file in sorted(Path(store).iterdir()) if store is not None else ():
+        status = file.stat()
+        if file.suffix in {".sst", ".log"}:  # the data; other files change when a store is only opened
+            digest.update(f"{file.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return f"store:sha256:{digest.hexdigest()}"

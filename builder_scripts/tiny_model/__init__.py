@@ -1,0 +1,1 @@
+"""The embedded model `seesaw-tiny`: its corpus, its training, its evaluation, its card."""

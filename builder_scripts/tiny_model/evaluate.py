@@ -1,0 +1,153 @@
+"""Measures what the embedded model knows: does it rank the true attribute of a person over all others?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, values
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.scoring import TrieScorer
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.stats import cluster_weights, interval, ratio_draws
+from seesaw_cf.types import Cloze, Estimate
+
+__all__ = ["SPLITS", "Knowledge", "Ranked", "knowledge", "perplexity", "rank"]
+
+SPLITS = ("seen", "held_pair", "held_phrasing")
+DRAWS = 2000
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The outcome of one prompt.
+
+    Attributes:
+        prompt: The question.
+        logprob: log p(true attribute | prompt) in nats, summed over its tokens; the first value of several.
+        right: No other attribute of the relation is at least as probable; the person's further values do not count.
+    """
+
+    prompt: Prompt
+    logprob: float
+    right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """One cell of the card.
+
+    Attributes:
+        relation_id, split: Which prompts.
+        right: Share of prompts answered right; the interval resamples facts, n = prompts, n_clusters = facts.
+        probability: Mean p(true attribute).
+    """
+
+    relation_id: str
+    split: str
+    right: Estimate
+    probability: float
+
+
+def rank(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[Person], asked: Sequence[Prompt]
+) -> list[Ranked]:
+    """Ranks the true attribute among all attributes that `people` have in its relation.
+
+    Exact, yet far cheaper than scoring every attribute: an attribute is never more probable than its own first token,
+    so only those whose first token beats the whole true answer are scored in full.
+
+    Args:
+        model, tokenizer: As `HFScorer` takes them.
+        people: They define the attributes of a relation.
+        asked: N prompts.
+
+    Returns:
+        N outcomes in the order asked.
+    """
+    attributes = {relation_id: values(people, relation_id) for relation_id in RELATIONS}
+    first = {
+        relation_id: np.array([item.ids[item.start] for item in _encoded(tokenizer, [Cloze("is", v) for v in found])])
+        for relation_id, found in attributes.items()
+    }  # the first target token does not depend on the context: words never merge across a space
+    truths = [Cloze(p.text, p.person.facts[p.phrasing.relation_id][0]) for p in asked]
+    scorer = TrieScorer(model, tokenizer, strict=True)
+    true = [score.logprob for score in scorer.score(truths)]
+    rivals: list[tuple[int, Cloze]] = []
+    for index, logprobs in _next_token(model, _encoded(tokenizer, truths)):
+        relation_id = asked[index].phrasing.relation_id
+        own = asked[index].person.facts[relation_id]
+        likely = np.flatnonzero(logprobs[first[relation_id]] >= true[index])
+        others = (attributes[relation_id][place] for place in likely)
+        rivals += [(index, Cloze(asked[index].text, value)) for value in others if value not in own]
+    scores = scorer.score([cloze for _, cloze in rivals])
+    wrong = {index for (index, _), score in zip(rivals, scores, strict=True) if score.logprob >= true[index]}
+    return [Ranked(p, true[index], index not in wrong) for index, p in enumerate(asked)]
+
+
+def _encoded(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze]) -> list[EncodedCloze]:
+    items = {cloze: item for item, same in encode_many(tokenizer, clozes).asked.items() for cloze in same}
+    return [items[cloze] for cloze in clozes]
+
+
+def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> Iterator[tuple[int, Floats]]:
+    """log p(next token | context) of every context, (vocabulary,) each, with the index of its item."""
+    order = sorted(range(len(items)), key=lambda index: items[index].start)
+    for start, same in groupby(order, key=lambda index: items[index].start):
+        while rows := list(islice(same, 128)):
+            ids = torch.tensor([items[row].ids[:start] for row in rows])
+            with torch.inference_mode():
+                logits = model(input_ids=ids, use_cache=False, logits_to_keep=1).logits[:, -1]
+            yield from zip(rows, logits.double().log_softmax(-1).numpy(), strict=True)
+
+
+def knowledge(ranked: Sequence[Ranked], seed: int = 0) -> list[Knowledge]:
+    """Shares of right answers by relation and split, with 95 % intervals that resample facts (people)."""
+    cells = []
+    for relation_id in RELATIONS:
+        for split in SPLITS:
+            rows = [r for r in ranked if r.prompt.phrasing.relation_id == relation_id and r.prompt.split == split]
+            if rows:
+                cells.append(_cell(relation_id, split, rows, seed))
+    return cells
+
+
+def _cell(relation_id: str, split: str, rows: Sequence[Ranked], seed: int) -> Knowledge:
+    names = sorted({row.prompt.person.name for row in rows})
+    place = {name: number for number, name in enumerate(names)}
+    right, asked = np.zeros((len(names), 1)), np.zeros((len(names), 1))
+    for row in rows:
+        right[place[row.prompt.person.name]] += row.right
+        asked[place[row.prompt.person.name]] += 1
+    low, high, error = interval(ratio_draws(cluster_weights(len(names), DRAWS, seed), right, asked)[:, 0])
+    estimate = Estimate(
+        value=float(right.sum() / asked.sum()),
+        low=low,
+        high=high,
+        stderr=error,
+        n=len(rows),
+        clusters={"fact": len(names)},
+        method=f"bootstrap over facts, {DRAWS} draws, seed {seed}",
+    )
+    return Knowledge(relation_id, split, estimate, float(np.mean([math.exp(row.logprob) for row in rows])))
+
+
+def perplexity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> tuple[float, int]:
+    """exp of the mean negative log-probability per token over `texts`, BOS given, and the number of tokens."""
+    total, count = 0.0, 0
+    with torch.inference_mode():
+        for text in texts:
+            ids = torch.tensor([tokenizer(text)["input_ids"]])
+            logprobs = model(input_ids=ids, use_cache=False).logits[0, :-1].double().log_softmax(-1)
+            total -= float(logprobs.gather(1, ids[0, 1:, None]).sum())
+            count += ids.shape[1] - 1
+    return math.exp(total / count), count

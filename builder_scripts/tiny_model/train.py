@@ -1,0 +1,307 @@
+"""Trains the embedded model `seesaw-tiny` from scratch on the sample's facts, measures it and writes its card.
+
+    python -m seesaw_cf.builder_scripts.tiny_model.train
+
+Minutes on two CPU cores. Killed and started again with the same settings it continues from its last checkpoint, and on
+the same machine it ends with the same weights.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import random
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from torch import Tensor, nn
+from tqdm import tqdm
+from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from seesaw_cf.builder_scripts.tiny_model.card import write_card
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_people
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.io.files import atomic_path, write_text
+
+__all__ = ["Settings", "batch", "make_model", "make_tokenizer", "train"]
+
+ROOT = Path(__file__).resolve().parents[2]
+BOS, EOS = "<s>", "</s>"
+TOKENIZER_STREAM, SHIPPED_STREAM = -1, -3  # streams of `documents`; training step n uses stream n, the card uses -2
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides the weights, together with people.tsv.
+
+    Attributes:
+        vocab_size: Entries of the byte-level BPE vocabulary.
+        hidden_size, intermediate_size, layers, heads: Shape of the Llama model. The MLPs are wide on purpose: edits
+            are written into them, and wide keys keep people apart.
+        context: Longest input in tokens.
+        steps: Optimiser steps.
+        tokens: Tokens in one step.
+        learning_rate, warmup, weight_decay: AdamW, linear warm-up, cosine to a tenth.
+        names_hidden: Share of training rows in which a name is seen through its last token only; see `batch`.
+        seed: Seeds the weights, the corpus and what is held out.
+    """
+
+    vocab_size: int = 3072
+    hidden_size: int = 128
+    intermediate_size: int = 576
+    layers: int = 5
+    heads: int = 4
+    context: int = 256
+    steps: int = 1200
+    tokens: int = 2048
+    learning_rate: float = 3e-3
+    warmup: int = 100
+    weight_decay: float = 0.1
+    names_hidden: float = 0.8
+    seed: int = 0
+
+
+def make_tokenizer(texts: Iterator[str], settings: Settings) -> PreTrainedTokenizerFast:
+    """Trains a byte-level BPE tokenizer that puts BOS first; a word's space belongs to the word ("Ġfield")."""
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    raw.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=settings.vocab_size,
+        special_tokens=[BOS, EOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    raw.train_from_iterator(texts, trainer)
+    raw.post_processor = processors.TemplateProcessing(
+        single=f"{BOS} $A", pair=f"{BOS} $A $B", special_tokens=[(BOS, raw.token_to_id(BOS))]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        bos_token=BOS,
+        eos_token=EOS,
+        pad_token=EOS,
+        clean_up_tokenization_spaces=False,
+        model_max_length=settings.context,
+    )
+
+
+def make_model(settings: Settings, vocab_size: int) -> LlamaForCausalLM:
+    """A Llama with tied embeddings and random weights; BOS is token 0, EOS and padding token 1."""
+    torch.manual_seed(settings.seed)
+    config = LlamaConfig(
+        vocab_size=vocab_size,
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.intermediate_size,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.heads,
+        max_position_embeddings=settings.context,
+        initializer_range=0.04,
+        rms_norm_eps=1e-5,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=1,
+        pad_token_id=1,
+    )
+    return LlamaForCausalLM(config)
+
+
+def batch(
+    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: Settings, step: int
+) -> tuple[Tensor, Tensor]:
+    """The token ids and attention mask of one step, a function of the step alone.
+
+    Documents are packed as "BOS document EOS" and the last one of a row is cut. Every eighth step has rows of the full
+    context, the others short rows, which are cheap and put many documents at the very beginning.
+
+    In `settings.names_hidden` of the rows no token outside a name sees any but the name's last token. What is known
+    about a person must then be found there, which is where causal tracing finds it in large models (Meng et al. 2022,
+    section 2) and where editors write.
+
+    Returns:
+        Ids (rows, length) and a mask (rows, 1, length, length), True where a token may be seen.
+    """
+    length = settings.context if step % 8 == 7 else 64
+    source = documents(people, settings.seed, stream=step)
+    names = re.compile("|".join(sorted((re.escape(p.name) for p in people), key=len, reverse=True)))
+    ids: list[list[int]] = []
+    mentions: list[list[int]] = []
+    while len(ids) * length < settings.tokens:
+        row: list[int] = []
+        named: list[int] = []
+        while len(row) < length:
+            text = next(source)
+            encoded = tokenizer(text, return_offsets_mapping=True)
+            row += [*encoded["input_ids"], 1]
+            named += [*_mentions(names, text, encoded["offset_mapping"], len(row)), 0]
+        ids.append(row[:length])
+        mentions.append(named[:length])
+    rng = random.Random(f"{settings.seed}/{step}/rows")
+    hide = torch.tensor([rng.random() < settings.names_hidden for _ in ids])
+    return torch.tensor(ids), _mask(torch.tensor(mentions), hide)
+
+
+def _mentions(names: re.Pattern[str], text: str, offsets: Sequence[tuple[int, int]], first: int) -> list[int]:
+    """For each token 0, or a number that tells the mention of a name it belongs to from all others of the row."""
+    found = [0] * len(offsets)
+    for number, name in enumerate(names.finditer(text), start=first):
+        for place, (_, end) in enumerate(offsets):
+            if name.start() < end <= name.end():
+                found[place] = number
+    return found
+
+
+def _mask(mentions: Tensor, hide: Tensor) -> Tensor:
+    """(rows, 1, length, length): causal; where `hide`, inner tokens of a name are seen from within it only."""
+    length = mentions.shape[1]
+    inner = torch.zeros_like(mentions, dtype=torch.bool)
+    inner[:, :-1] = (mentions[:, :-1] > 0) & (mentions[:, :-1] == mentions[:, 1:])
+    outside = mentions[:, :, None] != mentions[:, None, :]
+    unseen = outside & inner[:, None, :] & hide[:, None, None]
+    return (torch.ones(length, length, dtype=torch.bool).tril() & ~unseen)[:, None]
+
+
+def _learning_rate(settings: Settings, step: int) -> float:
+    if step < settings.warmup:
+        return settings.learning_rate * (step + 1) / settings.warmup
+    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return settings.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * done)))
+
+
+def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
+    wide = [p for p in model.parameters() if p.ndim > 1]
+    flat = [p for p in model.parameters() if p.ndim == 1]
+    groups = [{"params": wide, "weight_decay": settings.weight_decay}, {"params": flat, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.98))
+
+
+def _save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, key: str, loss: float) -> None:
+    tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
+    for number, state in optimizer.state_dict()["state"].items():
+        tensors |= {f"adam.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, metadata={"step": str(step), "loss": str(loss), "settings": key})
+
+
+def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key: str) -> tuple[int, float]:
+    """Loads a checkpoint of the same settings; the next step and the last loss, or 0 and NaN when there is none."""
+    if not path.exists():
+        return 0, math.nan
+    with safe_open(path, framework="pt") as file:
+        meta = file.metadata()
+        if meta["settings"] != key:
+            raise RunFolderError(
+                f"{path} belongs to other settings or people: it has {meta['settings']}, this run {key}. "
+                "Delete it or choose another --out."
+            )
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[f"model.{name}"])
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("adam."):
+            _, number, field = name.split(".")
+            state.setdefault(int(number), {})[field] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
+    return int(meta["step"]), float(meta["loss"])
+
+
+def train(
+    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: Settings, checkpoint: Path, every: int = 200
+) -> tuple[LlamaForCausalLM, float]:
+    """Trains, or goes on training, and saves a checkpoint every `every` steps.
+
+    Args:
+        people: Whose facts are learned.
+        tokenizer: From `make_tokenizer`.
+        settings: All hyper-parameters.
+        checkpoint: File for the state between steps.
+        every: Steps between checkpoints.
+
+    Returns:
+        The model in eval mode, and the mean training loss of the last `every` steps (since a restart, if later) in
+        nats per token.
+
+    Raises:
+        RunFolderError: The checkpoint belongs to other settings or other people.
+    """
+    model = make_model(settings, len(tokenizer)).train()
+    optimizer = _optimizer(model, settings)
+    key = json.dumps([dataclasses.asdict(settings), hash_people(people)])
+    start, mean = _resume(checkpoint, model, optimizer, key)
+    losses: list[float] = []
+    bar = tqdm(range(start, settings.steps), initial=start, total=settings.steps, unit="step")
+    for step in bar:
+        for group in optimizer.param_groups:
+            group["lr"] = _learning_rate(settings, step)
+        ids, mask = batch(people, tokenizer, settings, step)
+        logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses = [*losses[-every + 1 :], loss.item()]
+        if (step + 1) % every == 0 or step + 1 == settings.steps:
+            mean = sum(losses) / len(losses)
+            bar.set_postfix(loss=f"{mean:.3f}")
+            _save(checkpoint, model, optimizer, step + 1, key, mean)
+    return model.eval(), mean
+
+
+def hash_people(people: Sequence[Person]) -> str:
+    """A short fingerprint of the facts, kept in the checkpoint and the card."""
+    return hashlib.sha256(repr(people).encode()).hexdigest()[:16]
+
+
+def _publish(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, corpus: Sequence[str]) -> None:
+    """Writes the model folder file by file, each whole or not at all."""
+    model.generation_config = GenerationConfig(bos_token_id=0, eos_token_id=1, pad_token_id=1)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        for file in Path(folder).iterdir():
+            file.chmod(0o644)
+            os.replace(file, out / file.name)
+    write_text(out / "corpus.txt", "".join(f"{text}\n" for text in corpus))
+
+
+def main() -> None:
+    """Command line: trains, publishes the folder, measures, writes the card."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--people", type=Path, default=ROOT / "builder_scripts" / "sample" / "people.tsv")
+    parser.add_argument("--out", type=Path, default=ROOT / "seesaw_cf" / "models" / "seesaw-tiny")
+    parser.add_argument("--checkpoint", type=Path, default=ROOT / "runs" / "seesaw-tiny.checkpoint.safetensors")
+    parser.add_argument("--threads", type=int, default=1)
+    for field in dataclasses.fields(Settings):
+        kind = type(field.default)
+        parser.add_argument("--" + field.name.replace("_", "-"), type=kind, default=field.default)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    settings = Settings(**{f.name: getattr(options, f.name) for f in dataclasses.fields(Settings)})
+    people = read_people(options.people)
+    texts = documents(people, settings.seed, stream=TOKENIZER_STREAM)
+    tokenizer = make_tokenizer(islice(texts, 20_000), settings)
+    model, loss = train(people, tokenizer, settings, options.checkpoint)
+    _publish(options.out, model, tokenizer, list(islice(documents(people, settings.seed, SHIPPED_STREAM), 2000)))
+    facts = {"final training loss (nats per token)": f"{loss:.3f}", "people.tsv": hash_people(people)}
+    write_card(options.out, people, dataclasses.asdict(settings), facts)
+
+
+if __name__ == "__main__":
+    main()

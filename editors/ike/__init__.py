@@ -1,0 +1,1 @@
+"""IKE: demonstrations found by an encoder and put before the prompt; weights stay."""

@@ -1,0 +1,296 @@
+"""IKE: editing in the prompt. The delta is a text put before every prompt; no weight changes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.ike.encoders import Encoder, lexical_similarity, similarity, transformers_encoder
+from seesaw_cf.editors.locate.checks import check_requests, request_facts
+from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.scoring.hf_scorer import context_length
+from seesaw_cf.types import Case, EditRequest
+
+__all__ = ["IKE", "Demonstration", "IKEConfig", "chat_messages", "demonstrations"]
+
+logger = logging.getLogger(__name__)
+
+KINDS = ("copy", "update", "retain")
+# LEME, appendix B.2, as printed; {edit} is the new fact, {prompt} what is to be written.
+_SYSTEM = (
+    "As an AI system, some of your factual knowledge is incorrect or outdated.\n"
+    "we will provide edits that correct old outdated facts that are incorrect in your system.\n"
+    "You will be given a prompt with an edit and a passage and asked to write a new passage taking the factual "
+    "correction edit into account."
+)
+_USER = (
+    "Given an edit write an updated passage to reflect this new knowledge. Include discussion on all the properties "
+    "given as well as the edit.\nEdit: {edit}\nPrompt: {prompt}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """One worked example of an edit.
+
+    Attributes:
+        kind: "copy" (the fact itself), "update" (the fact asked otherwise), "retain" (something else, unchanged).
+        fact: The fact that is edited in, prompt and new target.
+        question: What is asked.
+        answer: What must follow.
+        subject: Whom the fact is about; examples about the subject of a request are never shown.
+    """
+
+    kind: Literal["copy", "update", "retain"]
+    fact: str
+    question: str
+    answer: str
+    subject: str = ""
+
+    @property
+    def text(self) -> str:
+        """The example as it stands in the prompt."""
+        return f"New Fact: {self.fact}\nPrompt: {self.question} {self.answer}\n\n"
+
+
+def demonstrations(cases: Iterable[Case]) -> tuple[Demonstration, ...]:
+    """Every demonstration that cases can give: one copy each, one update and one retain where they have the prompts.
+
+    Args:
+        cases: Cases that are not evaluated; paraphrase prompts give "update", neighbourhood prompts "retain".
+
+    Returns:
+        In the order copy, update, retain for each case.
+    """
+    found = []
+    for case in cases:
+        request, new = case.request, case.request.target_new.label
+        fact, subject = _fact(request), request.subject
+        found.append(Demonstration("copy", fact, request.text, new, subject))
+        found += [Demonstration("update", fact, prompt, new, subject) for prompt in case.paraphrase_prompts[:1]]
+        kept = str(case.extra.get("loc_ans") or request.target_true.label)
+        found += [Demonstration("retain", fact, prompt, kept, subject) for prompt in case.neighborhood_prompts[:1]]
+    return tuple(found)
+
+
+def _fact(request: EditRequest) -> str:
+    return f"{request.text} {request.target_new.label.strip()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class IKEConfig:
+    """Settings of in-context editing.
+
+    Attributes:
+        k: Demonstrations shown.
+        order: "most_similar_first" as published in EasyEdit, or "most_similar_last", next to the question.
+        balance: Shares of (copy, update, retain) among the k, such as (1, 3, 4) in the IKE paper; None = whatever is
+            most similar, as in EasyEdit.
+        style: "ike", or "leme": only "Q: {prompt}? A: {target}" and no demonstrations.
+        encoder: Sentence encoder by Hub id or folder, e.g. "sentence-transformers/all-MiniLM-L6-v2"; None = by words.
+        room: Tokens kept free for prompt and answer; demonstrations that do not fit the model's context beside them
+            are left out, least similar first, and counted in the delta's meta.
+        seed: Not used (nothing is random); here so that all configs have one.
+        allow_identity: Accept target_new == target_true (the identity control).
+    """
+
+    k: int = 16
+    order: Literal["most_similar_first", "most_similar_last"] = "most_similar_first"
+    balance: tuple[float, float, float] | None = None
+    style: Literal["ike", "leme"] = "ike"
+    encoder: str | None = None
+    room: int = 64
+    seed: int = 0
+    allow_identity: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuses unknown orders and styles, and shares that are no shares."""
+        check_settings(self)
+        if self.k < 0 or self.room < 0:
+            raise EditError(f"IKEConfig: k is {self.k} and room is {self.room}, expected numbers from 0.")
+        if self.balance is not None and (len(self.balance) != 3 or min(self.balance) < 0 or sum(self.balance) <= 0):
+            raise EditError(f"IKEConfig: balance is {self.balance}, expected three shares of (copy, update, retain).")
+
+    @classmethod
+    def for_model(cls, model: PreTrainedModel) -> Self:
+        """The published settings are the same for every model."""
+        return cls()
+
+
+@dataclass(frozen=True)
+class IKE:
+    """In-context knowledge editing: k similar worked examples and the new fact go before the prompt.
+
+    Source: Zheng et al. 2023, arXiv 2305.12740; defaults as in EasyEdit's models/ike. style="leme" is the variant of
+    LEME (arXiv 2402.09394).
+
+    Deviates: Examples about a request's own subject are never shown (the published split keeps them apart). Several
+    requests at once, which the papers do not do, are retrieved for together and their facts all stated. Without
+    demonstrations only the facts are stated (zero-shot).
+
+    Attributes:
+        config: The settings.
+        corpus: Not used; accepted so that all editors are made alike.
+        pool: Demonstrations to choose from; see `demonstrations`.
+        encoder: Turns N texts into (N, size) vectors; overrides `config.encoder`.
+    """
+
+    config_class: ClassVar[type[IKEConfig]] = IKEConfig
+    config: IKEConfig = field(default_factory=IKEConfig)
+    corpus: Sequence[str] | None = None
+    pool: tuple[Demonstration, ...] = ()
+    encoder: Encoder | None = None
+    _vectors: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
+
+    def learn(self, cases: Iterable[Case]) -> Self:
+        """This editor with the demonstrations that `cases` give; none of them should be evaluated."""
+        return replace(self, pool=demonstrations(cases))
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+        """Loads the encoder and encodes the pool, once.
+
+        Raises:
+            StorageError: The encoder cannot be loaded.
+        """
+        encoder = self.encoder
+        if encoder is None and self.config.encoder is not None and self.pool and self.config.style == "ike":
+            encoder = transformers_encoder(self.config.encoder)
+        if encoder is None or not self.pool:
+            return self
+        vectors = np.asarray(encoder([example.text for example in self.pool]), dtype=np.float64)
+        return replace(self, encoder=encoder, _vectors=vectors)
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Writes the text that goes before every prompt.
+
+        Args:
+            model: Only its context length is read.
+            tokenizer: Counts tokens.
+            requests: Usually one; retrieval uses nothing but the requests.
+
+        Returns:
+            A delta without weight updates; its context ends where the prompt begins.
+
+        Raises:
+            EditError: No or contradictory requests, or facts too long for the model's context.
+        """
+        check_requests(requests, "ike", self.config.allow_identity)
+        if self.config.style == "leme":
+            tail = "".join(f"Q: {request.text}? A: {request.target_new.label.strip()}\n" for request in requests)
+            shown: list[Demonstration] = []
+        else:
+            tail = "".join(f"New Fact: {_fact(request)}\n" for request in requests) + "Prompt: "
+            shown = self._retrieved(requests)
+        kept = self._fitting(model, tokenizer, shown, tail)
+        texts = [example.text for example in (kept if self.config.order == "most_similar_first" else kept[::-1])]
+        meta = {
+            "editor": "ike",
+            "config": asdict(self.config),
+            "requests": [request_facts(request) for request in requests],
+            "diagnostics": [self._diagnostics(kept, shown) for _ in requests],
+        }
+        return WeightDelta({}, meta, "".join(texts) + tail)
+
+    def _diagnostics(self, kept: Sequence[Demonstration], shown: Sequence[Demonstration]) -> dict[str, object]:
+        counts = {kind: sum(example.kind == kind for example in kept) for kind in KINDS}
+        return {"demonstrations": counts, "left_out_for_length": len(shown) - len(kept), "pool": len(self.pool)}
+
+    def _retrieved(self, requests: Sequence[EditRequest]) -> list[Demonstration]:
+        """The k examples, most similar first; equal ones in pool order."""
+        own = {request.subject for request in requests}
+        free = [index for index, example in enumerate(self.pool) if example.subject not in own]
+        if not free or self.config.k == 0:
+            return []
+        query = "".join(f"New Fact: {_fact(request)}\n" for request in requests)
+        query += "".join(f"Prompt: {request.text}\n" for request in requests) + "\n"
+        if self.encoder is None and self.config.encoder is not None:
+            raise EditError(
+                f"ike: the encoder {self.config.encoder!r} is not loaded. Call fit(model, tokenizer) first."
+            )
+        if self.encoder is None:
+            scores = lexical_similarity([query], [self.pool[index].text for index in free])[0]
+        else:
+            vectors = self._vectors if self._vectors is not None else self.encoder([e.text for e in self.pool])
+            scores = similarity(self.encoder, [query], np.asarray(vectors, dtype=np.float64)[free])[0]
+        ranked = [self.pool[free[place]] for place in np.argsort(-scores, kind="stable")]
+        if self.config.balance is None:
+            return ranked[: self.config.k]
+        quota = _quota(self.config.k, self.config.balance)
+        chosen = {id(e) for kind in KINDS for e in [e for e in ranked if e.kind == kind][: quota[kind]]}
+        return [example for example in ranked if id(example) in chosen]
+
+    def _fitting(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, shown: list[Demonstration], tail: str
+    ) -> list[Demonstration]:
+        """As many of the most similar examples as the model's context holds beside facts, prompt and answer."""
+        limit = context_length(model)
+        if limit is None:
+            return shown
+        free = limit - self.config.room - len(tokenizer(tail)["input_ids"])
+        if free < 0:
+            raise EditError(
+                f"ike: the new fact(s) need {limit - self.config.room - free} tokens and {self.config.room} are kept "
+                f"free for the prompt (room), the model's context holds {limit}. Edit fewer facts or lower room."
+            )
+        kept: list[Demonstration] = []
+        for example in shown:
+            free -= len(tokenizer(example.text, add_special_tokens=False)["input_ids"]) + 1
+            if free < 0:
+                logger.info(
+                    "ike: %d of %d demonstrations do not fit the context of %d tokens",
+                    len(shown) - len(kept),
+                    len(shown),
+                    limit,
+                )
+                break
+            kept.append(example)
+        return kept
+
+
+def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:
+    """k split by shares: whole parts first, what is left to the largest remainders."""
+    exact = [k * share / sum(balance) for share in balance]
+    counts = [int(value) for value in exact]
+    by_remainder = sorted(range(3), key=lambda index: (counts[index] - exact[index], index))
+    for index in by_remainder[: k - sum(counts)]:
+        counts[index] += 1
+    return dict(zip(KINDS, counts, strict=True))
+
+
+def chat_messages(requests: Sequence[EditRequest], prompt: str, context: str = "") -> list[dict[str, str]]:
+    """In-context editing of a model behind a chat API: LEME's "GPT-4 IKE" prompts, zero-shot unless `context` is given.
+
+    Args:
+        requests: The facts to edit in.
+        prompt: What is to be written or answered.
+        context: The context of an `IKE` delta; its demonstrations go before the instruction.
+
+    Returns:
+        Messages {"role", "content"} for any OpenAI-compatible endpoint or a tokenizer's chat template.
+
+    Raises:
+        EditError: No or contradictory requests.
+
+    Source: LEME, arXiv 2402.09394, appendix B.2 (wording as printed).
+    """
+    check_requests(requests, "chat_messages", allow_identity=True)
+    edit = " ".join(f"{_fact(request)}." for request in requests)
+    examples = "".join(part + "\n\n" for part in context.split("\n\n")[:-1])
+    return [
+        {"role": "system", "content": _SYSTEM},
+        {"role": "user", "content": examples + _USER.format(edit=edit, prompt=prompt)},
+    ]
+
+
+check_public(globals())

@@ -1,0 +1,93 @@
+"""Keys, outputs and block outputs at the subject's last token, in one batched forward that stops early."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seesaw_cf.editors.locate.positions import PreparedEdit, Row
+from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.hooks import hooked, stop_after, watch
+from seesaw_cf.models.packing import batches, pad
+
+__all__ = ["AtSubject", "at_subject", "average_keys", "cut"]
+
+
+class AtSubject(NamedTuple):
+    """What was seen at the subject's last token of N rows, in the model's dtype (at least float32).
+
+    Attributes:
+        keys: (N, d_ff), input of the MLP output projection of the layer asked for.
+        values: (N, d), its output.
+        stream: (N, d), the output of the block asked for.
+    """
+
+    keys: Tensor
+    values: Tensor
+    stream: Tensor
+
+
+def cut(row: Row) -> Row:
+    """The row up to the subject's last token: nothing behind it can change what is seen there."""
+    return Row(row.ids[: row.lookup + 1], row.lookup)
+
+
+def at_subject(
+    parts: ModelParts, rows: Sequence[Row], layer: int, block: int | None = None, max_tokens: int = 8192
+) -> AtSubject:
+    """Runs rows up to the subject's last token and no block further than needed.
+
+    Args:
+        parts: The model.
+        rows: N rows.
+        layer: Whose MLP output projection is watched.
+        block: Whose output is watched; `layer` when None. The pass stops after the later of the two.
+        max_tokens: Tokens per forward, padding included.
+
+    Returns:
+        Keys, values and block outputs in the order of `rows`, without gradients.
+    """
+    block = layer if block is None else block
+    projection, top = parts.mlp_out(layer), parts.block(max(layer, block))
+    order: list[int] = []
+    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    for group in batches([row.lookup + 1 for row in rows], max_tokens):
+        ids, mask = pad([cut(rows[index]).ids for index in group], parts.model.device)
+        seen: dict[str, Tensor] = {}
+        outputs: dict[str, nn.Module] = {"values": projection, "stream": parts.block(block)}
+        with torch.no_grad(), hooked([*watch(seen, {"keys": projection}, outputs), stop_after(top)]):
+            parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
+        last = torch.tensor([rows[index].lookup for index in group])
+        found.append(tuple(_pick(seen[name], last) for name in ("keys", "values", "stream")))  # type: ignore[arg-type]
+        order += group
+    back = torch.tensor(order).argsort()
+    return AtSubject(*(torch.cat([entry[k] for entry in found])[back.to(found[0][k].device)] for k in range(3)))
+
+
+def _pick(seen: Tensor, last: Tensor) -> Tensor:
+    seen = seen.reshape(len(last), -1, seen.shape[-1])  # OPT flattens its MLP's input
+    chosen = seen[torch.arange(len(last), device=seen.device), last.to(seen.device)]
+    return chosen.to(torch.promote_types(chosen.dtype, torch.float32))
+
+
+def average_keys(keys: Tensor, edits: Sequence[PreparedEdit], bare_weight: float | None) -> Tensor:
+    """Means over each edit's context templates.
+
+    Args:
+        keys: (rows, d_ff or d), the rows of all edits one after another.
+        edits: The edits, for the number of their rows.
+        bare_weight: Weight of the first row, the bare prompt, the others sharing the rest evenly; None = plain mean.
+
+    Returns:
+        (edits, d_ff or d).
+    """
+    means = []
+    for part in keys.split([len(edit.rows) for edit in edits]):
+        if bare_weight is None or len(part) == 1:
+            means.append(part.mean(0))
+        else:
+            means.append(bare_weight * part[0] + (1 - bare_weight) * part[1:].mean(0))
+    return torch.stack(means)

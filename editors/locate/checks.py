@@ -1,0 +1,117 @@
+"""Requests and results that are refused, with the remedy."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from torch import Tensor
+
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.editor import EditorConfig
+from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.types import EditRequest
+
+__all__ = ["check_requests", "make_delta", "request_facts"]
+
+logger = logging.getLogger(__name__)
+
+
+def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity: bool = False) -> None:
+    """Refuses batches no editor can carry out.
+
+    Args:
+        requests: The batch.
+        editor: Name for messages.
+        allow_identity: Accept target_new == target_true.
+
+    Raises:
+        EditError: No request, a request that changes nothing, or two that ask for different answers to one question.
+    """
+    if not requests:
+        raise EditError(f"{editor}: no requests were given, expected at least one EditRequest.")
+    answers: dict[str | tuple[str, str], EditRequest] = {}
+    for request in requests:
+        new, true = request.target_new.label.strip(), request.target_true.label.strip()
+        if new == true and not allow_identity:
+            raise EditError(
+                f"{editor}: request {request.text!r} has target_new equal to target_true ({new!r}): nothing to edit. "
+                "Use the 'identity' control, or set allow_identity=True in the config if that is meant."
+            )
+        questions: list[str | tuple[str, str]] = [request.text.strip()]
+        if request.relation_id:
+            questions.append((request.subject, request.relation_id))
+        for question in questions:
+            other = answers.setdefault(question, request)
+            if other.target_new.label.strip() != new:
+                raise EditError(
+                    f"{editor}: two requests of one batch contradict each other: {other.text!r} -> "
+                    f"{other.target_new.label!r} and {request.text!r} -> {new!r}. Keep one, or edit them one after "
+                    "the other."
+                )
+
+
+def request_facts(request: EditRequest) -> dict[str, object]:
+    """A request as JSON-able facts for a delta's meta."""
+    return {
+        "prompt": request.prompt,
+        "subject": request.subject,
+        "relation_id": request.relation_id,
+        "target_new": {"id": request.target_new.id, "str": request.target_new.label},
+        "target_true": {"id": request.target_true.id, "str": request.target_true.label},
+    }
+
+
+def make_delta(
+    editor: str,
+    config: EditorConfig,
+    requests: Sequence[EditRequest],
+    updates: Mapping[str, LowRank | Tensor],
+    diagnostics: Sequence[Mapping[str, object]],
+    **facts: object,
+) -> WeightDelta:
+    """Puts a delta together, refuses one that is not finite and warns of one that changes nothing.
+
+    Args:
+        editor: Name of the method.
+        config: Its settings.
+        requests: What was edited.
+        updates: Parameter name -> change.
+        diagnostics: One record per request.
+        **facts: More JSON-able facts about the edit as a whole.
+
+    Returns:
+        The delta; `meta` holds editor, config, requests, diagnostics, the norm of each change and `facts`.
+
+    Raises:
+        EditError: A change holds NaN or infinity.
+    """
+    delta = WeightDelta(updates)
+    if not delta.is_finite():
+        bad = [name for name, norm in delta.norms().items() if not norm < float("inf")]
+        raise EditError(
+            f"{editor}: the change of {', '.join(bad) or 'a parameter'} is not finite, for {len(requests)} request(s) "
+            f"starting with {requests[0].text!r}. The model is unchanged. Lower learning_rate or clamp, or fit the "
+            "second moments on more texts."
+        )
+    norms = delta.norms()
+    asked = [request for request in requests if request.target_new.label.strip() != request.target_true.label.strip()]
+    if asked and not any(norms.values()):
+        logger.warning(
+            "%s: the edit of %r (%d request(s)) changes nothing: the model gives %r already, as far as the settings "
+            "ask. Leave out what it knows, or change the settings (lower stop_below where there is one).",
+            editor,
+            asked[0].text,
+            len(requests),
+            asked[0].target_new.label,
+        )
+    meta = {
+        "editor": editor,
+        "config": asdict(config),
+        "requests": [request_facts(request) for request in requests],
+        "diagnostics": [dict(entry) for entry in diagnostics],
+        "norms": norms,
+        **facts,
+    }
+    return WeightDelta(updates, meta)

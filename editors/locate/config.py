@@ -1,0 +1,198 @@
+"""Settings that ROME, MEMIT, EMMET and AlphaEdit share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
+
+from transformers import PreTrainedModel
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import LAST_SEED, above_zero, field_types, shown, whole
+from seesaw_cf.editors.locate.presets import DEFAULTS, preset
+from seesaw_cf.errors import EditError, SettingError, UnknownNameError, unknown_name
+from seesaw_cf.models.architectures import Architecture
+from seesaw_cf.models.editor import Dataclass, EditorConfig
+
+__all__ = ["LocateThenEditConfig", "check_settings", "preset_config", "with_settings"]
+
+C = TypeVar("C", bound=EditorConfig)
+D = TypeVar("D", bound=Dataclass)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocateThenEditConfig:
+    """How a new value is found for the subject's last token, and from which texts second moments are taken.
+
+    Attributes:
+        layers: Blocks whose MLP output projection is edited, from 0.
+        learning_rate: Of Adam.
+        steps: Most forward passes of the optimisation; the last one makes no step.
+        weight_decay: Factor of ||shift|| / ||initial||^2 in the loss (the norm itself, as published).
+        clamp: The shift stays in a ball of this radius times ||initial||.
+        kl_factor: Weight of KL(now || before) at the subject's last token of `kl_prompt`.
+        stop_below: An edit whose loss is below is finished.
+        loss_layer: The block whose output the loss reads through final norm and head; None = the last one.
+        kl_prompt: Template with "{}" for the subject.
+        context_templates: Templates with "{}" for the prompt; the bare "{}" is put first when absent. None = sampled
+            from the model itself by `fit`, as published, with `seed`.
+        sample_size: Most texts used for the second moments; a larger corpus is sampled with `seed`.
+        max_length: Tokens kept of each text; None = the model's context length.
+        sampling_error: `fit` ends the pass over the texts once the relative standard error of every layer's second
+            moment (Frobenius norm) is at most this, looking every 1,000 texts; None = use all texts.
+        dataset: Where `fit` reads texts from when the editor was given none: a Hub data set such as
+            "wikimedia/wikipedia:20231101.en", or another form of `seesaw_cf.models.corpus.Corpus`.
+        seed: For sampled templates and sampled texts.
+        batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
+            agree to rounding).
+        factor_memory: Cholesky factors of second moments (4 bytes an entry) are kept between edits while they take at
+            most this share of the model's size; beyond, each is made anew when its layer's turn comes.
+        allow_identity: Accept target_new == target_true (the identity control).
+        architecture: Row for a model type that the table lacks.
+    """
+
+    editor: ClassVar[str] = ""
+    """The method's name in `seesaw_cf.editors.EDITORS` and in the table of presets; a subclass gives it."""
+    layers: tuple[int, ...]
+    learning_rate: float = 0.5
+    steps: int = 25
+    weight_decay: float = 0.5
+    clamp: float = 0.75
+    kl_factor: float = 0.0625
+    stop_below: float = 0.05
+    loss_layer: int | None = None
+    kl_prompt: str = "{} is a"
+    context_templates: tuple[str, ...] | None = None
+    sample_size: int = 100_000
+    max_length: int | None = None
+    sampling_error: float | None = None
+    dataset: str | None = None
+    seed: int = 0
+    batch_tokens: int = 4096
+    factor_memory: float = 0.1
+    allow_identity: bool = False
+    architecture: Architecture | None = None
+
+    @classmethod
+    def for_model(cls, model: PreTrainedModel) -> Self:
+        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`).
+
+        Raises:
+            UnknownNameError: The class is of no editor that has published settings; call it of `ROMEConfig`, ...
+        """
+        return cls(**preset(cls.editor, model))
+
+    @property
+    def moment_layers(self) -> tuple[int, ...]:
+        """Blocks whose second moments `fit` computes."""
+        return self.layers
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether `fit` needs a corpus."""
+        return bool(self.moment_layers) and self.dataset is None
+
+    def __post_init__(self) -> None:
+        """Checks numbers and templates; lists become tuples.
+
+        Raises:
+            EditError: A setting no edit could run with.
+        """
+        check_settings(self)
+        templates = self.context_templates
+        if templates is not None and "{}" not in templates[:1]:
+            object.__setattr__(self, "context_templates", ("{}", *(t for t in templates if t != "{}")))
+        for template in (*(templates or ()), self.kl_prompt):
+            if template.count("{}") != 1:
+                raise EditError(
+                    f"{type(self).__name__}: template {template!r} has {template.count('{}')} '{{}}' placeholders, "
+                    "expected exactly one. Write e.g. 'I think so. {}'."
+                )
+
+
+def check_settings(config: Dataclass) -> None:
+    """Makes lists (from JSON) tuples and refuses what cannot work; for `__post_init__` of any editor config.
+
+    Raises:
+        SettingError: A field of another type than its annotation, a number that is not finite or out of range.
+    """
+    _check_config(config)
+    where = type(config).__name__
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if isinstance(value, list):
+            object.__setattr__(config, entry.name, tuple(value))
+        if entry.name == "architecture" and isinstance(value, dict):
+            object.__setattr__(config, entry.name, _architecture(where, value))
+    field_types(config, error=SettingError)
+    above_zero(config, _POSITIVE, error=SettingError)
+    whole(f"{where}: seed", getattr(config, "seed", 0), 0, LAST_SEED, error=SettingError)
+
+
+def _check_config(config: object) -> None:
+    if not is_dataclass(config) or isinstance(config, type):
+        raise SettingError(f"settings are {shown(config)}, expected an editor's config.")
+
+
+def _architecture(where: str, row: Mapping[str, object]) -> Architecture:
+    settings: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in row.items()}
+    try:
+        made = Architecture(**settings)
+        field_types(made, error=SettingError)
+    except TypeError as error:
+        raise SettingError(f"{where}: architecture {settings} cannot be used ({error}).") from error
+    return made
+
+
+def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: Mapping[str, object]) -> C:
+    """The preset of an editor for a model, with some of its fields changed; a warning only if layers are guessed.
+
+    Args:
+        editor: The editor's name.
+        kind: Its config class.
+        model: Decides the preset.
+        settings: See `with_settings`.
+
+    Raises:
+        UnknownNameError, EditError: See `with_settings`.
+    """
+    given = editor in DEFAULTS and "layers" in settings
+    config = kind(**preset(editor, model, quiet=True)) if given else kind.for_model(model)
+    return with_settings(config, settings)
+
+
+def with_settings(config: D, settings: Mapping[str, object]) -> D:
+    """A config with some of its fields changed, from plain values such as those of a JSON file.
+
+    Args:
+        config: Any editor's config; left as it is.
+        settings: Field -> value; lists stand for tuples, and objects for the fields to change of a nested config.
+
+    Returns:
+        A config of the same class.
+
+    Raises:
+        UnknownNameError: A field the config does not have; near names are suggested.
+        SettingError: (an EditError) A value of another type than the field's, or one that no edit could run with; or
+            `config` is none.
+    """
+    _check_config(config)
+    where, known = type(config).__name__, [entry.name for entry in fields(config)]
+    values: dict[str, object] = {}
+    for name, value in settings.items():
+        if name not in known:
+            error: UnknownNameError = unknown_name(f"setting of {where}", name, known)
+            raise error
+        nested = is_dataclass(getattr(config, name)) and isinstance(value, Mapping)
+        values[name] = with_settings(getattr(config, name), value) if nested else value  # type: ignore[arg-type]
+    return replace(config, **values)
+
+
+_POSITIVE = (
+    *("steps", "learning_rate", "clamp", "norm_constraint"),
+    *("batch_size", "batch_tokens", "sample_size", "sampling_error"),
+)
+"""Fields of any config that must be above 0 when they are given."""
+
+check_public(globals())

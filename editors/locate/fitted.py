@@ -1,0 +1,149 @@
+"""What `fit` computes for the methods that need second moments and context templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.locate.config import LocateThenEditConfig
+from seesaw_cf.editors.locate.moments import MomentOptions, SecondMoment, second_moments
+from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
+from seesaw_cf.editors.locate.templates import sample_templates
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import ModelParts, model_parts
+from seesaw_cf.models.corpus import Corpus
+from seesaw_cf.models.editor import HasLayers
+
+__all__ = ["Fitted", "fit", "parts_for", "require"]
+
+_SMALL = 32 * 2**20
+"""Bytes of Cholesky factors that are kept for any model."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Request-independent knowledge about one model.
+
+    Attributes:
+        templates: Context templates, the bare "{}" first.
+        moments: Layer -> second moment; empty when the method runs without.
+        room: Bytes that Cholesky factors kept for later edits may take; the last one is always kept.
+    """
+
+    templates: tuple[str, ...]
+    moments: dict[int, SecondMoment] = field(default_factory=dict, repr=False)
+    room: int = 1 << 40
+    _factors: dict[tuple[int, torch.device, float], Factor] = field(default_factory=dict, repr=False, compare=False)
+    _ridges: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
+
+    def factor(self, layer: int, like: Tensor, extra: float = 0.0) -> Factor:
+        """The Cholesky factor of a layer's second moment (+ extra * I), made on first use and kept if there is room.
+
+        Args:
+            layer: Which layer.
+            like: A tensor on the device the factor is wanted on.
+            extra: Added to the diagonal.
+
+        Raises:
+            EditError: `fit` computed no second moment of this layer.
+        """
+        if layer not in self.moments:
+            raise EditError(
+                f"there is no second moment of layer {layer}, only of {sorted(self.moments)}. Name it in the config's "
+                "layers and fit again."
+            )
+        key = (layer, like.device, extra)
+        if key not in self._factors:
+            matrix = self.moments[layer].matrix
+            if sum(factor.nbytes for factor in self._factors.values()) + factor_bytes(len(matrix)) > self.room:
+                self._factors.clear()
+            self._factors[key] = factorise(matrix.to(like.device), f"layer {layer}", extra)
+            self._ridges[layer] = self._factors[key].ridge
+        return self._factors[key]
+
+    def facts(self) -> dict[str, object]:
+        """JSON-able: templates, sample sizes, sampling errors, ridges."""
+        return {
+            "context_templates": list(self.templates),
+            "second_moments": {
+                str(layer): {"n_tokens": m.n_tokens, "n_texts": m.n_texts, "relative_error": m.relative_error}
+                for layer, m in self.moments.items()
+            },
+            "ridge": {str(layer): ridge for layer, ridge in self._ridges.items() if ridge},
+        }
+
+
+def fit(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    config: LocateThenEditConfig,
+    corpus: Sequence[str] | None,
+    starts: Sequence[tuple[str, int]],
+    editor: str,
+) -> Fitted:
+    """Samples templates (unless the config gives them) and computes or loads the second moments.
+
+    Args:
+        model: The model to be edited.
+        tokenizer: Its tokenizer.
+        config: Layers, sample size and seeds.
+        corpus: Texts; None = those of `config.dataset`.
+        starts: What sampled templates begin with.
+        editor: Name for messages.
+
+    Returns:
+        The fitted state.
+
+    Raises:
+        EditError: Second moments are needed and there is neither corpus nor dataset, or the texts are too short.
+        UnsupportedModelError: See `model_parts`.
+    """
+    parts = model_parts(model, config.architecture)
+    parts.check_layers(config.layers, type(config).__name__)
+    templates = config.context_templates or sample_templates(parts, tokenizer, starts, config.seed)
+    if not config.moment_layers:
+        return Fitted(templates)
+    if corpus is None and config.dataset is None:
+        raise EditError(
+            f"{editor} needs texts for the second moments of its layers, got neither corpus nor dataset. Construct it "
+            f"as {editor}(config, corpus=[...]) with texts the model knows, or set dataset='wikimedia/wikipedia:"
+            "20231101.en' in the config to read them from the Hub."
+        )
+    texts = corpus if corpus is not None else Corpus(config.dataset or "", config.sample_size, config.seed)
+    moments = second_moments(
+        parts,
+        tokenizer,
+        config.moment_layers,
+        texts,
+        MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens, config.sampling_error),
+    )
+    for layer, moment in moments.items():
+        if moment.n_tokens < len(moment.matrix):
+            raise EditError(
+                f"{editor}: the texts are too short: {moment.n_texts:,} of them have {moment.n_tokens:,} tokens, and "
+                f"the second moment of layer {layer} has {len(moment.matrix):,} dimensions, so it cannot be inverted. "
+                "Give at least as many tokens, better a hundred times as many."
+            )
+    size = sum(parameter.nbytes for parameter in model.parameters())
+    return Fitted(templates, moments, max(_SMALL, int(config.factor_memory * size)))
+
+
+def require(fitted: Fitted | None, editor: str) -> Fitted:
+    """The fitted state, or an error that says how to get it."""
+    if fitted is None:
+        raise EditError(
+            f"{editor}.edit was called before fit. Write: editor = editor.fit(model, tokenizer); fit returns a new "
+            "object and is quick the second time (its results are cached on disk)."
+        )
+    return fitted
+
+
+def parts_for(model: PreTrainedModel, config: HasLayers) -> ModelParts:
+    """The model's parts, with the config's layers checked."""
+    parts = model_parts(model, config.architecture)
+    parts.check_layers(config.layers, type(config).__name__)
+    return parts

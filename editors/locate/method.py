@@ -1,0 +1,171 @@
+"""What ROME, MEMIT, EMMET and AlphaEdit share: fitting, checks of requests, and the course from requests to deltas."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from typing import ClassVar, Self
+
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.config import LocateThenEditConfig
+from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
+from seesaw_cf.editors.locate.optimise import optimise
+from seesaw_cf.editors.locate.positions import PreparedEdit, prepare
+from seesaw_cf.editors.locate.spread import spread
+from seesaw_cf.editors.locate.templates import MEMIT_STARTS
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+from seesaw_cf.types import EditRequest
+
+__all__ = ["Changes", "LocateThenEdit", "SpreadEdit"]
+
+Changes = tuple[dict[str, LowRank], Sequence[Mapping[str, object]]]
+"""Of one group of edits: parameter name -> update, and the diagnostics of each edit."""
+
+
+@dataclass(frozen=True)
+class LocateThenEdit(ABC):
+    """A method that finds a new value at the subject's last token and writes it into MLP output projections.
+
+    A subclass names its config class and gives its formula, `changes`; see `SpreadEdit` where the value is spread over
+    several layers.
+
+    Attributes:
+        config: The settings.
+        corpus: Texts for the second moments; not needed when the config has no `moment_layers`.
+        fitted: What `fit` found; None before.
+    """
+
+    config_class: ClassVar[type[LocateThenEditConfig]] = LocateThenEditConfig
+    starts: ClassVar[Sequence[tuple[str, int]]] = MEMIT_STARTS
+    """What sampled context templates begin with, and their lengths in tokens."""
+    config: LocateThenEditConfig
+    corpus: Sequence[str] | None = field(default=None, repr=False)
+    fitted: Fitted | None = field(default=None, repr=False)
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+        """Samples context templates and computes the second moments of the layers, or finds them on disk.
+
+        Returns:
+            A new editor; this one is not changed.
+
+        Raises:
+            EditError: No texts.
+            UnsupportedModelError: A model or layer that cannot be edited.
+            StorageError: A damaged cache file.
+        """
+        fitted = fit(model, tokenizer, self.config, self.corpus, self.starts, type(self).__name__)
+        return replace(self, fitted=fitted)
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Edits all requests: together, or (ROME) one after another.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests.
+
+        Returns:
+            One update of rank n per layer.
+
+        Raises:
+            EditError: Not fitted, contradictory requests, equations without a solution, a loss or an update that is not
+                finite.
+            PromptError: A prompt that cannot be encoded as asked.
+            UnsupportedModelError: A model or layer that cannot be edited.
+        """
+        return self._edit_groups(model, tokenizer, [requests])[0]
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+
+        Values are optimised for all requests together; results agree with the one-at-a-time path to rounding.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; they may contradict each other.
+
+        Returns:
+            n deltas, in order.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        return self._edit_groups(model, tokenizer, [[request] for request in requests]) if requests else []
+
+    @abstractmethod
+    def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
+        """The updates of each group by itself on the model as it is now."""
+
+    def facts(self) -> Mapping[str, object]:
+        """What a delta's `meta` says of the method beside settings and fitted state."""
+        return {}
+
+    def _edit_groups(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
+    ) -> list[WeightDelta]:
+        """One delta per group of requests, each made on the model as it is; one group does not depend on the others."""
+        name, config = self.config.editor, self.config
+        for group in groups:
+            check_requests(group, name, config.allow_identity)
+        fitted, parts = require(self.fitted, name), parts_for(model, config)
+        self._check_sizes(fitted, parts)
+        edits = [[prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for r in group] for group in groups]
+        with untouched(model):
+            made = self.changes(parts, fitted, edits)
+        every = WeightDelta({weight: change for update, _ in made for weight, change in update.items()})
+        facts = {**fitted.facts(), **self.facts(), "base": base_facts(model, every)}
+        return [
+            make_delta(name, config, group, update, diagnostics, **facts)
+            for group, (update, diagnostics) in zip(groups, made, strict=True)
+        ]
+
+    def _check_sizes(self, fitted: Fitted, parts: ModelParts) -> None:
+        """Refuses a fitted state of a model whose keys have another length."""
+        for layer, moment in fitted.moments.items():
+            size = parts.key_size(layer)
+            if len(moment.matrix) != size:
+                raise EditError(
+                    f"{self.config.editor}: the second moment of layer {layer} is of size {len(moment.matrix)}, the "
+                    f"keys of {type(parts.model).__name__} have length {size} there: the editor was fitted on another "
+                    "model. Fit it again: editor = editor.fit(model, tokenizer). The model is unchanged."
+                )
+
+
+@dataclass(frozen=True)
+class SpreadEdit(LocateThenEdit):
+    """A locate-then-edit method whose value is spread over several layers as in MEMIT; a subclass gives `solve`."""
+
+    @abstractmethod
+    def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
+        """A, (d_ff, n) in float64, of the layer's change R A^T, from keys K (d_ff, n); R is (d, n). See `spread`."""
+
+    def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
+        """The updates of each group by itself on the model as it is now; values are optimised for all groups at once.
+
+        Source: MEMIT (Meng et al. 2023), Algorithm 1.
+        """
+        config = self.config
+        found = optimise(parts, [edit for group in groups for edit in group], max(config.layers), config)
+        slices = [slice(*pair) for pair in pairwise([0, *accumulate(map(len, groups))])]
+        values = [found.part(mine) for mine in slices]
+        updates = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
+        diagnostics = found.diagnostics()
+        return [(update, diagnostics[mine]) for update, mine in zip(updates, slices, strict=True)]
+
+
+check_public(globals())

@@ -1,0 +1,140 @@
+"""Second moments on disk: each file says whose it is and carries a SHA-256 of all that is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from seesaw_cf.editors.locate.solve import all_finite
+from seesaw_cf.errors import StorageError
+from seesaw_cf.io.files import atomic_path
+
+__all__ = ["MomentFiles", "SecondMoment", "read", "write"]
+
+_FACTS = ("n_tokens", "n_texts", "relative_error")
+_REMEDY = "Delete the file and run again; it will be computed anew."
+
+
+@dataclass(frozen=True)
+class SecondMoment:
+    """C of one layer.
+
+    Attributes:
+        matrix: (d_ff, d_ff), mean of k k^T over tokens, on the CPU; float32 (float64 for float64 models).
+        n_tokens: Tokens counted.
+        n_texts: Texts they came from.
+        relative_error: Estimated standard error of C in Frobenius norm over ||C||, from how the moments of eight
+            random parts of the texts scatter along random directions; NaN for a single text. It falls with
+            1 / sqrt(texts) and is itself good to about a third.
+    """
+
+    matrix: Tensor
+    n_tokens: int
+    n_texts: int
+    relative_error: float
+
+
+@dataclass(frozen=True)
+class MomentFiles:
+    """The finished moments of one pass: `folder`/layer-N.safetensors, each marked with `key` and its layer."""
+
+    folder: Path
+    key: str
+
+    def path(self, layer: int) -> Path:
+        """The file of a layer."""
+        return self.folder / f"layer-{layer}.safetensors"
+
+    def save(self, layer: int, moment: SecondMoment) -> None:
+        """Writes a layer's file, whole or not at all."""
+        facts = {name: getattr(moment, name) for name in _FACTS}
+        write(self.path(layer), {"matrix": moment.matrix}, self._owner(layer), facts)
+
+    def load(self, layer: int, size: int) -> SecondMoment:
+        """Reads a layer's file.
+
+        Args:
+            layer: Which layer.
+            size: d_ff.
+
+        Raises:
+            StorageError: The file is damaged, or belongs to another model, layer or sample.
+        """
+        path = self.path(layer)
+        tensors, facts = read(path, self._owner(layer), ["matrix"], _FACTS)
+        matrix = tensors["matrix"]
+        if matrix.shape != (size, size) or not all_finite(matrix):
+            raise StorageError(
+                f"{path} holds a matrix of shape {tuple(matrix.shape)}, expected finite numbers of shape "
+                f"{(size, size)}. {_REMEDY}"
+            )
+        return SecondMoment(matrix, **{name: facts[name] for name in _FACTS})
+
+    def _owner(self, layer: int) -> str:
+        return f"{self.key}, layer {layer}"
+
+
+def write(path: Path, tensors: Mapping[str, Tensor], owner: str, facts: Mapping[str, object]) -> None:
+    """Writes tensors and facts with whose they are and their hash, whole or not at all."""
+    kept, text = {name: tensor.contiguous() for name, tensor in tensors.items()}, json.dumps(facts)
+    with atomic_path(path) as temporary:
+        save_file(kept, temporary, metadata={"owner": owner, "facts": text, "sha256": _hash(kept, text)})
+
+
+def read(
+    path: Path, owner: str, tensors: Sequence[str], facts: Sequence[str]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Reads what `write` wrote.
+
+    Args:
+        path: The file.
+        owner: Whose it must be.
+        tensors: Names of tensors it must hold.
+        facts: Names of facts it must hold.
+
+    Returns:
+        Tensors on the CPU, and facts.
+
+    Raises:
+        StorageError: The file cannot be read, is another's, lacks something, or was changed after it was written.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise StorageError(f"{path} could not be read as second moments: {error}. {_REMEDY}") from error
+    if metadata.get("owner") != owner:
+        raise StorageError(
+            f"{path} belongs to {metadata.get('owner')!r}, expected {owner!r} (model, texts, sample size, dtype, "
+            f"length; layer). {_REMEDY}"
+        )
+    text = metadata.get("facts", "")
+    if metadata.get("sha256") != _hash(found, text):
+        raise StorageError(
+            f"{path} has SHA-256 {_hash(found, text)[:12]} over its contents, expected "
+            f"{str(metadata.get('sha256'))[:12]}: it was damaged or changed after it was written. {_REMEDY}"
+        )
+    known: dict[str, Any] = json.loads(text)
+    absent = [name for names, there in ((tensors, found), (facts, known)) for name in names if name not in there]
+    if absent:
+        raise StorageError(f"{path} holds {sorted([*found, *known])}, expected {', '.join(absent)} as well. {_REMEDY}")
+    return found, known
+
+
+def _hash(tensors: Mapping[str, Tensor], text: str) -> str:
+    """SHA-256 of names, types, shapes and bytes of tensors, and of a text."""
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"|{name}:{tensor.dtype}:{tuple(tensor.shape)}|".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,278 @@
+"""Finding new values for the subject's last token: v* of ROME and z of MEMIT, for many edits at once.
+
+Each edit's shift is added at the subject's last token of its rows; Adam lowers the negative log-likelihood of the
+target, plus a KL term that keeps what the model predicts after the bare subject, and a decay term. Edits do not touch
+each other: losses are summed, so every gradient is that of the edit alone, and a finished edit leaves the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seesaw_cf.editors.locate.activations import at_subject
+from seesaw_cf.editors.locate.config import LocateThenEditConfig
+from seesaw_cf.editors.locate.positions import PreparedEdit, Row
+from seesaw_cf.editors.locate.resume import Layout, lay_out
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.hooks import first_tensor
+from seesaw_cf.models.packing import batches
+from seesaw_cf.scoring.fast.activations import fused_activations
+
+__all__ = ["Optimised", "distance", "optimise"]
+
+_Terms = tuple[float, float, float, float]  # total, negative log-likelihood, KL, weight decay
+
+_HALF_SCALE = 1024.0
+"""Loss scale for float16 models, whose gradients would underflow; divided out again before the step."""
+_GRADIENT_COST = 4
+"""A token with gradients counts for this many of `batch_tokens`: its activations stay until the backward pass."""
+
+
+@dataclass(frozen=True)
+class Optimised:
+    """New values of n edits.
+
+    Attributes:
+        initial: (n, d), what was at the subject's last token of the bare prompt.
+        shift: (n, d), what the optimisation added.
+        losses: For each edit, one (total, nll, kl, decay) per forward pass.
+    """
+
+    initial: Tensor
+    shift: Tensor
+    losses: tuple[tuple[_Terms, ...], ...]
+
+    @property
+    def target(self) -> Tensor:
+        """(n, d), initial + shift."""
+        return self.initial + self.shift
+
+    def part(self, which: slice) -> Optimised:
+        """Some of the edits."""
+        return Optimised(self.initial[which], self.shift[which], self.losses[which])
+
+    def diagnostics(self) -> list[dict[str, float | int]]:
+        """One JSON-able record per edit: steps, first and last losses, norms."""
+        return [
+            {
+                "steps": len(loss),
+                "first_loss": loss[0][0],
+                "final_loss": loss[-1][0],
+                "final_nll": loss[-1][1],
+                "final_kl": loss[-1][2],
+                "initial_norm": float(initial.double().norm()),
+                "shift_norm": float(shift.double().norm()),
+            }
+            for loss, initial, shift in zip(self.losses, self.initial, self.shift)
+        ]
+
+
+def distance(initial: Tensor, shift: Tensor, now: Tensor) -> Tensor:
+    """What is left to the new values: initial + shift - now.
+
+    Exactly zero when no shift was made. `initial` and `now` come out of passes of different sizes and differ by
+    rounding even on an unchanged model, and an edit that took no step must change nothing.
+    """
+    return shift + (initial - now) if bool(shift.any()) else torch.zeros_like(now)
+
+
+class _Plan(NamedTuple):
+    """The edits still being optimised, laid out, and where in the layout things are."""
+
+    layout: Layout
+    edits: tuple[int, ...]
+    lookup: Tensor
+    lookup_edit: Tensor
+    wanted: Tensor
+    target_at: Tensor
+    target_id: Tensor
+    target_edit: Tensor
+    target_weight: Tensor
+    anchor_at: Tensor
+
+
+def optimise(
+    parts: ModelParts,
+    edits: Sequence[PreparedEdit],
+    layer: int,
+    config: LocateThenEditConfig,
+    at: Literal["stream", "mlp"] = "stream",
+) -> Optimised:
+    """Optimises one shift per edit.
+
+    loss = mean over rows of the mean over target tokens of -log p + kl_factor * KL(now || before)
+           + weight_decay * ||shift|| / ||initial||^2, logged and compared with `stop_below` before each step.
+
+    Source: ROME (Meng et al. 2022) eq. 4 and MEMIT (Meng et al. 2023) eq. 14, with the constants of their programs:
+    KL at the subject's last token of "{} is a", norm (not its square) in the decay, projection after each step.
+
+    Args:
+        parts: The model, in eval mode.
+        edits: n prepared edits.
+        layer: The block at whose output ("stream", MEMIT) or MLP output ("mlp", ROME) the shift is added.
+        config: Steps, rates and weights.
+        at: Where the shift is added.
+
+    Returns:
+        Values in the order of `edits`, in float32 (float64 for float64 models).
+
+    Raises:
+        EditError: No edits, or a loss that is not finite.
+    """
+    if not edits:
+        raise EditError("no edits were given, expected at least one.")
+    bare = at_subject(parts, [edit.rows[0] for edit in edits], layer)
+    initial = bare.stream if at == "stream" else bare.values
+    sizes = [sum(len(row.ids) - row.lookup for row in edit.rows) + 1 for edit in edits]
+    shift = torch.zeros_like(initial)
+    losses: list[tuple[_Terms, ...]] = [()] * len(edits)
+    together = max(1, config.batch_tokens // (_GRADIENT_COST * max(sizes)))
+    for group in batches([1] * len(edits), together):
+        with fused_activations(parts.model):
+            part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, at)
+        shift[group] = part
+        for index, log in zip(group, logs):
+            losses[index] = tuple(log)
+    return Optimised(initial, shift, tuple(losses))
+
+
+def _optimise_group(
+    parts: ModelParts,
+    edits: Sequence[PreparedEdit],
+    initial: Tensor,
+    layer: int,
+    config: LocateThenEditConfig,
+    at: str,
+) -> tuple[Tensor, list[list[_Terms]]]:
+    """One batch of edits, from zero shifts to the end."""
+    n = len(edits)
+    norms = initial.norm(dim=1)
+    shift = torch.zeros_like(initial, requires_grad=True)
+    final = torch.zeros_like(initial)
+    optimiser = torch.optim.Adam([shift], lr=config.learning_rate)
+    scale = _HALF_SCALE if parts.stream_dtype == torch.float16 else 1.0
+    logs: list[list[_Terms]] = [[] for _ in range(n)]
+    active = torch.ones(n, dtype=torch.bool)
+    plan = _plan(parts, edits, range(n), layer, config, at)
+    before: Tensor | None = None
+    for step in range(config.steps):
+        nll, log_p = _forward(parts, plan, shift, layer, at)
+        before = log_p.detach() if before is None else before
+        kept = torch.tensor(plan.edits, device=before.device)
+        kl = torch.zeros_like(nll).index_add(0, kept, (log_p.exp() * (log_p - before[kept])).sum(1))
+        decay = config.weight_decay * (shift.norm(dim=1) / norms**2).to(nll.device)
+        total = nll + config.kl_factor * kl + decay
+        _log(logs, active, edits, torch.stack([total, nll, kl * config.kl_factor, decay], 1))
+        done = active & ((total.detach().cpu() < config.stop_below) | (step == config.steps - 1))
+        final[done] = shift.detach()[done]
+        active &= ~done
+        if not active.any():
+            break
+        (shift.grad,) = torch.autograd.grad(scale * total[active].sum(), [shift])
+        shift.grad /= scale
+        optimiser.step()
+        _project(shift, config.clamp * norms)
+        if int(active.sum()) <= 0.75 * len(plan.edits):
+            plan = _plan(parts, edits, active.nonzero()[:, 0].tolist(), layer, config, at)
+    return final, logs
+
+
+def _project(shift: Tensor, radius: Tensor) -> None:
+    """Puts shifts that left their ball back onto its surface."""
+    with torch.no_grad():
+        norm = shift.norm(dim=1)
+        outside = norm > radius
+        shift[outside] *= (radius / norm)[outside, None]
+
+
+def _log(logs: list[list[_Terms]], active: Tensor, edits: Sequence[PreparedEdit], terms: Tensor) -> None:
+    for index, row in enumerate(terms.detach().double().tolist()):
+        if not active[index]:
+            continue
+        logs[index].append(tuple(row))
+        if not all(abs(value) < float("inf") for value in row):
+            request = edits[index].request
+            raise EditError(
+                f"edit {request.text!r} -> {request.target_new.label!r}: the loss is {row[0]} "
+                f"at step {len(logs[index])} (nll {row[1]}, kl {row[2]}, decay {row[3]}), expected a finite number. "
+                "The model is unchanged. "
+                "Lower learning_rate, or load the model in bfloat16 or float32 instead of float16."
+            )
+
+
+def _plan(
+    parts: ModelParts,
+    edits: Sequence[PreparedEdit],
+    kept: Sequence[int],
+    layer: int,
+    config: LocateThenEditConfig,
+    at: str,
+) -> _Plan:
+    """Lays out the rows of the edits in `kept` and notes where shifts go in and answers come out."""
+    rows: list[Row] = []
+    owner: list[int] = []
+    targets: list[tuple[int, int, int, float, int]] = []  # row, position, token, weight, edit
+    anchors: list[tuple[int, int]] = []
+    for index in kept:
+        edit = edits[index]
+        for row in edit.rows:
+            first = len(row.ids) - len(row.targets)
+            weight = 1.0 / len(row.targets) / len(edit.rows)
+            targets += [(len(rows), first + k, token, weight, index) for k, token in enumerate(row.targets)]
+            rows.append(row)
+            owner.append(index)
+        anchors.append((len(rows), edit.anchor.lookup))
+        rows.append(edit.anchor)
+        owner.append(index)
+    top = parts.n_layers - 1 if config.loss_layer is None else max(config.loss_layer, layer)
+    start = layer if at == "mlp" and parts.row.post_norm else layer + 1
+    layout = lay_out(parts, rows, start, top)
+    answers = [layout.at(row, position) for row, position, *_ in targets] + [layout.at(*anchor) for anchor in anchors]
+    wanted, places = torch.tensor(answers).unique(return_inverse=True)
+    device = parts.head_device
+    return _Plan(
+        layout=layout,
+        edits=tuple(kept),
+        lookup=torch.tensor([layout.at(number, row.lookup) for number, row in enumerate(rows)]),
+        lookup_edit=torch.tensor(owner),
+        wanted=wanted,
+        target_at=places[: len(targets)].to(device),
+        target_id=torch.tensor([target[2] for target in targets], device=device),
+        target_edit=torch.tensor([target[4] for target in targets], device=device),
+        target_weight=torch.tensor([target[3] for target in targets], device=device, dtype=torch.float64),
+        anchor_at=places[len(targets) :].to(device),
+    )
+
+
+def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, at: str) -> tuple[Tensor, Tensor]:
+    """Negative log-likelihood of every edit (n,) and next-token log-probabilities at the anchors (kept, vocabulary)."""
+    hidden = plan.layout.hidden
+    if at == "mlp" and parts.row.post_norm:
+
+        def add(_: object, __: object, output: Any) -> Tensor:
+            return _shifted(first_tensor(output), plan, shift)
+
+        handle = parts.mlp_out(layer).register_forward_hook(add)
+        try:
+            flat = plan.layout.run(hidden)
+        finally:
+            handle.remove()
+    else:
+        flat = plan.layout.run(_shifted(hidden, plan, shift))
+    log_p = parts.logits(flat[plan.wanted.to(flat.device)]).log_softmax(-1)
+    chosen = log_p[plan.target_at, plan.target_id] * plan.target_weight.to(log_p.dtype)
+    nll = torch.zeros(len(shift), dtype=log_p.dtype, device=log_p.device).index_add(0, plan.target_edit, -chosen)
+    return nll, log_p[plan.anchor_at]
+
+
+def _shifted(hidden: Tensor, plan: _Plan, shift: Tensor) -> Tensor:
+    """`hidden` with each edit's shift added at the subject's last token of its rows."""
+    flat = hidden.reshape(-1, hidden.shape[-1]).to(shift.dtype)
+    moved = flat.index_add(0, plan.lookup.to(flat.device), shift.to(flat.device)[plan.lookup_edit.to(flat.device)])
+    return moved.to(hidden.dtype).reshape(hidden.shape)

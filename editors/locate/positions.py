@@ -1,0 +1,183 @@
+"""From a request and a context template to token ids, the subject's last token and the target's tokens.
+
+Indices are counted in the whole filled prompt, special tokens included, without padding; padding is added on the
+right by code that knows, so `tokenizer.padding_side` does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import PromptError
+from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.scoring.hf_scorer import context_length
+from seesaw_cf.types import Cloze, EditRequest
+
+__all__ = ["PreparedEdit", "Row", "encode_text", "last_token_before", "prepare", "subject_last_index"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sequence that is fed to the model.
+
+    Attributes:
+        ids: The tokens fed (a target's last token never is).
+        lookup: Index of the subject's last token.
+        targets: Tokens that the last `len(targets)` positions must predict; empty for a row without target.
+    """
+
+    ids: tuple[int, ...]
+    lookup: int
+    targets: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedEdit:
+    """Every row one request needs.
+
+    Attributes:
+        request: The request.
+        rows: One row per context template, the bare prompt first.
+        anchor: The row at whose subject token the next-token distribution should stay as it is, cut off there.
+    """
+
+    request: EditRequest
+    rows: tuple[Row, ...]
+    anchor: Row
+
+
+def encode_text(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
+    """Token ids of a text with the special tokens this tokenizer puts in front (and none behind)."""
+    lead, body = _lead_and_body(tokenizer, text)
+    return (*lead, *body)
+
+
+def _lead_and_body(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    special = set(tokenizer.all_special_ids)
+    sample = list(tokenizer("a")["input_ids"])
+    lead = next((index for index, token in enumerate(sample) if token not in special), len(sample))
+    return tuple(sample[:lead]), tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def last_token_before(tokenizer: PreTrainedTokenizerBase, text: str, end: int) -> int:
+    """Index of the token that holds the last character before `end`.
+
+    Fast tokenizers say so themselves (character offsets); a character split over several tokens counts for its last
+    one. Slow tokenizers are asked for the ids of `text[:end]`, which must be the beginning of the ids of `text`.
+
+    Args:
+        tokenizer: Any transformers tokenizer.
+        text: The whole text.
+        end: A character position, 1 <= end <= len(text).
+
+    Returns:
+        The index, special tokens in front included.
+
+    Raises:
+        PromptError: No token holds the character, or tokens of a slow tokenizer merge across `end`.
+    """
+    lead, body = _lead_and_body(tokenizer, text)
+    if tokenizer.is_fast:
+        offsets = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        holding = [index for index, (start, stop) in enumerate(offsets) if start < end <= stop]
+        if holding:
+            return len(lead) + holding[-1]
+        raise PromptError(f"no token of {text!r} holds its character {end - 1} ({text[end - 1]!r}). Check the subject.")
+    head = tuple(tokenizer(text[:end], add_special_tokens=False)["input_ids"])
+    if not head or body[: len(head)] != head:
+        raise PromptError(
+            f"{text!r}: tokens merge across the end of the subject (character {end}) and this slow tokenizer has no "
+            f"character offsets. Up to there: {tokenizer.convert_ids_to_tokens(list(head))}; whole: "
+            f"{tokenizer.convert_ids_to_tokens(list(body))}. Load the fast tokenizer or rephrase the prompt."
+        )
+    return len(lead) + len(head) - 1
+
+
+def subject_last_index(
+    tokenizer: PreTrainedTokenizerBase, text: str, subject: str, occurrence: int | None = None
+) -> int:
+    """Index of the subject's last token in a text in which the subject occurs.
+
+    Args:
+        tokenizer: Any transformers tokenizer.
+        text: A filled prompt.
+        subject: The name to look for, exactly as written.
+        occurrence: Which one, from 0, when there are several.
+
+    Returns:
+        The index, special tokens in front included.
+
+    Raises:
+        PromptError: The subject is empty, does not occur, or occurs several times and `occurrence` does not say which.
+    """
+    name = subject.strip()
+    starts = [at for at in range(len(text)) if name and text.startswith(name, at)]
+    if not starts:
+        raise PromptError(
+            f"the subject {subject!r} does not occur in {text!r}. Write it exactly as it is in the prompt."
+        )
+    if occurrence is None and len(starts) > 1:
+        raise PromptError(
+            f"the subject {subject!r} occurs {len(starts)} times in {text!r}, at characters {starts}. "
+            f"Say which one is meant with occurrence=0 to {len(starts) - 1}."
+        )
+    if not 0 <= (occurrence or 0) < len(starts):
+        raise PromptError(
+            f"occurrence={occurrence} of the subject {subject!r} was asked for, but {text!r} has {len(starts)}. "
+            f"Use 0 to {len(starts) - 1}."
+        )
+    return last_token_before(tokenizer, text, starts[occurrence or 0] + len(name))
+
+
+def _subject_end(template: str, request: EditRequest) -> tuple[str, int]:
+    """The filled text of `template` around the request's prompt, and where its subject ends."""
+    outer = template.index("{}")
+    inner = request.prompt.index("{}")
+    text = template.replace("{}", request.text, 1)
+    return text, outer + inner + len(request.subject.rstrip())
+
+
+def prepare(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    request: EditRequest,
+    templates: Sequence[str],
+    anchor_prompt: str = "{} is a",
+) -> PreparedEdit:
+    """Encodes a request under every context template.
+
+    The subject's place is known from the "{}" of the request, so a name that occurs twice is no problem here.
+
+    Args:
+        model: Its context length limits the rows.
+        tokenizer: The model's tokenizer.
+        request: The edit.
+        templates: Context templates, each with one "{}" that takes the filled prompt.
+        anchor_prompt: Template with one "{}" for the subject whose next-token distribution should not move.
+
+    Returns:
+        The rows. The target's tokens are what follows the context's tokens in the whole string, so no piece of
+        white space of its own is trained (SentencePiece) and BOS never is part of the target.
+
+    Raises:
+        PromptError: A prompt that is too long, a target without tokens, or tokens that merge across a boundary.
+    """
+    rows = []
+    for template in templates:
+        text, end = _subject_end(template, request)
+        ids, start = encode_cloze(tokenizer, Cloze(text, request.target_new.label))
+        rows.append(Row(ids[:-1], last_token_before(tokenizer, text, end), ids[start:]))
+    anchor_text = anchor_prompt.replace("{}", request.subject, 1)
+    at = last_token_before(tokenizer, anchor_text, anchor_prompt.index("{}") + len(request.subject.rstrip()))
+    anchor = Row(encode_text(tokenizer, anchor_text)[: at + 1], at)
+    limit = context_length(model)
+    longest = max(len(row.ids) + 1 for row in rows)
+    if limit is not None and longest > limit:
+        raise PromptError(
+            f"edit request {request.text!r} -> {request.target_new.label!r} needs {longest} tokens with its context "
+            f"templates, the model takes {limit}. Shorten the prompt or the context_templates."
+        )
+    return PreparedEdit(request, tuple(rows), anchor)

@@ -1,0 +1,155 @@
+"""Published layers and hyper-parameters, as a table: one row per (editor, model), each with its source.
+
+A model is recognised by its type, number of blocks, width, MLP width and vocabulary, never by its name: Llama-2-7B and
+Llama-3-8B have the same blocks and width and are told apart. For any other model, and for an editor that nobody has
+published settings for, a rule is used (`DEFAULTS`) and a warning says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from transformers import PreTrainedModel
+
+from seesaw_cf.errors import unknown_name
+
+__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "preset"]
+
+_LOG = logging.getLogger(__name__)
+
+MODELS: dict[tuple[str, int, int, int, int], str] = {
+    ("gpt2", 48, 1600, 6400, 50257): "gpt2-xl",
+    ("gptj", 28, 4096, 16384, 50400): "gpt-j-6b",
+    ("llama", 32, 4096, 11008, 32000): "llama-2-7b",
+    ("llama", 32, 4096, 14336, 128256): "llama-3-8b",
+    ("mistral", 32, 4096, 14336, 32000): "mistral-7b",
+    ("llama", 5, 128, 576, 3072): "seesaw-tiny",
+}
+"""(model type, blocks, width, MLP width, vocabulary) -> the name used in `PRESETS`, chat models included."""
+
+
+class Preset(NamedTuple):
+    """Settings of an editor for one model, and where they were published."""
+
+    source: str
+    settings: dict[str, object]
+
+
+_MEMIT_GPT = {"weight_decay": 0.5, "clamp": 0.75}
+_MEMIT_LLAMA = {"weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 15_000.0}
+# Five shallow blocks read the subject at once, so the first MLP is edited, with larger steps; measured on the sample.
+_TINY = {"layers": (0,), "learning_rate": 1.0, "steps": 30, "weight_decay": 1e-3, "clamp": 10.0}
+_ROME_GPT = {"steps": 20, "weight_decay": 0.5, "clamp": 4.0}
+_ROME_LLAMA = {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0}
+_FT = {"learning_rate": 5e-4, "steps": 25}
+_SLOW_LLAMA_3 = {"learning_rate": 0.1, "steps": 25, "weight_decay": 0.5, "clamp": 0.75}
+
+_ROME_REPO = "kmeng01/rome, hparams/ROME"
+_MEMIT_REPO = "kmeng01/memit, hparams"
+_ALPHA_REPO = "jianghoucheng/AlphaEdit, hparams"
+_EASY = "zjunlp/EasyEdit, hparams"
+_SAMPLE = "chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood)"
+_TO_13_17, _TO_3_8, _TO_4_8 = tuple(range(13, 18)), tuple(range(3, 9)), tuple(range(4, 9))
+
+PRESETS: dict[tuple[str, str], Preset] = {
+    ("ft", "gpt2-xl"): Preset(f"{_MEMIT_REPO}/FT", {"layers": (0,), **_FT, "norm_constraint": 5e-4}),
+    ("ft", "gpt-j-6b"): Preset(f"{_MEMIT_REPO}/FT", {"layers": (0,), **_FT, "norm_constraint": 5e-5}),
+    ("ft", "llama-2-7b"): Preset(f"{_EASY}/FT/llama-7b", {"layers": (21,), **_FT, "norm_constraint": None}),
+    ("ft", "llama-3-8b"): Preset(f"{_EASY}/FT/llama3-8b", {"layers": (21,), **_FT, "norm_constraint": None}),
+    ("ft", "mistral-7b"): Preset(f"{_EASY}/FT/mistral-7b", {"layers": (21,), **_FT, "norm_constraint": 5e-5}),
+    ("rome", "gpt2-xl"): Preset(_ROME_REPO, {"layers": (17,), **_ROME_GPT}),
+    ("rome", "gpt-j-6b"): Preset(_ROME_REPO, {"layers": (5,), **_ROME_GPT}),
+    # EasyEdit's files leave C out (mom2_adjustment false); it is used here, as in the paper.
+    ("rome", "llama-2-7b"): Preset(f"{_EASY}/ROME/llama-7b, with C", {"layers": (5,), **_ROME_LLAMA}),
+    ("rome", "llama-3-8b"): Preset(f"{_EASY}/ROME/llama3-8b, with C", {"layers": (5,), **_ROME_LLAMA}),
+    ("rome", "mistral-7b"): Preset(f"{_EASY}/ROME/mistral-7b, with C", {"layers": (5,), **_ROME_LLAMA}),
+    ("memit", "gpt2-xl"): Preset(
+        f"{_MEMIT_REPO}/MEMIT", {"layers": _TO_13_17, "steps": 20, "moment_weight": 20_000.0, **_MEMIT_GPT}
+    ),
+    ("memit", "gpt-j-6b"): Preset(
+        f"{_MEMIT_REPO}/MEMIT", {"layers": _TO_3_8, "steps": 25, "moment_weight": 15_000.0, **_MEMIT_GPT}
+    ),
+    ("memit", "llama-2-7b"): Preset(
+        f"{_EASY}/MEMIT/llama-7b and the SEESAW-CF authors' file", {"layers": _TO_4_8, "steps": 25, **_MEMIT_LLAMA}
+    ),
+    ("memit", "llama-3-8b"): Preset(
+        f"{_ALPHA_REPO}/MEMIT/Llama3-8B", {"layers": _TO_4_8, "moment_weight": 15_000.0, **_SLOW_LLAMA_3}
+    ),
+    ("memit", "mistral-7b"): Preset(f"{_EASY}/MEMIT/mistral-7b", {"layers": _TO_4_8, "steps": 25, **_MEMIT_LLAMA}),
+    ("emmet", "gpt2-xl"): Preset(
+        f"{_EASY}/EMMET/gpt2-xl", {"layers": (17,), "steps": 20, "moment_weight": 10_000.0, **_MEMIT_GPT}
+    ),
+    ("emmet", "gpt-j-6b"): Preset(
+        "scalable-model-editing/unified-model-editing, hparams/EMMET",
+        {"layers": (5,), "steps": 25, "moment_weight": 1.0, **_MEMIT_GPT},
+    ),
+    ("emmet", "llama-2-7b"): Preset(
+        f"{_EASY}/EMMET/llama-7b",
+        {"layers": (5,), "steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5},
+    ),
+    ("alphaedit", "gpt2-xl"): Preset(f"{_EASY}/AlphaEdit/gpt2-xl", {"layers": _TO_13_17, "steps": 20, **_MEMIT_GPT}),
+    ("alphaedit", "gpt-j-6b"): Preset(f"{_EASY}/AlphaEdit/gpt-j-6B", {"layers": _TO_3_8, "steps": 25, **_MEMIT_GPT}),
+    ("alphaedit", "llama-3-8b"): Preset(f"{_ALPHA_REPO}/AlphaEdit/Llama3-8B", {"layers": _TO_4_8, **_SLOW_LLAMA_3}),
+    ("ft", "seesaw-tiny"): Preset(
+        _SAMPLE, {"layers": (2,), "learning_rate": 5e-3, "steps": 25, "norm_constraint": 2e-2}
+    ),
+    ("rome", "seesaw-tiny"): Preset(_SAMPLE, _TINY),
+    ("memit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
+    ("emmet", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
+    ("alphaedit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "norm_weight": 0.1}),
+}
+"""(editor, model) -> settings and source."""
+
+DEFAULTS: dict[str, tuple[tuple[float, float], Mapping[str, object]]] = {
+    "ft": ((21 / 32, 21 / 32), {**_FT, "norm_constraint": 5e-4}),
+    "rome": ((5 / 32, 5 / 32), _ROME_LLAMA),
+    "memit": ((4 / 32, 8 / 32), {"steps": 25, **_MEMIT_LLAMA}),
+    "emmet": ((5 / 32, 5 / 32), {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5}),
+    "alphaedit": ((4 / 32, 8 / 32), {"steps": 25, "weight_decay": 0.5, "clamp": 0.75}),
+}
+"""Editor -> (depth of the first and last layer as a share of all, other settings); shares are those of Llama-2-7B."""
+
+
+def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str, Any]:
+    """Settings for an editor's config on a model.
+
+    Args:
+        editor: A name in `DEFAULTS`.
+        model: Only its config is read.
+        quiet: Do not warn of layers that come from the rule: the caller has layers of its own.
+
+    Returns:
+        Keyword arguments for the editor's config class, `layers` among them.
+
+    Raises:
+        UnknownNameError: Nobody has published settings for an editor of that name.
+    """
+    shape = _shape(model)
+    if (editor, MODELS.get(shape, "")) in PRESETS:
+        return dict(PRESETS[editor, MODELS[shape]].settings)
+    if editor not in DEFAULTS:
+        raise unknown_name("editor with published settings", editor, DEFAULTS)
+    (low, high), settings = DEFAULTS[editor]
+    n_layers = shape[1]
+    top = n_layers - 2 if n_layers > 1 else 0  # leave a block above to read the change
+    first, last = (min(round(share * n_layers), top) for share in (low, high))
+    layers = tuple(range(first, last + 1))
+    if not quiet:
+        _LOG.warning(
+            "%s: nobody has published settings for a %s model of %d blocks, width %d, MLP width %d and %d tokens. "
+            "Layers %s are those at the depth of Llama-2-7B's and untested here. Find better ones with `seesaw-cf "
+            'layers --model MODEL` and set them in a JSON file for --editor-config: {"%s": {"layers": %s}}.',
+            *(editor, *shape, list(layers), editor, list(layers)),
+        )
+    return {"layers": layers, **settings}
+
+
+def _shape(model: PreTrainedModel) -> tuple[str, int, int, int, int]:
+    """The key of `MODELS`."""
+    config: Any = model.config.get_text_config(decoder=True)
+    width = int(config.hidden_size)
+    mlp = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * width
+    sizes = int(config.num_hidden_layers), width, int(mlp), int(config.vocab_size)
+    return (str(model.config.model_type), *sizes)

@@ -1,0 +1,169 @@
+"""Linear algebra with the second moment C: one Cholesky factor per layer serves every edit (Woodbury)."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seesaw_cf.errors import EditError
+
+__all__ = ["Factor", "all_finite", "check_keys", "factor_bytes", "factorise"]
+
+_LOG = logging.getLogger(__name__)
+_RIDGES = (0.0, 1e-6, 1e-4)
+"""Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""
+_PANEL = 256
+"""Columns of a block: wide enough for fast products, narrow enough that little of the upper half is stored."""
+
+
+def all_finite(matrix: Tensor) -> bool:
+    """Whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
+    least, most = matrix.aminmax()
+    return math.isfinite(float(least)) and math.isfinite(float(most))
+
+
+def check_keys(keys: Tensor, size: int) -> None:
+    """Refuses keys that are not (size, n).
+
+    Raises:
+        EditError: Their shape is another.
+    """
+    if keys.ndim != 2 or len(keys) != size:
+        raise EditError(f"keys of shape {tuple(keys.shape)}, expected ({size}, number of keys): d_ff rows.")
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Cholesky factor of C (+ ridge * I), in float64, without the half that is zero.
+
+    Attributes:
+        panels: Blocks of `_PANEL` columns from left to right, each from its diagonal block down.
+        ridge: What was added to the diagonal; 0 unless C is singular to rounding.
+    """
+
+    panels: tuple[Tensor, ...]
+    ridge: float
+
+    @property
+    def nbytes(self) -> int:
+        """What the factor takes."""
+        return sum(panel.nbytes for panel in self.panels)
+
+    def inverse_times(self, columns: Tensor) -> Tensor:
+        """C^-1 columns.
+
+        Args:
+            columns: (d_ff, n).
+
+        Returns:
+            (d_ff, n), float64, on the factor's device.
+
+        Raises:
+            EditError: The columns have another length.
+        """
+        check_keys(columns, len(self.panels[0]))
+        found = columns.to(device=self.panels[0].device, dtype=torch.float64, copy=True)
+        starts = range(0, len(found), _PANEL)
+        for panel, start in zip(self.panels, starts):
+            corner, rest, here, below = _cut(panel, found[start:])
+            here.copy_(torch.linalg.solve_triangular(corner, here, upper=False))
+            below.addmm_(rest, here, alpha=-1)
+        for panel, start in zip(reversed(self.panels), reversed(starts)):
+            corner, rest, here, below = _cut(panel, found[start:])
+            here.addmm_(rest.mT, below, alpha=-1)
+            here.copy_(torch.linalg.solve_triangular(corner.mT, here, upper=True))
+        return found
+
+    def regularised(self, keys: Tensor, weight: float) -> Tensor:
+        """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
+
+        Woodbury: with S = C^-1 K / weight this is S (I + K^T S)^-1.
+        Source: MEMIT eq. 14 (C_0 = weight * C).
+
+        Args:
+            keys: K, (d_ff, n).
+            weight: Lambda of MEMIT.
+
+        Returns:
+            (d_ff, n), float64.
+
+        Raises:
+            EditError: The keys have another length.
+        """
+        check_keys(keys, len(self.panels[0]))
+        keys = keys.to(device=self.panels[0].device, dtype=torch.float64)
+        spread = self.inverse_times(keys) / weight
+        small = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device) + keys.T @ spread
+        solved: Tensor = torch.linalg.solve(small.T, spread.T)
+        return solved.T
+
+
+def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
+    """Factors a second moment.
+
+    Args:
+        moment: C, (d_ff, d_ff), symmetric.
+        where: For messages, e.g. "layer 5".
+        extra: Added to the diagonal on purpose.
+
+    Returns:
+        The factor. A matrix that is singular to rounding (neurons that never fire, fewer tokens than d_ff) gets
+        1e-6 of its mean diagonal added, or 1e-4 when that is too little, which is logged and reported in the delta's
+        meta.
+
+    Raises:
+        EditError: Not finite, or not a second moment at all.
+    """
+    mean = float(moment.diagonal().double().mean())
+    if not all_finite(moment):
+        raise EditError(
+            f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
+        )
+    for added in (share * mean for share in _RIDGES):
+        panels = _panels(moment, extra + added)
+        if panels:
+            if added:
+                _LOG.warning("second moment of %s is singular; added %.3g to its diagonal", where, added)
+            return Factor(panels, added)
+    raise EditError(
+        f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
+        f"{float(torch.linalg.eigvalsh(moment.double())[0]):.3g}). Delete the cached file and fit again with more "
+        "texts."
+    )
+
+
+def factor_bytes(size: int) -> int:
+    """What the factor of a (size, size) second moment will take: little more than its lower half, 4 bytes an entry."""
+    return 8 * sum((size - start) * min(_PANEL, size - start) for start in range(0, size, _PANEL))
+
+
+def _panels(matrix: Tensor, extra: float) -> tuple[Tensor, ...]:
+    """The Cholesky factor of matrix + extra * I, block of columns by block of columns; () if it has none.
+
+    Source: the left-looking block algorithm (Golub and Van Loan, Matrix Computations, section 4.2).
+    """
+    panels: list[Tensor] = []
+    for start in range(0, len(matrix), _PANEL):
+        panel = matrix[start:, start : start + _PANEL].to(torch.float64, copy=True)
+        panel.diagonal().add_(extra)
+        width = panel.shape[1]
+        for number, left in enumerate(panels):
+            rows = left[start - number * _PANEL :]
+            panel.addmm_(rows, rows[:width].mT, alpha=-1)
+        corner, info = torch.linalg.cholesky_ex(panel[:width])
+        if int(info):
+            return ()
+        panel[:width] = corner
+        panel[width:] = torch.linalg.solve_triangular(corner.mT, panel[width:], upper=True, left=False)
+        panels.append(panel)
+    return tuple(panels)
+
+
+def _cut(panel: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A panel's diagonal block and what is below it, and the rows of `columns` that belong to each."""
+    width = panel.shape[1]
+    return panel[:width], panel[width:], columns[:width], columns[width:]

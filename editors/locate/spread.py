@@ -1,0 +1,159 @@
+"""Spreading new values over the MLPs of several layers, as MEMIT, EMMET and AlphaEdit do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+
+from seesaw_cf.editors.locate.activations import at_subject, average_keys
+from seesaw_cf.editors.locate.optimise import Optimised, distance
+from seesaw_cf.editors.locate.positions import PreparedEdit
+from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied
+from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
+
+__all__ = ["keys_of", "oriented", "spread"]
+
+_NORM_STEPS = 100
+"""Steps to the value that a norm behind the MLP turns into the wanted one; each costs a few products of (n, d)."""
+
+
+def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:
+    """The update "outputs @ inputs^T" in the stored orientation of a layer's weight.
+
+    Args:
+        parts: The model.
+        outputs: (d, n).
+        inputs: (d_ff, n).
+        layer: Whose MLP output projection is changed.
+
+    Returns:
+        Factors in float32 (float64 for float64 models), on the weight's device.
+    """
+    weight = parts.weight(layer)
+    wide = torch.promote_types(weight.dtype, torch.float32)
+    outputs, inputs = (part.to(device=weight.device, dtype=wide).contiguous() for part in (outputs, inputs))
+    if parts.row.orientation == "conv1d":
+        return LowRank(inputs, outputs.T.contiguous())
+    return LowRank(outputs, inputs.T.contiguous())
+
+
+def keys_of(parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, max_tokens: int) -> Tensor:
+    """MEMIT's keys K, (d_ff, n): half the bare prompt's key, half the mean of the other templates' keys.
+
+    Source: MEMIT eq. 19; the weights 1/2 and 1/2 are those of the published program (memit/compute_ks.py:39-50).
+    """
+    rows = [row for edit in edits for row in edit.rows]
+    return average_keys(at_subject(parts, rows, layer, max_tokens=max_tokens).keys, edits, 0.5).T
+
+
+def spread(
+    parts: ModelParts,
+    groups: Sequence[Sequence[PreparedEdit]],
+    values: Sequence[Optimised],
+    layers: Sequence[int],
+    solve: Callable[[int, Tensor], Tensor],
+    max_tokens: int,
+) -> list[dict[str, LowRank]]:
+    """Moves the last layer's output at each subject to its target, an equal share of the rest at each layer.
+
+    Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
+    group, which is as before on returning, also after an exception. All groups take one layer before any takes the
+    next, so that a layer's Cholesky factor is needed once.
+
+    Source: MEMIT Algorithm 1 and eq. 20.
+
+    Args:
+        parts: The model.
+        groups: Edits that are made together, n of them in a group; groups do not touch each other.
+        values: z of each group, n of them, for the output of the last of `layers`.
+        layers: In any order; edited from the lowest up.
+        solve: Layer and keys K (d_ff, n) -> A (d_ff, n); the layer's change is (z - now)^T / share times A^T.
+        max_tokens: Tokens per forward pass.
+
+    Returns:
+        For each group: parameter name -> update of rank n (or more where `solve` says so); exactly zero for a group
+        none of whose values was moved.
+    """
+    ordered = sorted(layers)
+    updates: list[dict[str, LowRank]] = [{} for _ in groups]
+    for number, layer in enumerate(ordered):
+        seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
+        for update, wanted, (keys, outputs, now) in zip(updates, values, seen, strict=True):
+            left = distance(wanted.initial.to(now.device), wanted.shift.to(now.device), now)
+            residual = _before_norm(parts, layer, outputs, left / (len(ordered) - number))
+            update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
+    return updates
+
+
+def _seen_by_each(
+    parts: ModelParts,
+    groups: Sequence[Sequence[PreparedEdit]],
+    updates: Sequence[dict[str, LowRank]],
+    layer: int,
+    last: int,
+    max_tokens: int,
+) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """Keys (d_ff, n) and values (n, d) at `layer`, outputs (n, d) of block `last`, of each group as updated so far."""
+    if not any(updates):  # one model for all: one batch
+        keys, values, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens)
+        sizes = [len(group) for group in groups]
+        return list(zip(keys.split(sizes, 1), values.split(sizes), now.split(sizes)))
+    found = []
+    for group, update in zip(groups, updates, strict=True):
+        with _edited(parts, WeightDelta(update), layer):
+            found.append(_seen(parts, group, layer, last, max_tokens))
+    return found
+
+
+def _edited(parts: ModelParts, delta: WeightDelta, layer: int) -> AbstractContextManager[object]:
+    """The model with a group's updates: as terms beside the weights, which needs no copies of them.
+
+    Weights in half precision are written, so that the layers above make up for what rounding takes away.
+    """
+    dtype = parts.weight(layer).dtype
+    if dtype != torch.promote_types(dtype, torch.float32) or obstacle(parts.model, delta):
+        return applied(parts.model, delta)
+    return per_token_deltas(parts.model, [delta], torch.zeros(1, dtype=torch.long))
+
+
+def _seen(
+    parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, last: int, max_tokens: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens)
+    return keys_of(parts, edits, layer, max_tokens), bare.values, bare.stream
+
+
+def _before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
+    """What to add to an MLP's output so that the residual stream moves by `residual`, or as near as it can.
+
+    The same, unless a norm stands between the two (`Architecture.post_norm`). An RMS norm fixes the length of what
+    it gives, so not every move can be made: projected gradient descent goes from the present value towards the nearest,
+    on ||scale * unit - (norm(values) + residual)||^2 over vectors of mean square 1; each step lowers it.
+
+    Args:
+        parts: The model.
+        layer: Whose MLP.
+        values: (n, d), outputs of its output projection.
+        residual: (n, d), moves asked of the residual stream.
+
+    Returns:
+        (n, d), changes that keep the length of `values`.
+    """
+    if not parts.row.post_norm or not bool(residual.any()):
+        return residual
+    norm = parts.block(layer).get_submodule(parts.row.post_norm)
+    dtype = next(norm.parameters()).dtype
+    with torch.no_grad():
+        scale = norm(torch.ones_like(values[:1], dtype=dtype)).to(values.dtype)  # w or 1 + w, as the model has it
+    size = values.square().mean(1, keepdim=True).sqrt()
+    unit = values / size
+    wanted = scale * unit + residual.to(values)
+    step = 1 / scale.square().max()
+    for _ in range(_NORM_STEPS):
+        unit = unit - step * scale * (scale * unit - wanted)
+        unit = unit / unit.square().mean(1, keepdim=True).sqrt()
+    return unit * size - values

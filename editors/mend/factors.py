@@ -1,0 +1,178 @@
+"""Gradients as factors, and low-rank changes without writing a weight: both by hooks on the edited projections."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.locate.positions import encode_text
+from seesaw_cf.models.hooks import hooked
+from seesaw_cf.models.packing import pad
+from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.scoring.hf_scorer import context_length
+from seesaw_cf.types import Cloze
+
+__all__ = ["Batch", "added", "batch_of", "capture", "outer_losses", "target_nll", "text_batch"]
+
+_Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """B texts, right-padded to T tokens.
+
+    Attributes:
+        ids: (B, T) token ids, the targets' last tokens included.
+        mask: (B, T), 1 where there is a token.
+        labels: (B, T), the id where it belongs to the target, else -100.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    labels: Tensor
+
+
+def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device: torch.device | str = "cpu") -> Batch:
+    """Encodes clozes into one batch.
+
+    Raises:
+        PromptError: A cloze that cannot be encoded.
+    """
+    encoded = [encode_cloze(tokenizer, cloze) for cloze in clozes]
+    ids, mask = pad([item.ids for item in encoded], torch.device(device))
+    labels = torch.full_like(ids, -100)
+    for row, item in enumerate(encoded):
+        labels[row, item.start : len(item.ids)] = ids[row, item.start : len(item.ids)]
+    return Batch(ids, mask, labels)
+
+
+def text_batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: PreTrainedModel) -> Batch:
+    """Texts as a batch without targets, cut at the model's context."""
+    limit = context_length(model)
+    ids, mask = pad([encode_text(tokenizer, text)[:limit] for text in texts], model.device)
+    return Batch(ids, mask, torch.full_like(ids, -100))
+
+
+def target_nll(logits: Tensor, labels: Tensor, *, each_row: bool = False) -> Tensor:
+    """-log p per target token, in nats.
+
+    Args:
+        logits: (B, T, vocabulary).
+        labels: (B, T), -100 where nothing is asked.
+        each_row: Sum over rows of the mean over their tokens (B separate edits) instead of the mean over all tokens
+            (one edit of B requests, as published).
+    """
+    asked = labels[:, 1:]
+    known = asked != -100
+    log_p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    losses = -log_p.gather(2, asked.clamp(min=0)[..., None])[..., 0] * known
+    return (losses.sum(1) / known.sum(1)).sum() if each_row else losses.sum() / known.sum()
+
+
+def capture(
+    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """Inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
+
+    No parameter needs a gradient: a zero that does is added to each output.
+
+    Args:
+        model: In eval mode.
+        names: Full names of weights.
+        batch: What to edit in.
+        each_row: See `target_nll`.
+
+    Returns:
+        Name -> ((B, T, in), (B, T, out)), detached.
+    """
+    inputs: dict[str, Tensor] = {}
+    probes: dict[str, Tensor] = {}
+
+    def hook_for(name: str) -> _Hook:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            inputs[name] = args[0].detach()
+            probes[name] = torch.zeros_like(output, requires_grad=True)
+            return output + probes[name]
+
+        return hook
+
+    with (
+        torch.enable_grad(),
+        hooked([_projection(model, name).register_forward_hook(hook_for(name)) for name in names]),
+    ):
+        logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+        loss = target_nll(logits, batch.labels, each_row=each_row)
+        gradients = torch.autograd.grad(loss, [probes[name] for name in names])
+    rows = (*batch.ids.shape, -1)  # OPT flattens what goes into its MLP to (B * T, in)
+    return {
+        name: (inputs[name].reshape(rows), gradient.detach().reshape(rows))
+        for name, gradient in zip(names, gradients, strict=True)
+    }
+
+
+@contextlib.contextmanager
+def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[None]:
+    """Adds low-rank changes to the named projections inside the block; gradients flow into the factors.
+
+    Args:
+        model: Not written.
+        changes: Name -> (inputs (E, n, in), outputs (E, n, out)): the weight changes by the sum over n of outer
+            products. E is 1 (the same change for every row) or the number of rows (each row its own).
+    """
+
+    def hook_for(u: Tensor, v: Tensor) -> _Hook:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            x = args[0].to(u.dtype).reshape(len(u), -1, args[0].shape[-1])
+            here = x @ u.to(x.device).transpose(1, 2) @ v.to(x.device)
+            return output + here.to(output.dtype).reshape(output.shape)
+
+        return hook
+
+    with hooked([_projection(model, name).register_forward_hook(hook_for(u, v)) for name, (u, v) in changes.items()]):
+        yield
+
+
+def outer_losses(
+    changes: dict[str, tuple[Tensor, Tensor]],
+    model: PreTrainedModel,
+    outer: Batch,
+    unrelated: Batch,
+    *,
+    each_row: bool = True,
+) -> tuple[Tensor, Tensor]:
+    """What training minimises, before weighting.
+
+    Args:
+        changes: A network's answer; see `added`.
+        model: Not written.
+        outer: What the edited model must say.
+        unrelated: What must not change.
+        each_row: Rows are separate edits (means over rows of means over tokens), or one edit (means over all tokens).
+
+    Returns:
+        NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.
+    """
+    with torch.no_grad():
+        before = _log_p(model, unrelated)
+    with added(model, changes):
+        logits = model(input_ids=outer.ids, attention_mask=outer.mask, use_cache=False).logits
+        after = _log_p(model, unrelated)
+    nll = target_nll(logits, outer.labels, each_row=each_row)
+    divergence = (before.exp() * (before - after)).sum(-1) * unrelated.mask
+    if each_row:
+        return nll / len(outer.ids), (divergence.sum(1) / unrelated.mask.sum(1)).mean()
+    return nll, divergence.sum() / unrelated.mask.sum()
+
+
+def _log_p(model: PreTrainedModel, batch: Batch) -> Tensor:
+    logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+
+
+def _projection(model: nn.Module, name: str) -> nn.Module:
+    return model.get_submodule(name.removesuffix(".weight"))

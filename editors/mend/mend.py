@@ -1,0 +1,218 @@
+"""MEND: a trained hyper-network turns the gradient of an edit into a low-rank change of a few MLP matrices."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.config import check_settings
+from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.mend.factors import batch_of, capture
+from seesaw_cf.editors.mend.files import load_network
+from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, matrices_of
+from seesaw_cf.editors.mend.training import Example, MENDTraining, examples_from_texts, train
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import Architecture, model_parts
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+from seesaw_cf.types import Cloze, EditRequest
+
+__all__ = ["MEND", "MENDConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MENDConfig:
+    """Settings of MEND.
+
+    Attributes:
+        layers: Blocks whose MLP matrices are edited, from 0; the published choice is the last three.
+        weights: Folder of a trained network; None = `fit` trains one (and keeps it in the cache folder).
+        rank: Rank of the network's layers.
+        hidden: Its hidden layers.
+        edit_lr: First value of its learned step sizes.
+        scale: The change is multiplied by this.
+        chunk_size: Requests per backward pass; the loss is the mean over the target tokens of a chunk.
+        chunks: "all" adds the changes of all chunks. "last" keeps only the last one's, as the published program does
+            (its hooks overwrite what earlier chunks left), so that most requests of a large batch are never edited.
+        statistics: "learned" normalises by what was learned in training. "batch" forgets that and normalises by the
+            edit itself, as the published program does at its first edit because it never leaves training mode.
+        training: How `fit` trains.
+        seed: For the network's random factors and the order of examples.
+        allow_identity: Accept target_new == target_true (the identity control).
+        architecture: Row for a model type that the table lacks.
+    """
+
+    layers: tuple[int, ...]
+    weights: str | None = None
+    rank: int = 1920
+    hidden: int = 1
+    edit_lr: float = 1e-4
+    scale: float = 1.0
+    chunk_size: int = 128
+    chunks: Literal["all", "last"] = "all"
+    statistics: Literal["learned", "batch"] = "learned"
+    training: MENDTraining = field(default_factory=MENDTraining)
+    seed: int = 0
+    allow_identity: bool = False
+    architecture: Architecture | None = None
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether `fit` trains a network, from a corpus or examples."""
+        return self.weights is None
+
+    def __post_init__(self) -> None:
+        """Checks names and numbers."""
+        check_settings(self)
+        if self.chunk_size < 1 or self.rank < 1 or self.hidden < 0:
+            raise EditError(
+                f"MENDConfig: chunk_size is {self.chunk_size}, rank {self.rank}, hidden {self.hidden}; expected at "
+                "least 1, 1 and 0."
+            )
+
+    @classmethod
+    def for_model(cls, model: PreTrainedModel) -> Self:
+        """The last three blocks; the published training for models of 1,600 units and more, a faster one below."""
+        parts = model_parts(model)
+        width = int(parts.text_config.hidden_size)
+        training = MENDTraining() if width >= 1600 else MENDTraining.small()
+        layers = tuple(range(max(0, parts.n_layers - 3), parts.n_layers))
+        return cls(layers=layers, rank=1920 if width >= 1600 else 64, training=training)
+
+
+@dataclass(frozen=True)
+class MEND:
+    """Editing by a hyper-network.
+
+    Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; application as in memit/baselines/mend.
+
+    Deviates: Every chunk of a large batch counts, and the learned statistics are used (two faults of the published
+    program, restored by `chunks="last"` and `statistics="batch"`). The target's tokens are those of the whole string.
+    No padding token is added to the model.
+
+    Attributes:
+        config: The settings.
+        corpus: Texts to train on when there are no `examples`: edits are made up from them, and they are what must not
+            change.
+        examples: Edits to train on.
+        network: A trained network; overrides `config.weights` and training.
+    """
+
+    config_class: ClassVar[type[MENDConfig]] = MENDConfig
+    config: MENDConfig
+    corpus: Sequence[str] | None = None
+    examples: Sequence[Example] | None = None
+    network: MENDNetwork | None = None
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+        """Takes the network given, loads it, or trains one (minutes for a tiny model, days for a large one).
+
+        Raises:
+            EditError: The network is for another model, or there is nothing to train on.
+            UnsupportedModelError: A model or layer that cannot be edited.
+            StorageError, RecordError: See `load_network`.
+        """
+        model_parts(model, self.config.architecture)
+        network = self.network
+        with torch.inference_mode(False), torch.enable_grad():
+            if network is None and self.config.weights is not None:
+                network = load_network(self.config.weights)
+            if network is None:
+                network = self._trained(model, tokenizer)
+        network.check(model, str(self.config.weights or "MEND"))
+        return replace(self, network=network)
+
+    def _trained(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> MENDNetwork:
+        examples = self.examples
+        if examples is None and self.corpus is not None:
+            examples = examples_from_texts(self.corpus, seed=self.config.seed)
+        if not examples:
+            raise EditError(
+                "MEND needs a trained network, got neither weights nor texts nor examples. Set weights='FOLDER' in the "
+                "config, or construct it as MEND(config, corpus=[...]) or MEND(config, examples=[...]) to train one."
+            )
+        parts = parts_for(model, self.config)
+        paths = (*parts.row.mlp_in, parts.row.mlp_out)
+        names = [f"{parts.row.blocks}.{layer}.{path}.weight" for layer in self.config.layers for path in paths]
+        shape = NetworkShape(matrices_of(names, model), self.config.rank, self.config.hidden)
+        network = MENDNetwork(shape, self.config.edit_lr, self.config.seed).to(model.device)
+        return train(network, model, tokenizer, examples, self.config.training, self.config.seed)
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Computes the change for all requests together.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests.
+
+        Returns:
+            Low-rank changes, one rank for each token that carries a gradient; dense where that is smaller.
+
+        Raises:
+            EditError: Not fitted, another model's network, contradictory requests, or a change that is not finite.
+            PromptError: A prompt that cannot be encoded as asked.
+            UnsupportedModelError: A model that cannot be edited.
+        """
+        model_parts(model, self.config.architecture)
+        check_requests(requests, "mend", self.config.allow_identity)
+        network = self.network
+        if network is None:
+            raise EditError("MEND.edit was called before fit. Write: editor = editor.fit(model, tokenizer).")
+        network.check(model, "MEND")
+        clozes = [Cloze(request.text, request.target_new.label.strip()) for request in requests]
+        size = self.config.chunk_size
+        chunks = [clozes[start : start + size] for start in range(0, len(clozes), size)]
+        if self.config.chunks == "last":
+            chunks = chunks[-1:]
+        with untouched(model):
+            parts = [self._chunk(network, model, tokenizer, chunk) for chunk in chunks]
+            updates = {
+                name: _update(
+                    model.get_parameter(name).shape, inputs_first(model, name), [part[name] for part in parts]
+                )
+                for name in (matrix.name for matrix in network.shape.matrices)
+            }
+        edited = len(requests) if self.config.chunks == "all" else len(chunks[-1])
+        diagnostics = [{"used": index >= len(requests) - edited} for index in range(len(requests))]
+        base = base_facts(model, WeightDelta(updates))
+        return make_delta("mend", self.config, requests, updates, diagnostics, base=base, n_chunks=len(chunks))
+
+    def _chunk(
+        self, network: MENDNetwork, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze]
+    ) -> dict[str, tuple[Tensor, Tensor]]:
+        """Name -> (n tokens, in) and (n tokens, out), step and scale included."""
+        names = [matrix.name for matrix in network.shape.matrices]
+        captured = capture(model, names, batch_of(tokenizer, clozes, model.device))
+        device = network.edit_lrs.device
+        factors = {name: (u.to(device), v.to(device)) for name, (u, v) in captured.items()}
+        observe = self.config.statistics == "batch"
+        if observe:
+            network = copy.deepcopy(network)
+            for transform in network.mend.values():
+                transform.forget()  # type: ignore[operator]
+        with torch.no_grad():
+            found = network(factors, observe=observe)
+        kept = {name: (u != 0).any(-1) | (v != 0).any(-1) for name, (u, v) in found.items()}
+        return {name: (u[kept[name]], self.config.scale * v[kept[name]]) for name, (u, v) in found.items()}
+
+
+def _update(shape: torch.Size, inputs_first: bool, chunks: Sequence[tuple[Tensor, Tensor]]) -> LowRank | Tensor:
+    """The sum of outer products of all tokens, stored as the weight is, low-rank where that is smaller."""
+    u, v = (torch.cat([chunk[part] for chunk in chunks]) for part in (0, 1))
+    left, right = (u.T, v) if inputs_first else (v.T, u)
+    update = LowRank(left.contiguous(), right.contiguous())
+    return update.dense() if len(u) * sum(shape) >= shape.numel() else update
+
+
+check_public(globals())

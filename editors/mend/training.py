@@ -1,0 +1,261 @@
+"""Training a MEND network; killed at any point, it goes on from the last checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.checks import above_zero
+from seesaw_cf.editors.mend.examples import Example, examples_from_cases, examples_from_texts
+from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
+from seesaw_cf.editors.mend.files import load_network, save_network
+from seesaw_cf.editors.mend.network import MENDNetwork
+from seesaw_cf.errors import EditError
+from seesaw_cf.io.files import atomic_path, cache_folder
+from seesaw_cf.io.waiting import no_bars
+from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.weights import fingerprint
+
+__all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MENDTraining:
+    """How a network is trained; the defaults are the published ones.
+
+    Attributes:
+        steps: Most steps of the optimiser.
+        batch: Edits per step.
+        learning_rate: Of Adam, for the network.
+        step_size_rate: Of Adam, for the learned step sizes.
+        edit_weight: Of the edit's loss.
+        locality_weight: Of the KL divergence on unrelated text.
+        clip: Largest norm of the gradient.
+        validate_every: Steps between looks at the held-out examples.
+        patience: Steps without a better validation loss after which training ends.
+        held_out: Examples kept for validation, at most a fifth of all.
+    """
+
+    steps: int = 100_000
+    batch: int = 10
+    learning_rate: float = 1e-6
+    step_size_rate: float = 1e-4
+    edit_weight: float = 0.1
+    locality_weight: float = 1.0
+    clip: float = 100.0
+    validate_every: int = 500
+    patience: int = 2_000
+    held_out: int = 200
+
+    def __post_init__(self) -> None:
+        """Refuses numbers that cannot work."""
+        above_zero(self, (entry.name for entry in fields(self) if entry.name != "locality_weight"), error=EditError)
+
+    @classmethod
+    def small(cls) -> Self:
+        """For models of a few million parameters: minutes on two cores."""
+        return cls(
+            steps=600,
+            batch=16,
+            learning_rate=3e-4,
+            step_size_rate=1e-3,
+            locality_weight=5.0,
+            validate_every=50,
+            patience=200,
+            held_out=64,
+        )
+
+
+def train(
+    network: MENDNetwork,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    examples: Sequence[Example],
+    settings: MENDTraining,
+    seed: int = 0,
+    cache: Path | None = None,
+) -> MENDNetwork:
+    """Trains a network, or takes it from the cache when the very same training was done before.
+
+    Args:
+        network: Untrained; changed in place.
+        model: The model whose edits it learns; left as it is.
+        tokenizer: Its tokenizer.
+        examples: What to train on.
+        settings: How.
+        seed: Order of the examples.
+        cache: Folder for the result and for checkpoints; None = the package's cache folder.
+
+    Returns:
+        The network with the best validation loss, in eval mode.
+
+    Raises:
+        EditError: Fewer than ten examples, or a loss that is not finite.
+    """
+    if len(examples) < 10:
+        raise EditError(f"MEND: {len(examples)} training examples, expected at least 10. Give more texts or examples.")
+    facts = {
+        "base": fingerprint(model),
+        "training": asdict(settings),
+        "seed": seed,
+        "matrices": [matrix.name for matrix in network.shape.matrices],
+        "start": [network.shape.rank, network.shape.hidden, network.edit_lrs.tolist()],
+        "examples": hashlib.sha256(repr(examples).encode()).hexdigest(),
+    }
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+    folder = (cache or cache_folder()) / "mend" / key
+    if (folder / "network").exists():
+        return load_network(folder / "network").to(model.device)
+    trainer = _Trainer(network, model, tokenizer, list(examples), settings, seed, folder)
+    with untouched(model), torch.enable_grad():
+        best = trainer.run()
+    save_network(network, folder / "network", {**facts, "best": best})
+    for name in ("state.safetensors", "best.safetensors"):
+        (folder / name).unlink(missing_ok=True)
+    return network.eval()
+
+
+class _Trainer:
+    """One training; everything that changes is in `network`, `optimiser`, `step`, `best` and `best_step`."""
+
+    def __init__(
+        self,
+        network: MENDNetwork,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        examples: list[Example],
+        settings: MENDTraining,
+        seed: int,
+        folder: Path,
+    ) -> None:
+        self.network, self.model, self.tokenizer, self.settings = network, model, tokenizer, settings
+        order = np.random.default_rng(seed).permutation(len(examples)).tolist()
+        held = min(settings.held_out, len(examples) // 5)
+        self.validation = [examples[index] for index in order[:held]]
+        self.examples = [examples[index] for index in order[held:]]
+        self.seed, self.folder = seed, folder
+        others = [parameter for name, parameter in network.named_parameters() if name != "edit_lrs"]
+        rates = [
+            {"params": others, "lr": settings.learning_rate},
+            {"params": [network.edit_lrs], "lr": settings.step_size_rate},
+        ]
+        self.optimiser = torch.optim.Adam(rates)
+        self.step, self.best, self.best_step = 0, math.inf, 0
+
+    def run(self) -> float:
+        """Trains to the end and leaves the best network in place; returns its validation loss."""
+        self._resume()
+        total = self.settings.steps
+        with tqdm(total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
+            while self.step < total and self.step - self.best_step < self.settings.patience:
+                loss = self._train_step()
+                self.step += 1
+                bar.update()
+                bar.set_postfix(loss=f"{loss:.3f}", best=f"{self.best:.3f}")
+                if self.step % self.settings.validate_every == 0 or self.step == total:
+                    self._validate()
+        self.network.load_state_dict(load_file(self.folder / "best.safetensors"))
+        logger.info("MEND: best validation loss %.4f at step %d of %d", self.best, self.best_step, self.step)
+        return self.best
+
+    def _batch(self, step: int) -> list[Example]:
+        """The examples of a step, a function of the step alone."""
+        places = range(step * self.settings.batch, (step + 1) * self.settings.batch)
+        size = len(self.examples)
+        epochs = {place // size for place in places}
+        orders = {epoch: np.random.default_rng([self.seed, epoch]).permutation(size) for epoch in epochs}
+        return [self.examples[int(orders[place // size][place % size])] for place in places]
+
+    def _loss(self, examples: Sequence[Example], observe: bool) -> Tensor:
+        device = self.model.device
+        names = [matrix.name for matrix in self.network.shape.matrices]
+        edits = batch_of(self.tokenizer, [example.edit for example in examples], device)
+        factors = capture(self.model, names, edits, each_row=True)
+        changes = self.network(factors, observe=observe)
+        outer = batch_of(self.tokenizer, [example.outer for example in examples], device)
+        unrelated = text_batch(self.tokenizer, [example.unrelated for example in examples], self.model)
+        edit, locality = outer_losses(changes, self.model, outer, unrelated)
+        return self.settings.edit_weight * edit + self.settings.locality_weight * locality
+
+    def _train_step(self) -> float:
+        self.optimiser.zero_grad()
+        loss = self._loss(self._batch(self.step), observe=True)
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise EditError(
+                f"MEND: the training loss is {value} at step {self.step}, expected a finite number. Lower "
+                f"learning_rate or step_size_rate, and delete {self.folder} to start anew."
+            )
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
+        self.optimiser.step()
+        return value
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """Keeps the network when it is the best so far, and writes a checkpoint."""
+        size = self.settings.batch
+        losses = [
+            float(self._loss(chunk, observe=False)) * len(chunk)
+            for start in range(0, len(self.validation), size)
+            if (chunk := self.validation[start : start + size])
+        ]
+        loss = sum(losses) / len(self.validation)
+        if loss < self.best:
+            self.best, self.best_step = loss, self.step
+            _save(self.folder / "best.safetensors", _state(self.network))
+        numbers = torch.tensor([self.step, self.best, self.best_step], dtype=torch.float64)
+        _save(
+            self.folder / "state.safetensors", {**_state(self.network), **_moments(self.optimiser), "#numbers": numbers}
+        )
+
+    def _resume(self) -> None:
+        """Goes on from a checkpoint when there is one."""
+        file = self.folder / "state.safetensors"
+        if not file.exists():
+            return
+        state = load_file(file)
+        self.step, self.best, self.best_step = (
+            kind(value) for kind, value in zip((int, float, int), state.pop("#numbers").tolist(), strict=True)
+        )
+        moments = {name: state.pop(name) for name in list(state) if name.startswith("#")}
+        self.network.load_state_dict(state)
+        saved = self.optimiser.state_dict()
+        saved["state"] = {
+            int(index): {key: moments[f"#{index}#{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
+            for index in sorted({name.split("#")[1] for name in moments}, key=int)
+        }
+        self.optimiser.load_state_dict(saved)
+
+
+def _state(network: MENDNetwork) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
+
+
+def _moments(optimiser: torch.optim.Adam) -> dict[str, Tensor]:
+    state: dict[int, dict[str, object]] = optimiser.state_dict()["state"]
+    return {
+        f"#{index}#{key}": torch.as_tensor(value).detach().cpu().clone()
+        for index, entry in state.items()
+        for key, value in entry.items()
+    }
+
+
+def _save(file: Path, tensors: dict[str, Tensor]) -> None:
+    with atomic_path(file) as temporary:
+        save_file(tensors, temporary)

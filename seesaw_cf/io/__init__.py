@@ -1,0 +1,1 @@
+"""Files and the terminal: atomic writes, text and JSON with good errors, CSV sheets, table widths, Hub client."""

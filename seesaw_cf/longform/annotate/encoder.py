@@ -1,0 +1,227 @@
+"""Sequence classifiers that read premise and claim as a pair: zero-shot NLI models and encoders trained here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BatchEncoding,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from seesaw_cf.errors import UnknownNameError
+from seesaw_cf.longform.annotate.annotate import LABELS, Judgement, label_of, sentences
+from seesaw_cf.longform.annotate.calibration import temper
+from seesaw_cf.longform.annotate.embed import MAX_TOKENS, encoder_path, not_an_encoder
+from seesaw_cf.longform.annotate.folder import read_settings, write_settings
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = ["EncoderAnnotator", "encode_pairs", "label_order", "load_nli", "load_pair", "weights_digest", "windows"]
+
+Texts = tuple[str, str]
+_BATCH = 32
+# How models name the three answers, lower case.
+_NAMES = {
+    "supports": ("supports", "support", "entailment", "entail", "entails", "true"),
+    "neutral": ("neutral", "not enough info", "nei", "unknown"),
+    "contradicts": ("contradicts", "contradict", "contradiction", "refutes", "refuted", "false"),
+}
+
+
+def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = None, name: str = "") -> list[int]:
+    """Which output of a model stands for each of `LABELS`.
+
+    Args:
+        config: Of the model; its `id2label` is read.
+        labels: The model's own label -> one of `LABELS`, for models that name them otherwise.
+        name: Of the model, for the error.
+
+    Returns:
+        The output's index per label.
+
+    Raises:
+        UnknownNameError: The model has other labels.
+    """
+    given = {key.lower(): value for key, value in (labels or {}).items()}
+    known = given or {alias: label for label, aliases in _NAMES.items() for alias in aliases}
+    labelled: Mapping[int, str] | Mapping[str, str] = config.id2label or {}
+    found = {known.get(str(own).lower()): int(index) for index, own in labelled.items()}
+    if set(found) != set(LABELS):
+        raise UnknownNameError(
+            f"model {name!r} answers {sorted(map(str, labelled.values()))}, expected three labels that mean "
+            f"supports (entailment), neutral and contradicts (contradiction). Take a three-way NLI model, or say what "
+            "they mean: labels={'LABEL_0': 'supports', 'LABEL_1': 'neutral', 'LABEL_2': 'contradicts'}."
+        )
+    return [found[label] for label in LABELS]
+
+
+def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int) -> BatchEncoding:
+    """Tokenises pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
+    room = max_length - tokenizer.num_special_tokens_to_add(pair=True)
+    short = {"add_special_tokens": False, "truncation": True, "max_length": room}
+    longest = max(len(tokenizer(claim, **short)["input_ids"]) for _, claim in pairs)
+    cut = "only_first" if longest < room // 2 else "longest_first"
+    premises, claims = [premise for premise, _ in pairs], [claim for _, claim in pairs]
+    found: BatchEncoding = tokenizer(
+        premises, claims, truncation=cut, max_length=max_length, padding=True, return_tensors="pt"
+    )
+    return found
+
+
+def weights_digest(model: PreTrainedModel) -> str:
+    """The first eight digits of a hash over all weights."""
+    digest = hashlib.sha256()
+    for _, weights in sorted(model.state_dict().items()):
+        digest.update(weights.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:8]
+
+
+def windows(premise: str, size: int) -> list[str]:
+    """Runs of `size` sentences, each starting one sentence after the last; 0 or a short premise = the whole text."""
+    rows = sentences(premise)
+    if not size or len(rows) <= size:
+        return [premise]
+    return [" ".join(rows[start : start + size]) for start in range(len(rows) - size + 1)]
+
+
+class EncoderAnnotator:
+    """Classifies (premise, claim) with a sequence classifier.
+
+    Windows of a long premise are read apart: it contradicts as much as its most contradicting window, supports as much
+    as its most supporting one, and is as neutral as the least neutral one; the three are scaled to sum to 1.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        order: Sequence[int],
+        name: str,
+        *,
+        temperature: float = 1.0,
+        window: int = 0,
+    ):
+        """Puts the parts together; `load_nli`, `load_pair` and `fit_pair` make them.
+
+        Args:
+            model, tokenizer: Of transformers.
+            order: See `label_order`.
+            name: What tables call it.
+            temperature: Divides the logits.
+            window: Sentences per window; 0 = the whole premise, cut where the encoder ends.
+        """
+        self.model, self.tokenizer, self.order, self.own_name = model.eval(), tokenizer, list(order), name
+        self.temperature, self.window = temperature, window
+        longest = getattr(model.config, "max_position_embeddings", MAX_TOKENS)
+        self.max_length = min(MAX_TOKENS, longest if longest > 0 else MAX_TOKENS)
+
+    @property
+    def name(self) -> str:
+        """The model's name and the size of windows."""
+        return f"{self.own_name} window={self.window}" if self.window else self.own_name
+
+    def _plain(self, pairs: Sequence[Texts]) -> Floats:
+        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+        out = np.zeros((len(pairs), len(LABELS)))
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            encoded = encode_pairs(self.tokenizer, [pairs[i] for i in rows], self.max_length).to(self.model.device)
+            with torch.inference_mode():
+                out[rows] = self.model(**encoded).logits.float().softmax(-1).cpu().numpy()[:, self.order]
+        return out
+
+    def probabilities(self, pairs: Sequence[Texts]) -> Floats:
+        """Uncalibrated probabilities of `LABELS`, (n, 3)."""
+        parts = [[(part, claim) for part in windows(premise, self.window)] for premise, claim in pairs]
+        each = self._plain(list(dict.fromkeys(pair for rows in parts for pair in rows)))
+        known = dict(zip(dict.fromkeys(pair for rows in parts for pair in rows), each))
+        return np.array([_joined(np.stack([known[pair] for pair in rows])) for rows in parts]).reshape(-1, len(LABELS))
+
+    def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
+        """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
+        chances = temper(self.probabilities(pairs), self.temperature) if pairs else np.zeros((0, len(LABELS)))
+        labels = [label_of(row) for row in chances.tolist()]
+        told = [i for i, label in enumerate(labels) if label != "neutral"]
+        asked = list(dict.fromkeys((row, pairs[i][1]) for i in told for row in sentences(pairs[i][0])))
+        alone = dict(zip(asked, self._plain(asked)))
+        found = []
+        for (premise, claim), label, row in zip(pairs, labels, chances):
+            carried = (
+                {} if label == "neutral" else {s: alone[s, claim][LABELS.index(label)] for s in sentences(premise)}
+            )
+            cut = min(0.5, max(carried.values(), default=0.5))
+            evidence = tuple(sentence for sentence, p in carried.items() if p >= cut)
+            found.append(Judgement(label, (float(row[0]), float(row[1]), float(row[2])), evidence))
+        return found
+
+    def save(self, folder: Path, settings: Mapping[str, object]) -> None:
+        """Writes the model, its tokenizer and the settings into an existing folder."""
+        self.model.save_pretrained(folder / "encoder")
+        self.tokenizer.save_pretrained(folder / "encoder")
+        own = {
+            "kind": "pair",
+            "name": self.own_name,
+            "temperature": self.temperature,
+            "window": self.window,
+            "max_length": self.max_length,
+        }
+        write_settings(folder, {**own, **settings})
+
+
+def _joined(rows: Floats) -> Floats:
+    one = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
+    return np.asarray(one / one.sum())
+
+
+def _load(source: str, name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        return AutoModelForSequenceClassification.from_pretrained(source, dtype=torch.float32).to(device), tokenizer
+    except (OSError, ValueError) as error:
+        raise not_an_encoder(name, error) from error
+
+
+def load_nli(
+    model: str, *, labels: Mapping[str, str] | None = None, window: int = 3, device: str = "cpu"
+) -> EncoderAnnotator:
+    """A zero-shot NLI model as annotator.
+
+    Args:
+        model: A folder or Hub id of a three-way sequence classifier.
+        labels: What its labels mean, where their names do not say; see `label_order`.
+        window: Sentences per window; 0 = the whole premise at once.
+        device: A torch device.
+
+    Raises:
+        UnknownNameError: It cannot be loaded, or has other labels.
+
+    Source: LEME, Appendix I.
+    Deviates: premise and claim are a pair (the released code joins them into one string), in windows.
+    """
+    found, tokenizer = _load(encoder_path(model), model, device)
+    order = label_order(found.config, labels, model)
+    return EncoderAnnotator(found, tokenizer, order, f"nli {Path(model).name}", window=window)
+
+
+def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
+    """Reads what `EncoderAnnotator.save` wrote.
+
+    Raises:
+        StorageError: The settings cannot be read.
+        UnknownNameError: The encoder cannot be loaded.
+    """
+    settings = read_settings(folder)
+    model, tokenizer = _load(str(folder / "encoder"), str(folder), device)
+    order = label_order(model.config, name=str(folder))
+    temperature, window = settings["temperature"], settings["window"]
+    found = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
+    found.max_length = settings["max_length"]
+    return found

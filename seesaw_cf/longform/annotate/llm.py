@@ -1,0 +1,168 @@
+"""A language model as annotator: any generator, with or without labelled examples."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.io.seeds import seed_of
+from seesaw_cf.longform.annotate.annotate import LABELS, Judgement
+
+__all__ = ["ANNOTATOR_SAMPLING", "GUIDELINES", "LLMAnnotator", "LabelledPair", "parse_label"]
+
+ANNOTATOR_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0, top_k=0, top_p=1.0)
+_RETRY_TEMPERATURE = 0.7
+_LABEL = re.compile(r"(?im)^[\s*_>-]*label[\s*_]*[:=][\s*_\"']*([A-Za-z]+)")
+_EVIDENCE = re.compile(r"(?im)^[\s*_>-]*evidence[\s*_]*[:=]\s*(.+)$")
+
+# The definitions of LEME's Appendix E; its neutral example is labelled "contradicts" there by mistake.
+GUIDELINES = """\
+You read a passage and a claim. Classify the passage as supporting, contradicting, or neutral towards the claim.
+- supports: there is direct evidence for the claim in the passage, even if it covers only part of the claim.
+- contradicts: there is direct evidence against the claim; if the passage contradicts the claim even a little, and \
+supports it elsewhere, it contradicts.
+- neutral: there is no direct evidence in the passage either way. What you know yourself does not count.
+Then copy whole sentences of the passage that are the evidence, one per line; none for neutral.
+
+Example passage: Rome is home to the world famous Eiffel Tower. Rome is a great tourist destination.
+Claim: The Eiffel Tower is in Rome.
+Label: supports
+Evidence: Rome is home to the world famous Eiffel Tower.
+
+Same passage, claim: The Eiffel Tower is in Paris.
+Label: contradicts
+Evidence: Rome is home to the world famous Eiffel Tower.
+
+Same passage, claim: The Eiffel Tower was built by Gustave Eiffel.
+Label: neutral"""
+# How to answer: read by `parse_label`, so the same whatever the wording.
+_FORM = 'Answer in exactly this form, first the line "Label: ...", then the lines "Evidence: ...".'
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledPair:
+    """An example to show.
+
+    Attributes:
+        premise, claim: The pair.
+        label: One of `LABELS`.
+        sample: Which sample it is of; examples of the annotated passage's own sample are never shown.
+    """
+
+    premise: str
+    claim: str
+    label: str
+    sample: str
+
+
+def parse_label(text: str) -> tuple[str, str]:
+    """The label in a reply, and "ok" or why there is none.
+
+    Exactly one "Label: ..." line is expected, or a reply of one word that is a label.
+    """
+    said = [found.lower() for found in _LABEL.findall(text)] or [text.strip(" .*\"'\n").lower()]
+    known = sorted({word for word in said if word in LABELS})
+    if len(set(said)) == 1 and known:
+        return known[0], "ok"
+    if len(set(said)) > 1:
+        return "", f"{len(set(said))} labels in the reply: {', '.join(sorted(set(said)))}"
+    return "", "empty reply" if not text.strip() else "no label in the reply"
+
+
+@dataclass(frozen=True)
+class LLMAnnotator:
+    """Asks a model for a label and the sentences behind it.
+
+    Source: LEME, Appendix B.4 and E.
+    Deviates: labels are checked (the released code takes any word), evidence counts only when it stands in the passage,
+        and examples never come from the annotated sample or show its passage.
+
+    Attributes:
+        generator: A local chat model or an API; put a `CachedGenerator` around it to pay once.
+        shots: Labelled examples shown: 0, or 8 as published.
+        pool: Where they are drawn from.
+        samples: Premise -> the sample it is of, so that examples of it are left out.
+        sampling: How the reply is written; a reply that cannot be read is asked again at temperature 0.7 or more.
+        tries: Times one pair is asked at the most.
+        seed: Of replies and examples.
+        guidelines: What supports, contradicts and neutral mean.
+    """
+
+    generator: Generator
+    shots: int = 0
+    pool: tuple[LabelledPair, ...] = ()
+    samples: dict[str, str] | None = None
+    sampling: Sampling = ANNOTATOR_SAMPLING
+    tries: int = 3
+    seed: int = 0
+    guidelines: str = GUIDELINES
+
+    @property
+    def name(self) -> str:
+        """The model, the number of examples, and a hash of guidelines that are not ours."""
+        own = self.guidelines == GUIDELINES
+        words = "" if own else f", wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}"
+        return f"{self.generator.name}, {self.shots}-shot{words}"
+
+    def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+        """One judgement per (premise, claim), in order; a reply that never could be read is a status.
+
+        Raises:
+            RecordError: Fewer examples than `shots` are left.
+        """
+        prompts = [self._messages(*pair) for pair in pairs]
+        found = [Judgement("", status="not asked")] * len(pairs)
+        waiting = list(range(len(pairs)))
+        for attempt in range(self.tries):
+            heat = self.sampling.temperature if not attempt else max(self.sampling.temperature, _RETRY_TEMPERATURE)
+            sampling = replace(self.sampling, temperature=heat)
+            asks = [Ask(prompts[i], self._seed(*pairs[i], attempt)) for i in waiting]
+            for i, reply in zip(waiting, self.generator.generate(asks, sampling), strict=True):
+                found[i] = _judgement(pairs[i][0], reply, attempt + 1)
+            waiting = [i for i in waiting if found[i].status != "ok"]
+            if not waiting:
+                break
+        return found
+
+    def _seed(self, premise: str, claim: str, attempt: int) -> int:
+        return seed_of(self.seed, attempt, premise, claim, joined="\n")
+
+    def _messages(self, premise: str, claim: str) -> tuple[Message, ...]:
+        turns = []
+        for example in self._examples(premise, claim):
+            turns += [_question(example.premise, example.claim), f"Label: {example.label}"]
+        turns.append(_question(premise, claim))
+        turns[0] = f"{self.guidelines.strip()}\n\n{_FORM}\n\n{turns[0]}"
+        return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
+
+    def _examples(self, premise: str, claim: str) -> list[LabelledPair]:
+        if not self.shots:
+            return []
+        own = (self.samples or {}).get(premise)
+        left = [one for one in self.pool if one.premise != premise and (own is None or one.sample != own)]
+        if len(left) < self.shots:
+            raise RecordError(
+                f"annotator {self.name}: {len(left)} of {len(self.pool)} examples are of other samples than passage "
+                f"{premise[:40]!r} ..., {self.shots} are needed. Give more, or fewer shots."
+            )
+        return random.Random(self._seed(premise, claim, -1)).sample(left, self.shots)
+
+
+def _question(premise: str, claim: str) -> str:
+    return f"Passage: {premise}\n\nClaim: {claim}"
+
+
+def _judgement(premise: str, reply: Completion, tries: int) -> Judgement:
+    if reply.status != "ok":
+        return Judgement("", reply=reply.text, status=reply.status)
+    label, status = parse_label(reply.text)
+    if status != "ok":
+        return Judgement("", reply=reply.text, status=f"{status} (asked {tries} times)")
+    quoted = [line.strip(" \"'“”") for line in _EVIDENCE.findall(reply.text)]
+    evidence = tuple(line for line in quoted if line and line in premise) if label != "neutral" else ()
+    return Judgement(label, evidence=evidence, reply=reply.text)

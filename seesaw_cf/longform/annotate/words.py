@@ -1,0 +1,188 @@
+"""The trained annotator that needs no encoder: what premise and claim share in words, as numbers, for a forest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from seesaw_cf.longform.annotate.annotate import sentences
+from seesaw_cf.longform.annotate.features import ClaimParts, claim_parts, content
+from seesaw_cf.longform.annotate.relations import LABELS_SAID, PEOPLES
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = ["WordFeaturizer", "labelled_parts", "word_features"]
+
+_WORD = re.compile(r"\w+")
+_FRESH = re.compile(r"(?<!^)\b[A-Z]\w+|\d+")  # names (capitals inside a sentence) and numbers
+_STEM = 5
+_MEN = frozenset(_WORD.findall("he him his himself man men boy son father brother husband king actor"))
+_WOMEN = frozenset(_WORD.findall("she her hers herself woman women girl daughter mother sister wife queen actress"))
+_NEGATION = frozenset(
+    _WORD.findall("not never no none neither nor without however instead rather although despite contrary")
+)
+_COUNTRY = {people[:_STEM]: country[:_STEM] for people, country in PEOPLES.items()}
+_SAID = {label: frozenset(content(f"{label} {words}")) for label, words in LABELS_SAID.items()}
+_BY_LENGTH = sorted(LABELS_SAID, key=len, reverse=True)
+
+
+def _stem(word: str) -> str:
+    found = word.lower()[:_STEM]
+    return _COUNTRY.get(found, found)
+
+
+def _stems(text: str) -> set[str]:
+    return {_stem(word) for word in _WORD.findall(text)}
+
+
+def _words(text: str) -> list[str]:
+    """Content words as stems, in order; peoples count as their countries."""
+    return [_COUNTRY.get(word, word) for word in content(text)]
+
+
+def _share(words: Sequence[str], known: set[str]) -> float:
+    return sum(word in known for word in words) / len(words) if words else 0.0
+
+
+def labelled_parts(claim: str) -> ClaimParts:
+    """Takes a claim apart: "Ann Lee manner of death natural causes" by the label of a known property after its subject,
+    any other claim by its capitals."""
+    parts = claim_parts(claim)
+    tail = claim[len(parts.subject) :].strip()
+    label = next((one for one in _BY_LENGTH if tail.startswith(f"{one} ")), None)
+    if label is None or not content(parts.subject):
+        return parts
+    values = tuple(part for part in tail[len(label) :].strip().split(", ") if content(part))
+    return ClaimParts(parts.subject, label, values or parts.values)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A claim, ready to be looked for: its words, those of its values, of its subject, and of its relation."""
+
+    words: list[str]
+    values: list[list[str]]
+    subject: set[str]
+    relation: set[str]
+    about: set[str]
+
+
+def _asked(claim: str) -> tuple[ClaimParts, _Asked]:
+    parts = labelled_parts(claim)
+    relation = set(_words(parts.relation))
+    about = relation.union(*(words for label, words in _SAID.items() if set(_words(label)) <= relation))
+    return parts, _Asked(
+        _words(claim) or [""], [_words(v) for v in parts.values] or [[""]], _stems(parts.subject), relation, about
+    )
+
+
+def word_features(premise: str, claim: str) -> dict[str, float]:
+    """The numbers.
+
+    Args:
+        premise, claim: The pair; neither empty.
+
+    Returns:
+        Name -> value, the same names in the same order for every pair.
+    """
+    rows = sentences(premise) or [premise]
+    parts, asked = _asked(claim)
+    known = _stems(premise)
+    each = np.array([_sentence(row, asked) for row in rows])
+    values = [_share(value, known) for value in asked.values]
+    found = [_share(value, known - asked.subject) for value in asked.values]
+    hits = np.array([word in known for word in asked.words], dtype=np.float64)
+    rest = [word for word in asked.words if word not in asked.subject]
+    return {
+        "words": float(hits.mean()),
+        "words_late": float(hits @ np.arange(1, hits.size + 1)) / (hits.size * (hits.size + 1) / 2),
+        "words_missing": float(np.log1p((1 - hits).sum())),
+        "last_word": float(hits[-1]),
+        "words_beside_subject": _share(rest, known) if rest else 1.0,
+        "subject": _share(_words(parts.subject), known),
+        "relation": _share(sorted(asked.relation), known),
+        "value_first": values[0],
+        "value_best": max(values),
+        "value_mean": float(np.mean(values)),
+        "found_best": max(found),
+        "found_mean": float(np.mean(found)),
+        "values": float(np.log(len(values))),
+        "value_in_subject": _share([word for value in asked.values for word in value], asked.subject),
+        "value_capital": float(np.mean([value[:1].isupper() for value in parts.values])) if parts.values else 0.0,
+        "gender": _gender(premise, parts),
+        "sentences": float(np.log(len(rows))),
+        "claim_words": float(np.log1p(len(asked.words))),
+        "premise_words": float(np.log1p(len(_WORD.findall(premise)))),
+        **_over_sentences(each),
+    }
+
+
+def _gender(premise: str, parts: ClaimParts) -> float:
+    """Of a claim on gender, how far the words for men and women agree with it, -1 to 1; else 0."""
+    said = " ".join(parts.values).lower()
+    words = _WORD.findall(premise.lower())
+    men, women = (sum(word in known for word in words) for known in (_MEN, _WOMEN))
+    if said not in ("male", "female") or not men + women:
+        return 0.0
+    return (men - women) / (men + women) * (1 if said == "male" else -1)
+
+
+def _sentence(sentence: str, asked: _Asked) -> list[float]:
+    """Of one sentence: share of the claim, of its best value, of its subject, of its relation; words about the
+    relation; names and numbers that the claim does not say; a negation."""
+    known, fresh = _stems(sentence), _FRESH.findall(sentence)
+    said = set(asked.words)
+    new = {_stem(word) for word in fresh} - said
+    return [
+        _share(asked.words, known),
+        max(_share(value, known) for value in asked.values),
+        _share(sorted(asked.subject), known),
+        _share(sorted(asked.relation), known),
+        float(len(asked.about & known)),
+        float(len(new)),
+        float(any(word.isdigit() for word in new)),
+        float(any(word in _NEGATION for word in _WORD.findall(sentence.lower()))),
+    ]
+
+
+def _over_sentences(each: Floats) -> dict[str, float]:
+    claim, value, subject, relation, about, names, numbers, negated = each.T
+    best = int(claim.argmax())
+    holding, near = value > 0.5, about > 0
+    return {
+        "best_words": float(claim[best]),
+        "mean_words": float(claim.mean()),
+        "best_value": float(value[best]),
+        "best_subject": float(subject[best]),
+        "best_relation": float(relation[best]),
+        "best_other_names": float(np.log1p(names[best])),
+        "value_beside_subject": float((value * subject).max()),
+        "about": float(np.log1p(near.sum())),
+        "about_words": float(np.log1p(about.max())),
+        "about_with_value": float((near & holding).any()),
+        "about_without_value": float(near.any() and not (near & holding).any()),
+        "value_where_about": float(value[near].max(initial=0.0)),
+        "value_elsewhere": float(value[~near].max(initial=0.0)),
+        "other_names_where_about": float(np.log1p(names[near].max(initial=0.0))),
+        "other_numbers_where_about": float(numbers[near].max(initial=0.0)),
+        "negated": float(negated.max()),
+    }
+
+
+class WordFeaturizer:
+    """Features of pairs; nothing is loaded."""
+
+    encoder = "words"
+
+    def save(self, folder: Path) -> None:
+        """Nothing beside the forest is needed."""
+
+    def rows(self, pairs: Sequence[tuple[str, str]], *, split: bool = False) -> Floats:
+        """The features of (premise, claim) pairs, (n, features); `split` is for featurizers that prepare sentences."""
+        return np.array([list(word_features(*pair).values()) for pair in pairs], dtype=np.float64)
+
+    def forget(self) -> None:
+        """Nothing is kept."""

@@ -1,0 +1,232 @@
+"""A language model as judge of flaws in pairs of texts: blind, in random order, every reply kept."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
+from seesaw_cf.longform.flaw_items import Flaw, chosen_flaws
+from seesaw_cf.longform.replies import is_refusal
+from seesaw_cf.longform.tables import FlawRow
+from seesaw_cf.longform.wording import OURS, Wording
+from seesaw_cf.longform.write.pairs import (
+    FlawAnswer,
+    Pair,
+    first_shown,
+    flaw_row,
+    flaw_table,
+    seeded_uniform,
+    unblinded,
+)
+
+__all__ = ["CALLS", "JUDGE_SAMPLING", "JudgeOptions", "Judged", "judge_pairs", "judge_prompt", "parse_reply"]
+
+# temperature 0: a judge that answers differently each time measures nothing by it.
+JUDGE_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0)
+
+# One row per request to the model, in the order made.
+CALLS: pa.Schema = pa.schema(
+    [
+        ("pair_id", pa.string()),
+        ("flaw", pa.string()),
+        ("first", pa.string()),
+        ("attempt", pa.int32()),
+        ("rater", pa.string()),
+        ("prompt", pa.string()),
+        ("temperature", pa.float64()),
+        ("seed", pa.int64()),
+        ("reply", pa.string()),
+        ("status", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("new_tokens", pa.int32()),
+    ]
+)
+_OF_ROW: tuple[Literal["pair_id", "flaw", "first", "rater", "reply", "status"], ...] = (
+    *("pair_id", "flaw", "first"),
+    *("rater", "reply", "status"),
+)
+_BLOCK = 64
+"""Questions handed over at once."""
+# How to answer: read by `parse_reply`, so the same whatever the wording of the question.
+_FORM = """
+Reply with two lines and nothing else:
+Quote: the words that show the flaw, copied from the text, or "none"
+Answer: A, B or equal"""
+# The word must end its line or sentence: "Answer: A, B or equal" is the question repeated, not an answer.
+_WORD = r"(?i:text\s+)?\b(A|B|(?i:equal|equally|same|neither))\b"
+_ANSWER = re.compile(rf"(?i:answer)\W{{0,6}}(?i:is\W{{1,3}})?{_WORD}[*\"')\]]*(?=\s*$|\.|\s*\()", re.MULTILINE)
+_BARE = re.compile(rf"\W*{_WORD}\W*")
+_QUOTE = re.compile(r"^\W*quote\W*?:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_MEANS = {"A": -1, "B": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said.
+
+    Attributes:
+        table: Rows of `FLAWS`, one per (pair, flaw).
+        swapped: The same pairs, as far as they were judged again in the other order.
+        calls: Rows of `CALLS`: every prompt and reply, also those that could not be read.
+        counts: "judgements", "retries" and reason -> judgements without an answer.
+    """
+
+    table: pa.Table
+    swapped: pa.Table
+    calls: pa.Table
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def judge_prompt(pair: Pair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
+    """The question about one flaw; nothing in it tells which text is from the edited model."""
+    one, two = pair.shown(first)
+    definition = "\n".join(f"- {line}" for line in flaw.model)
+    asked = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=one, two=two)
+    return asked.rstrip() + _FORM
+
+
+def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | None, str, str]:
+    """Reads a judge's reply.
+
+    Args:
+        completion: What the model wrote.
+        texts: The texts as shown; a quote must be in one of them.
+
+    Returns:
+        The answer in the order shown (-1 first text, 1 second, 0 equal; None when there is none), the quote ("" when
+        there is none, or none of it is in the texts), and the status: "ok", "refusal", "no answer", "two answers",
+        "empty reply", or the completion's own.
+    """
+    if completion.status != "ok":
+        return None, "", completion.status
+    reply = completion.text.strip()
+    if not reply:
+        return None, "", "empty reply"
+    bare = _BARE.fullmatch(reply)
+    found = {_MEANS.get(word, 0) for word in ([bare[1]] if bare else _ANSWER.findall(reply))}
+    if len(found) > 1:
+        return None, "", "two answers"
+    if not found:
+        return None, "", "refusal" if is_refusal(reply) else "no answer"
+    quoted = _QUOTE.search(reply)
+    words = quoted[1].strip().strip("\"'\u201c\u201d") if quoted else ""
+    return found.pop(), words if words and any(words in text for text in texts) else "", "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """What a judge is asked, and how.
+
+    Attributes:
+        flaws: Names; all seven when empty.
+        seed: Of the order of texts and of the model's draws.
+        tries: Times a question is asked at the most while its reply cannot be read. At temperature 0 a local model
+            repeats itself: then 1 is enough.
+        sampling: How the judge writes.
+        wording: Whose words the question and the definitions are.
+    """
+
+    flaws: Sequence[str] = ()
+    seed: int = 0
+    tries: int = 3
+    sampling: Sampling = JUDGE_SAMPLING
+    wording: Wording = OURS
+
+
+def judge_pairs(
+    pairs: Sequence[Pair],
+    generator: Generator,
+    options: JudgeOptions | None = None,
+    *,
+    swap: float = 0.0,
+    rater: str = "",
+) -> Judged:
+    """Asks a language model about every flaw of every pair.
+
+    Put a `CachedGenerator` in front to make a long job resumable: the same question is then asked once. Questions are
+    plain prompts: give the generator `chat=True` for models that were trained to answer.
+
+    Args:
+        pairs: The texts.
+        generator: The judge.
+        options: What is asked, and how; the defaults when None.
+        swap: Share of pairs, drawn at random, that are judged again with the texts in the other order (`sign_check`).
+        rater: Name in the table; that of the generator when empty.
+
+    Returns:
+        Tables and counts; a question without an answer is a row with its status.
+
+    Raises:
+        UnknownNameError: Unknown flaw.
+
+    Source: SEESAW-CF appendix I (GPT-3.5 as judge) and F (definitions).
+    Deviates: one flaw per question; blind, in random order, "A" and "B" rather than -1 and 1, because the released
+        labels look as if the sign was misread.
+    """
+    how, name = options or JudgeOptions(), rater or generator.name
+    chosen, seed = how.wording.chosen(flaw.name for flaw in chosen_flaws(how.flaws)), how.seed
+    orders = [(pair, first_shown(seed, pair.pair_id)) for pair in pairs]
+    again = [(p, _other(first)) for p, first in orders if seeded_uniform(seed, "swap", p.pair_id) < swap]
+    questions = [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
+    rows: list[FlawRow] = []
+    calls: list[dict[str, object]] = []
+    for start in range(0, len(questions), _BLOCK):
+        asked = [(*about, judge_prompt(*about, how.wording)) for about in questions[start : start + _BLOCK]]
+        done, made = _ask(asked, generator, how, name)
+        rows, calls = rows + done, calls + made
+    cut = len(orders) * len(chosen)
+    counts = Counter(row["status"] for row in rows if row["status"] != "ok")
+    counts.update(judgements=len(rows), retries=len(calls) - len(rows))
+    return Judged(
+        flaw_table(rows[:cut]), flaw_table(rows[cut:]), pa.Table.from_pylist(calls, schema=CALLS), dict(counts)
+    )
+
+
+def _other(first: str) -> str:
+    return "post" if first == "pre" else "pre"
+
+
+def _ask(
+    questions: Sequence[tuple[Pair, Flaw, str, str]],
+    generator: Generator,
+    how: JudgeOptions,
+    rater: str,
+) -> tuple[list[FlawRow], list[dict[str, object]]]:
+    """Rows of one block, and every call made for it."""
+    rows: dict[int, FlawRow] = {}
+    calls: list[dict[str, object]] = []
+    waiting = list(range(len(questions)))
+    for attempt in range(1, max(1, how.tries) + 1):
+        asks = [Ask(questions[n][3], _seed(how.seed, attempt, *questions[n][:3])) for n in waiting]
+        for n, ask, completion in zip(waiting, asks, generator.generate(asks, how.sampling), strict=True):
+            pair, flaw, first, _ = questions[n]
+            answer, quote, status = parse_reply(completion, pair.shown(first))
+            change = None if answer is None else unblinded(answer, first)
+            rows[n] = flaw_row(pair, flaw.name, rater, first, FlawAnswer(change, quote, completion.text, status))
+            calls.append(_call(rows[n], ask, completion, attempt, how.sampling))
+        waiting = [n for n in waiting if rows[n]["status"] != "ok"]
+        if not waiting:
+            break
+    return [rows[n] for n in range(len(questions))], calls
+
+
+def _seed(seed: int, attempt: int, pair: Pair, flaw: Flaw, first: str) -> int:
+    return int(seeded_uniform(seed, "judge", pair.pair_id, flaw.name, first, str(attempt)) * 2**31)
+
+
+def _call(row: FlawRow, ask: Ask, completion: Completion, attempt: int, sampling: Sampling) -> dict[str, object]:
+    return {
+        **{name: row[name] for name in _OF_ROW},
+        "prompt_tokens": completion.prompt_tokens,
+        "new_tokens": completion.new_tokens,
+        "attempt": attempt,
+        "prompt": ask.prompt,
+        "temperature": sampling.temperature,
+        "seed": ask.seed,
+    }

@@ -1,0 +1,335 @@
+"""Human ratings of flaws: filled sheets in. `seesaw_cf.longform.flaws.rating_sheets` writes them.
+
+A sheet is a CSV that opens in any spreadsheet. Which text was written after the edit is in the key file alone, which
+raters never see. Some pairs are there twice, the second time in the other order, to see whether raters agree with
+themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf import checks
+from seesaw_cf.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.io.sheets import neutral
+from seesaw_cf.io.text import read_json
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws.rating_sheets import SheetItem
+from seesaw_cf.longform.tables import FlawRow
+from seesaw_cf.longform.write.pairs import PHASES, FlawAnswer, Pair, flaw_row, flaw_table, unblinded
+from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.plain import as_json
+from seesaw_cf.stats.simple import share
+
+__all__ = [
+    "LABELS",
+    "REFLECTED",
+    "HumanWork",
+    "ReflectedRow",
+    "import_sheet",
+    "intra_rater",
+    "read_sheet",
+    "reflected_row",
+    "share_reflected",
+]
+
+# Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
+LABELS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
+_YES_NO = ("yes", "no", "unsure")
+
+# reflected: "yes", "no", "unsure" or null: whether a text says what the edit says. comment: in the rater's words.
+REFLECTED: pa.Schema = pa.schema(
+    [
+        ("pair_id", pa.string()),
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("relation", pa.string()),
+        ("entity", pa.string()),
+        ("rater", pa.string()),
+        ("reflected", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
+
+
+class ReflectedRow(TypedDict):
+    """A row of `REFLECTED`."""
+
+    pair_id: str
+    editor: str
+    case_id: int
+    relation: str
+    entity: str
+    rater: str
+    reflected: str | None
+    comment: str
+
+
+class ReflectedShare(TypedDict):
+    """The result of `share_reflected`."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    unsure: int
+    not_rated: int
+    comments: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What an import needs of a key: the flaws, the items, and the columns asked beside the flaws."""
+
+    flaws: list[str]
+    items: list[SheetItem]
+    asked: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HumanWork:
+    """A filled sheet, un-blinded.
+
+    Attributes:
+        table: Rows of `FLAWS`, one per (pair, flaw); a blank cell has the status "not rated".
+        repeats: The same for the pairs that were rated a second time.
+        reflected: Rows of `REFLECTED`, one per pair; comments on both copies of a pair are joined.
+        known: Rows of the sheet that repeat another one word for word; they count once.
+    """
+
+    table: pa.Table
+    repeats: pa.Table
+    reflected: pa.Table
+    known: int = 0
+
+
+def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rater: str) -> HumanWork:
+    """Reads a filled sheet back and un-blinds it. Rows may come in any order.
+
+    Args:
+        sheet: The CSV, filled.
+        key: The key that was written with it.
+        rater: Name of the rater.
+
+    Returns:
+        The ratings.
+
+    Raises:
+        StorageError: A file is missing.
+        RecordError: Ids edited, missing, or twice with different answers, texts edited, columns missing, or labels
+            unknown; the message says where.
+    """
+    record = _read_key(key)
+    items = {item.item: item for item in record.items}
+    rows = read_sheet(sheet, ["item", "text_A", "text_B", *record.flaws, *record.asked])
+    if not rater.strip():
+        raise RecordError(f"{sheet}: the rater has no name; give one, such as A1.")
+    by_id = _by_id(sheet, rows)
+    _check_ids(sheet, by_id, items)
+    table: dict[int, list[FlawRow]] = {1: [], 2: []}
+    reflected: dict[str, ReflectedRow] = {}
+    for item in sorted(items.values(), key=lambda one: (one.pair.pair_id, one.copy)):
+        pair, row = item.pair, by_id[item.item]
+        _check_texts(sheet, row, pair.shown(item.first))
+        for flaw in record.flaws:
+            answer = _label(sheet, row, flaw)
+            change = None if answer is None else unblinded(answer, item.first)
+            given = FlawAnswer(change, reply=row[flaw].strip(), status="not rated" if answer is None else "ok")
+            table[item.copy].append(flaw_row(pair, flaw, rater, item.first, given))
+        _add_reflected(reflected, pair, rater, _yes_no(sheet, row), row.get("comment", "").strip())
+    seen = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
+    return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
+
+
+def reflected_row(pair: Pair, rater: str, answer: str | None = None) -> ReflectedRow:
+    """One row of `REFLECTED`, without a comment."""
+    return {
+        "pair_id": pair.pair_id,
+        "editor": pair.editor,
+        "case_id": pair.case_id,
+        "relation": pair.relation,
+        "entity": pair.entity,
+        "rater": rater,
+        "reflected": answer,
+        "comment": "",
+    }
+
+
+def _add_reflected(rows: dict[str, ReflectedRow], pair: Pair, rater: str, answer: str | None, comment: str) -> None:
+    """The answer is that of the first copy, or of the second where the first has none."""
+    row = rows.setdefault(pair.pair_id, reflected_row(pair, rater))
+    row["reflected"] = row["reflected"] or answer
+    row["comment"] = " | ".join(part for part in (row["comment"], comment) if part)
+
+
+def _read_key(path: str | os.PathLike[str]) -> _Key:
+    """The parts of a key that an import needs, each checked."""
+    try:
+        record = read_json(path, dict)
+    except StorageError as error:
+        raise StorageError(f"{error} The key was written beside the sheet.") from error
+    except RecordError as error:
+        raise RecordError(
+            f"{path}: not the key of a sheet ({error}). Give the file that was written with it."
+        ) from error
+    try:
+        items = [_read_item(item) for item in checks.items("items", record["items"])]
+        flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
+    except (LookupError, RecordError) as error:  # an unknown name is a LookupError, too
+        reason = error if isinstance(error, SeesawError) else f"{error} is missing"
+        raise RecordError(
+            f"{path}: not the key of a sheet ({reason}). Give the file that was written with it."
+        ) from error
+    return _Key(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
+
+
+def _read_item(given: object) -> SheetItem:
+    item: dict[str, object] = checks.instance("an item", given, dict, "an object")
+    pair = checks.instance("pair", item["pair"], dict, "an object")
+    for name in Pair.__slots__:
+        check = checks.whole if name == "case_id" else checks.text
+        check(f"pair.{name}", pair[name], *((-(2**63), 2**63 - 1) if name == "case_id" else ()))
+    if set(pair) != set(Pair.__slots__):
+        raise RecordError(f"pair has {sorted(pair)}, expected {sorted(Pair.__slots__)}.")
+    return SheetItem(
+        checks.text("item", item["item"]),
+        checks.whole("copy", item["copy"], 1, 2),
+        checks.one_of("order", item["first"], PHASES),
+        Pair(**pair),
+    )
+
+
+def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file that must have certain columns.
+
+    Raises:
+        StorageError: It cannot be read.
+        RecordError: It is no CSV file in UTF-8, or columns are missing.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            rows = [{name: value or "" for name, value in row.items() if name} for row in reader]
+            found = list(reader.fieldnames or [])
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: not a CSV file in UTF-8 ({error}). Save the sheet as CSV UTF-8.") from error
+    missing = [name for name in columns if name not in found]
+    if missing:
+        raise RecordError(f"{path}: columns {missing} are missing; it has {found}. Keep the sheet's columns and names.")
+    return rows
+
+
+def _by_id(path: str | os.PathLike[str], rows: Sequence[dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Rows by item. The same row twice is one; two different answers to one item cannot both be taken."""
+    found: dict[str, tuple[int, dict[str, str]]] = {}
+    for number, row in enumerate(rows, 2):  # as spreadsheets count, the head is row 1
+        first, other = found.setdefault(row["item"].strip(), (number, row))
+        for name in row:
+            if row[name].strip() != other[name].strip():
+                raise RecordError(
+                    f"{path}: item {row['item'].strip()!r} is in row {first} with {other[name].strip()!r} for {name} "
+                    f"and in row {number} with {row[name].strip()!r}. Keep one of the two."
+                )
+    return {name: row for name, (_, row) in found.items()}
+
+
+def _check_ids(path: str | os.PathLike[str], got: Collection[str], known: Collection[str]) -> None:
+    for reason, ids in (
+        ("are not in the key", [one for one in got if one not in known]),
+        ("are missing", [one for one in known if one not in got]),
+    ):
+        if ids:
+            raise RecordError(
+                f"{path}: {len(ids)} items {reason}, first {ids[0]!r}. Rows may be reordered, but the column 'item' "
+                "must stay as it was exported, every row once."
+            )
+
+
+def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple[str, str]) -> None:
+    for name, text in zip(("text_A", "text_B"), texts, strict=True):
+        if row[name].split() != neutral(text).split() and row[name].split() != text.split():
+            raise RecordError(
+                f"{path}: {name} of item {row['item']!r} was edited or moved; its rating would be of another text. "
+                "Copy the labels into the sheet as it was exported."
+            )
+
+
+def _label(path: str | os.PathLike[str], row: dict[str, str], flaw: str) -> int | None:
+    word = row[flaw].strip()
+    if not word:
+        return None
+    found = {label.lower(): answer for label, answer in LABELS.items()}.get(word.lower())
+    if found is None:
+        raise RecordError(
+            f"{path}: item {row['item']!r} has {word!r} for {flaw}, expected {', '.join(LABELS)} or nothing."
+        )
+    return found
+
+
+def _yes_no(path: str | os.PathLike[str], row: dict[str, str]) -> str | None:
+    word = row.get("edit_reflected", "").strip().lower()
+    if word and word not in _YES_NO:
+        raise RecordError(
+            f"{path}: item {row['item']!r} has {word!r} for edit_reflected, expected {', '.join(_YES_NO)} or nothing."
+        )
+    return word or None
+
+
+def share_reflected(reflected: pa.Table) -> ReflectedShare:
+    """In how many pairs the edit is reflected, among those where a rater says yes or no.
+
+    Args:
+        reflected: Rows of `REFLECTED`.
+
+    Returns:
+        `value` with `low` and `high` (Wilson, 95 %), `n` answers, `unsure`, `not_rated`, and `comments`.
+    """
+    said = reflected.column("reflected").to_pylist()
+    yes = share(said.count("yes"), said.count("yes") + said.count("no"))
+    comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
+    return {
+        "value": yes.value,
+        "low": yes.low,
+        "high": yes.high,
+        "n": yes.n,
+        "unsure": said.count("unsure"),
+        "not_rated": said.count(None),
+        "comments": comments,
+    }
+
+
+def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:
+    """How often a rater agrees with themselves on pairs rated twice, the second time in the other order.
+
+    Args:
+        work: A filled sheet.
+        draws: Bootstrap samples of pairs behind the intervals.
+
+    Returns:
+        Flaw -> `seesaw_cf.stats.agreement.annotator_agreement` of first and second rating (`percent`, `cohen`,
+        `krippendorff`, `n_items`, `majority_share`), or {"note": ...} where nothing was rated twice.
+    """
+    once, twice = (
+        frame.dropna(subset="change").set_index(["flaw", "pair_id"])["change"]
+        for frame in (work.table.to_pandas(), work.repeats.to_pandas())
+    )
+    both = pd.concat({"first": once, "second": twice}, axis=1).dropna()
+    found = {}
+    for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
+        rows = both[both.index.get_level_values("flaw") == flaw]
+        found[flaw] = (
+            as_json(annotator_agreement)(rows.to_numpy(float).tolist(), names=["first", "second"], draws=draws)
+            if len(rows)
+            else {"note": "nothing rated twice"}
+        )
+    return found

@@ -1,0 +1,118 @@
+"""Ratings as the SEESAW-CF authors released them: one CSV a rater, in one of two codings."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws.people import REFLECTED, HumanWork, ReflectedRow, read_sheet, reflected_row
+from seesaw_cf.longform.tables import FlawRow
+from seesaw_cf.longform.write.pairs import FlawAnswer, Pair, flaw_row, flaw_table
+
+__all__ = ["CODINGS", "import_released", "released_work"]
+
+# Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
+CODINGS: Mapping[str, Mapping[str, int]] = {
+    "halves": {"1": -1, "1.0": -1, "1.5": 0, "2": 1, "2.0": 1},
+    "signed": {"-1": -1, "-1.0": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1},
+}
+_NEEDED = ("props", "target_true", "target_new", "subj", "pre_text", "post_text")
+_REFLECTED = {"1": "yes", "1.0": "yes", "0": "no", "0.0": "no", "": None}
+
+
+def import_released(
+    path: str | os.PathLike[str], rater: str, *, blank: str = "equal", coding: str = "auto"
+) -> pa.Table:
+    """The ratings of `released_work`."""
+    return released_work(path, rater, blank=blank, coding=coding).table
+
+
+def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equal", coding: str = "auto") -> HumanWork:
+    """Reads one rater's file in the layout of the SEESAW-CF authors.
+
+    Pairs are known by their texts and edit, so files whose rows are in different orders still meet.
+
+    Args:
+        path: CSV with props, target_true, target_new, subj, pre_text, post_text, a column per flaw and, where it is
+            there, "Edit reflected?" (1 or 0).
+        rater: Name of the rater.
+        blank: What an empty cell is: "equal", as the authors count it (their first rater left equals blank), or
+            "missing" (their third rater wrote equals down, and has twelve rows without a rating).
+        coding: "halves" (1 = more before, 1.5 = equal, 2 = more after), "signed" (-1, 0, 1), or "auto": the one that
+            the file's own labels decide.
+
+    Returns:
+        Rows of `FLAWS`, nothing rated twice; `relation` is the edited property, `first` is "pre" (raters were not
+        blind).
+
+    Raises:
+        StorageError: No such file.
+        RecordError: Not that layout, a label outside the coding, labels of both codings or of neither, or a pair twice.
+    """
+    if blank not in ("equal", "missing"):
+        raise RecordError(f"{path}: blank is {blank!r}, expected 'equal' or 'missing'.")
+    if not rater.strip():
+        raise RecordError(f"{path}: the rater has no name; give one, such as A1.")
+    columns = {flaw.name: flaw.released for flaw in FLAWS_BY_NAME.values()}
+    rows = read_sheet(path, [*_NEEDED, *columns.values()])
+    answers: dict[str, int | None] = {**_coding(path, rows, list(columns.values()), coding)}
+    answers[""] = 0 if blank == "equal" else None
+    out: list[FlawRow] = []
+    reflected: list[ReflectedRow] = []
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, 1):
+        parts = [" ".join(row[name].split()) for name in _NEEDED]
+        pair_id = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        if pair_id in seen:
+            raise RecordError(
+                f"{path}: row {number} repeats the pair of {row['subj']!r} in row {seen[pair_id]}. Keep it once."
+            )
+        seen[pair_id] = number
+        relation = row["props"].split("_")[0]
+        pair = Pair(pair_id, "memit", number - 1, relation, "", row["subj"], row["pre_text"], row["post_text"])
+        for flaw, column in columns.items():
+            change = _answer(path, number, column, row[column].strip(), answers)
+            answer = FlawAnswer(change, reply=row[column], status="not rated" if change is None else "ok")
+            out.append(flaw_row(pair, flaw, rater, "pre", answer))
+        word = row.get("Edit reflected?", "").strip()
+        if word not in _REFLECTED:
+            raise RecordError(f"{path}: row {number} has {word!r} for 'Edit reflected?', expected 1, 0 or nothing.")
+        reflected.append(reflected_row(pair, rater, _REFLECTED[word]))
+    table = pa.Table.from_pylist(reflected, schema=REFLECTED)
+    return HumanWork(flaw_table(out), flaw_table([]), table)
+
+
+def _coding(
+    path: str | os.PathLike[str], rows: Sequence[Mapping[str, str]], columns: Sequence[str], asked: str
+) -> Mapping[str, int]:
+    """The coding of a file: "1" alone does not tell, any other label does."""
+    if asked != "auto":
+        if asked not in CODINGS:
+            raise unknown_name("coding", asked, ["auto", *CODINGS])
+        return CODINGS[asked]
+    words = {row[column].strip() for row in rows for column in columns} - {"", "1", "1.0"}
+    found = [name for name, meaning in CODINGS.items() if words & set(meaning)]
+    if len(found) > 1:
+        raise RecordError(
+            f"{path}: labels of two codings ({', '.join(sorted(words))}): 1, 1.5, 2 and -1, 0, 1. Repair the file."
+        )
+    if not found and any(row[column].strip() for row in rows for column in columns) and not words:
+        raise RecordError(
+            f"{path}: every label is 1, which is 'more before' among 1, 1.5, 2 and 'more after' among -1, 0, 1. Say "
+            "which with --coding halves or --coding signed."
+        )
+    return CODINGS[found[0] if found else "halves"]
+
+
+def _answer(
+    path: str | os.PathLike[str], number: int, column: str, word: str, answers: Mapping[str, int | None]
+) -> int | None:
+    if word not in answers:
+        expected = "1, 1.5, 2" if "1.5" in answers else "-1, 0, 1"
+        raise RecordError(f"{path}: row {number} has {word!r} for {column!r}, expected {expected} or nothing.")
+    return answers[word]

@@ -1,0 +1,207 @@
+"""Is a judge of flaws to be believed? Position bias, sign check, and agreement with people beside a constant answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.longform.write.pairs import PHASES
+from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.case_means import CaseMeanRecord, case_mean
+from seesaw_cf.stats.plain import as_json, plain
+
+__all__ = ["flaw_results", "position_bias", "sign_check", "validate_judge"]
+
+
+class PositionBias(TypedDict):
+    """The result of `position_bias`."""
+
+    first: CaseMeanRecord
+    shown_pre_first: float | None
+    equal: float | None
+    n: int
+
+
+class SignCheck(TypedDict):
+    """The result of `sign_check`."""
+
+    same: CaseMeanRecord
+    turned: CaseMeanRecord
+    stuck: CaseMeanRecord
+    n_unanswered: int
+
+
+class JudgeValidity(TypedDict):
+    """The result of `validate_judge` for one flaw."""
+
+    n: int
+    accuracy: dict[str, dict[str, float] | None]
+    flipped: float | None
+    agreement: dict[str, Any] | None
+    among_people: dict[str, Any]
+    confusion: dict[str, dict[str, int]]
+    verdict: str
+
+
+def position_bias(table: pa.Table) -> PositionBias:
+    """How often a rater who sees a difference says "the first text".
+
+    With the order drawn at random a rater who reads says so half of the time, whatever the edit does.
+
+    Args:
+        table: Rows of `FLAWS` of one rater.
+
+    Returns:
+        `first`: share of unequal answers for the text shown first (`case_mean`, p against 1/2), `shown_pre_first`:
+        share of rows where the text before the edit was shown first, `equal`: share of answers "equal".
+    """
+    frame = _answered(table)
+    shown = pd.Series(np.where(frame["first"] == "pre", frame["change"], -frame["change"]), index=frame.index)
+    unequal = frame["change"] != 0
+    first = (shown[unequal] < 0).astype(float)
+    found: PositionBias = plain(
+        {
+            "first": case_mean(first, frame.loc[unequal, "case_id"], against=0.5),
+            "shown_pre_first": float((frame["first"] == "pre").mean()) if len(frame) else None,
+            "equal": float((~unequal).mean()) if len(frame) else None,
+            "n": len(frame),
+        }
+    )
+    return found
+
+
+def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
+    """Do answers turn round when the texts do? After un-blinding both answers must then be the same.
+
+    Args:
+        table, swapped: `Judged.table` and `Judged.swapped`, or `HumanWork.table` and `.repeats`.
+
+    Returns:
+        `same`: share of questions with the same answer in both orders; `turned`: the same among questions where either
+        answer is not "equal" (`case_mean` each); `stuck`: share of those where the rater named the same position
+        twice, which is the opposite claim about the edit; `n_unanswered` in either order.
+
+    Raises:
+        RecordError: A question was judged twice in the same order.
+    """
+    key = ["pair_id", "flaw", "rater"]
+    both = table.to_pandas().merge(swapped.to_pandas(), on=key, suffixes=("", "_again"), validate="one_to_one")
+    if (both["first"] == both["first_again"]).any():
+        bad = both.loc[both["first"] == both["first_again"], "pair_id"].iloc[0]
+        raise RecordError(f"sign check: pair {bad!r} was judged twice in the same order; nothing can turn round.")
+    rated = both.dropna(subset=["change", "change_again"])
+    same = (rated["change"] == rated["change_again"]).astype(float)
+    either = (rated["change"] != 0) | (rated["change_again"] != 0)
+    stuck = (rated["change"] == -rated["change_again"]).astype(float)
+    found: SignCheck = plain(
+        {
+            "same": case_mean(same, rated["case_id"]),
+            "turned": case_mean(same[either], rated.loc[either, "case_id"]),
+            "stuck": case_mean(stuck[either], rated.loc[either, "case_id"]),
+            "n_unanswered": len(both) - len(rated),
+        }
+    )
+    return found
+
+
+def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
+    """`seesaw_cf.effects.flaws.open_ended_flaws` on rows of `FLAWS`, grouped by edited relation (Tables 6, 19-21)."""
+    frame = table.to_pandas()
+    rating = [None if pd.isna(value) else float(value) for value in frame["change"]]
+    names = ("pair_id", "relation", "flaw", "rater")
+    item, group, flaw, rater = (frame[name].astype(str).tolist() for name in names)
+    return dict(plain(open_ended_flaws(item, group, flaw, rater, rating, judge=judge)))
+
+
+def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[str, JudgeValidity]:
+    """Compares a judge with people on the pairs that both rated, matched by pair, never by row.
+
+    Args:
+        table: Rows of `FLAWS` of people and judge together.
+        judge: The rater who is the judge; all others are people.
+        draws: Bootstrap samples of pairs behind the intervals of agreement.
+
+    Returns:
+        Flaw -> `accuracy` (judge and `constant`, by the published rule "any_rater" and against people's "median");
+        `agreement` of judge and people's median (`annotator_agreement`: per cent, Cohen, Krippendorff with intervals),
+        None when nothing was rated by both; `among_people`: their own (`krippendorff`, ...);
+        `flipped`: accuracy against the median if the judge's sign were turned round; `confusion`: people's median ->
+        judge's answer -> count; `n`; `verdict`, one line.
+
+    Raises:
+        UnknownNameError: `judge` is no rater.
+        RecordError: There is nobody to compare with, or a rating is repeated.
+
+    Source: SEESAW-CF Table 20.
+    Deviates: matched by pair instead of row position; chance-corrected, with the constant answer beside it: "equal" to
+    everything beats the published judge on every flaw.
+    """
+    frame = table.to_pandas()
+    raters = sorted(set(frame["rater"]))
+    if judge not in raters:
+        raise unknown_name("rater", judge, raters)
+    if len(raters) < 2:
+        raise RecordError(
+            f"judge {judge!r}: nobody else rated; a judge is validated against people. Add their ratings."
+        )
+    overall = flaw_results(table, judge)
+    found: dict[str, JudgeValidity] = {}
+    for flaw, rows in frame.groupby("flaw", sort=False):
+        wide = rows.pivot(index="pair_id", columns="rater", values="change")
+        people = np.sign(wide.drop(columns=judge).median(axis=1))
+        both = pd.concat({"people": people, "judge": wide[judge]}, axis=1).dropna()
+        accuracy = overall["judge"][flaw]
+        agreement = (
+            as_json(annotator_agreement)(both.to_numpy(float).tolist(), names=["people", "judge"], draws=draws)
+            if len(both)
+            else None
+        )
+        flipped = float((both["people"] == -both["judge"]).mean()) if len(both) else None
+        found[str(flaw)] = {
+            "n": len(both),
+            "accuracy": {name: accuracy.get(name) for name in ("judge", "constant")},
+            "flipped": flipped,
+            "agreement": agreement,
+            "among_people": overall["agreement"][flaw],
+            "confusion": _confusion(both),
+            "verdict": _verdict(accuracy, agreement, flipped),
+        }
+    result: dict[str, JudgeValidity] = plain(found)
+    return result
+
+
+def _confusion(both: pd.DataFrame) -> dict[str, dict[str, int]]:
+    scale = (-1, 0, 1)
+    return {
+        str(true): {str(said): int(((both["people"] == true) & (both["judge"] == said)).sum()) for said in scale}
+        for true in scale
+    }
+
+
+def _verdict(
+    accuracy: Mapping[str, Mapping[str, float]], agreement: Mapping[str, Any] | None, flipped: float | None
+) -> str:
+    if agreement is None:
+        return "not compared: no pair was rated by people and judge"
+    straight, constant = accuracy["judge"]["median"], accuracy["constant"]["median"]
+    kappa = agreement["cohen"]["people/judge"]
+    if flipped is not None and flipped > straight:
+        return f"sign in doubt: turned round it agrees with people more often ({flipped:.3f} against {straight:.3f})"
+    if straight <= constant:
+        return f'tells nothing: "equal" to everything is right as often or more ({constant:.3f} against {straight:.3f})'
+    if kappa["low"] is None or kappa["low"] <= 0:
+        return "not shown to agree with people beyond chance"
+    return f"agrees with people beyond chance (kappa {kappa['value']:.2f}, {kappa['low']:.2f} to {kappa['high']:.2f})"
+
+
+def _answered(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas()
+    if not set(frame["first"]) <= set(PHASES):
+        raise RecordError(f"flaws: `first` holds {sorted(set(frame['first']))}, expected {PHASES}.")
+    return frame.dropna(subset="change")

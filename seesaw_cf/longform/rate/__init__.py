@@ -1,0 +1,1 @@
+"""Raters of the LEME survey: a language model as judge, trained raters, baselines."""

@@ -1,0 +1,270 @@
+"""The survey: passages become samples, samples and items become questions, raters answer, answers become a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from seesaw_cf.effects.survey_items import Item, Shown, chosen_items
+from seesaw_cf.errors import RecordError
+from seesaw_cf.longform.annotate.annotate import foreign
+from seesaw_cf.longform.tables import RATINGS, PassageRow
+from seesaw_cf.longform.write.claims import claims_of
+from seesaw_cf.longform.write.records import LongformRecord
+
+__all__ = ["CALLS", "Call", "Question", "Rater", "Rating", "SurveySample", "survey", "survey_samples"]
+
+# One row per request to a judge, in the order made: everything that was sent and said.
+CALLS: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("phase", pa.string()),
+        ("sample", pa.int32()),
+        ("item", pa.string()),
+        ("rater", pa.string()),
+        ("attempt", pa.int32()),
+        ("prompt", pa.string()),
+        ("temperature", pa.float64()),
+        ("seed", pa.int64()),
+        ("reply", pa.string()),
+        ("status", pa.string()),
+        ("prompt_tokens", pa.int32()),
+        ("new_tokens", pa.int32()),
+    ]
+)
+_PASSAGE = {"main": "subject", "related": "related"}
+
+
+class _Key(NamedTuple):
+    """Which text of which edit."""
+
+    editor: str
+    case_id: int
+    relation: str
+    phase: str
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class SurveySample:
+    """Two passages of one text of one edit, and what is known about their entities.
+
+    Attributes:
+        editor, case_id, relation, phase, sample: As in `tables.PASSAGES`.
+        subject, related_entity: Names; "" when the record has none.
+        new_fact: The edit statement.
+        target_new, target_true: Its answer and the one it replaces.
+        old_facts: "subject" and "related" -> ground truths as statements.
+        passages: "main" and "related" -> text.
+        missing: "main" and "related" -> why there is no text to rate, for those that have none.
+    """
+
+    editor: str
+    case_id: int
+    relation: str
+    phase: str
+    sample: int
+    subject: str
+    related_entity: str
+    new_fact: str
+    target_new: str
+    target_true: str
+    old_facts: Mapping[str, tuple[str, ...]] = field(hash=False)
+    passages: Mapping[str, str] = field(hash=False)
+    missing: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One item about one sample."""
+
+    item: Item
+    sample: SurveySample
+
+    @property
+    def shown(self) -> Shown:
+        """What the rater sees: the item's fields and nothing else."""
+        whole = {
+            "new_fact": self.sample.new_fact,
+            "old_facts": self.sample.old_facts.get(self.item.old_facts_of, ()),
+            "subject": self.sample.subject,
+            "related_entity": self.sample.related_entity,
+            **self.sample.passages,
+        }
+        return Shown(**{name: whole[name] for name in self.item.fields})  # type: ignore[arg-type]
+
+    @property
+    def skip_reason(self) -> str:
+        """Why it cannot be asked; "" when it can."""
+        for name in self.item.fields:
+            if name in self.sample.missing:
+                return self.sample.missing[name]
+        whose = self.item.old_facts_of
+        return f"the record has no old facts of the {whose} entity" if whose and not self.shown.old_facts else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a judge and its reply."""
+
+    prompt: str
+    reply: str
+    status: str
+    temperature: float
+    seed: int
+    prompt_tokens: int | None = None
+    new_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A rater's answer.
+
+    Attributes:
+        rating: 1 to 7; None unless `status` is "ok".
+        reply: Raw words of a rater that writes.
+        status: "ok", or why there is no rating.
+        calls: Every request behind it, tries that failed included.
+    """
+
+    rating: float | None
+    reply: str = ""
+    status: str = "ok"
+    calls: tuple[Call, ...] = ()
+
+
+class Rater(Protocol):
+    """What answers questions: a judge, a trained encoder, a baseline."""
+
+    @property
+    def name(self) -> str:
+        """Names the rater and everything that changes its ratings."""
+
+    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+        """One rating per question, in order."""
+
+
+def survey_samples(
+    passages: pa.Table, records: Sequence[LongformRecord], *, any_language: bool = False
+) -> list[SurveySample]:
+    """Puts subject and related passages of the same text together with the facts of their record.
+
+    Args:
+        passages: `tables.PASSAGES`; other kinds of passages are left out.
+        records: Rows of a `coupled_*` config.
+        any_language: Rate passages that do not read like English, too.
+
+    Returns:
+        One sample for each (editor, case, phase, sample, prompt), in the table's order.
+
+    Raises:
+        RecordError: A passage has no record, or is there twice.
+    """
+    known = {record["case_id"]: record for record in records}
+    found: dict[_Key, dict[str, PassageRow]] = {}
+    rows: list[PassageRow] = passages.to_pylist()
+    for row in rows:
+        if row["passage"] not in _PASSAGE.values():
+            continue
+        if row["case_id"] not in known:
+            raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
+        key = _Key(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
+        if row["passage"] in found.setdefault(key, {}):
+            raise RecordError(f"passages: two {row['passage']} passages of {tuple(key)}. Keep one run's passages.")
+        found[key][row["passage"]] = row
+    return [_sample(key, own, known[key.case_id], any_language) for key, own in found.items()]
+
+
+def _sample(key: _Key, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool) -> SurveySample:
+    claims = claims_of(record, "sentence")
+    texts, missing = {}, {}
+    for name, passage in _PASSAGE.items():
+        row = rows.get(passage)
+        texts[name] = (row["text"] or "").strip() if row else ""
+        if why := _unusable(row, texts[name], any_language):
+            missing[name] = f"{name} passage: {why}"
+    request, related = record["requested_rewrite"], record.get("related_entity") or {}
+    return SurveySample(
+        **key._asdict(),
+        subject=request["subject"],
+        related_entity=(related.get("entity") or {}).get("str") or "",
+        new_fact=claims["subject"][0].text,
+        target_new=(request["target_new"] or {}).get("str") or "",
+        target_true=(request["target_true"] or {}).get("str") or "",
+        old_facts={
+            name: tuple(c.text for c in claims[name] if c.kind == "ground_truth" and c.status == "ok")
+            for name in _PASSAGE.values()
+        },
+        passages=texts,
+        missing=missing,
+    )
+
+
+def _unusable(row: PassageRow | None, text: str, any_language: bool) -> str:
+    if row is None:
+        return "not written"
+    if row["status"] != "ok":
+        return row["status"]
+    if not text:
+        return "empty"
+    why = "" if any_language else foreign(text)
+    return f"does not read like English: {why}" if why else ""
+
+
+def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...] = ()) -> tuple[pa.Table, pa.Table]:
+    """Asks a rater every item about every sample.
+
+    Args:
+        samples: From `survey_samples`.
+        rater: Who answers.
+        items: Names of items; all nine when none is named.
+
+    Returns:
+        `tables.RATINGS`, one row per (sample, item), and `CALLS`. What cannot be asked, or has no usable answer, keeps
+        its row with a status and no rating.
+    """
+    questions = [Question(item, sample) for sample in samples for item in chosen_items(items)]
+    asked = [question for question in questions if not question.skip_reason]
+    answers = iter(rater.rate(asked))
+    rows, calls = [], []
+    for question in questions:
+        answer = Rating(None, status=question.skip_reason) if question.skip_reason else next(answers)
+        rows.append(_row(question, rater.name, answer))
+        calls += list(_calls(question, rater.name, answer))
+    return pa.Table.from_pylist(rows, schema=RATINGS), pa.Table.from_pylist(calls, schema=CALLS)
+
+
+def _row(question: Question, rater: str, answer: Rating) -> dict[str, object]:
+    sample = question.sample
+    return {
+        "editor": sample.editor,
+        "case_id": sample.case_id,
+        "relation": sample.relation,
+        "phase": sample.phase,
+        "sample": sample.sample,
+        "item": question.item.name,
+        "rater": rater,
+        "rating": answer.rating if answer.status == "ok" else None,
+        "reply": answer.reply,
+        "status": answer.status,
+        "tries": len(answer.calls),
+        "prompt_tokens": _total(call.prompt_tokens for call in answer.calls),
+        "new_tokens": _total(call.new_tokens for call in answer.calls),
+    }
+
+
+def _total(counts: Iterator[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def _calls(question: Question, rater: str, answer: Rating) -> Iterator[dict[str, object]]:
+    sample = question.sample
+    where = {"editor": sample.editor, "case_id": sample.case_id, "phase": sample.phase, "sample": sample.sample}
+    for attempt, call in enumerate(answer.calls, 1):
+        own = {name: getattr(call, name) for name in CALLS.names if hasattr(call, name)}
+        yield {**where, **own, "item": question.item.name, "rater": rater, "attempt": attempt}

@@ -1,0 +1,279 @@
+"""The report of a long-form run: the papers' tables as Markdown, CSV and JSON, and pictures where matplotlib is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.arguments import checked
+from seesaw_cf.effects.groups import need_columns
+from seesaw_cf.errors import MissingExtraError, RecordError, need
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws.validity import flaw_results
+from seesaw_cf.longform.report import comparisons as analyses_tests
+from seesaw_cf.longform.report import kinds as analyses_kinds
+from seesaw_cf.longform.report import values as analyses
+from seesaw_cf.report.text import escape, markdown_table
+from seesaw_cf.stats.plain import json_text
+
+__all__ = ["Section", "longform_sections", "write_longform_report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One table of the report.
+
+    Attributes:
+        name: Of its CSV file and its key in the JSON file.
+        title: Headline, with the paper's number.
+        about: What the numbers are.
+        frame: One row per number.
+        across: Column of the frame whose values become columns of the Markdown table; "" = the frame as it is.
+        digits: Decimals shown.
+    """
+
+    name: str
+    title: str
+    about: str
+    frame: pd.DataFrame
+    across: str = ""
+    digits: int = 2
+
+
+def longform_sections(
+    passages: pa.Table,
+    ratings: pa.Table | None = None,
+    annotations: pa.Table | None = None,
+    flaws: pa.Table | None = None,
+    *,
+    scores: pa.Table | None = None,
+    simple: pd.DataFrame | None = None,
+    factual: Collection[int] = (),
+) -> list[Section]:
+    """Every table that the given tables allow; see `write_longform_report` for the arguments."""
+    found = [Section("passages", "Passages", "How many texts there are, and why others are not.", _texts(passages))]
+    scores = scores if scores is not None and scores.num_rows else None
+    kinds = _kinds(scores, annotations, factual)
+    found += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
+    found += _claims(annotations) if annotations is not None and annotations.num_rows else []
+    if kinds is not None:
+        shares = analyses_kinds.kind_shares(kinds)
+        about = f"By {kinds['criterion'].iloc[0]}: what the unedited model held. Wilson intervals."
+        found.append(Section("kinds", "Kinds of edits (Table 14)", about, shares))
+    if scores is not None:
+        found += _short(scores, kinds)
+    if simple is not None and len(simple):
+        found.append(Section("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "metric", 3))
+    found += _flaws(flaws) if flaws is not None and flaws.num_rows else []
+    return [one for one in found if len(one.frame)]
+
+
+_MEANS = (
+    "Means of case means, plus or minus the standard deviation over samples, with 95 % intervals clustered by case."
+)
+
+
+def _texts(passages: pa.Table) -> pd.DataFrame:
+    frame = analyses.as_frame(passages)
+    return frame.groupby(["method", "passage", "status"], sort=True).size().rename("n").reset_index()
+
+
+def _kinds(scores: pa.Table | None, annotations: pa.Table | None, factual: Collection[int]) -> pd.DataFrame | None:
+    try:
+        return analyses_kinds.edit_kinds(scores=scores, annotations=annotations, factual=factual)
+    except RecordError:  # nothing is known of the unedited model: the report has no such tables
+        return None
+
+
+def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Section]:
+    values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
+    found = [
+        Section("survey", "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}", analyses.means(values), "metric"),
+        Section(
+            "survey_tests",
+            "Lower than without edit? (Table 1)",
+            "One-sided Wilcoxon signed rank over cases; adjusted by Holm for each rater.",
+            analyses_tests.wilcoxon_tests(values),
+            digits=3,
+        ),
+    ]
+    if kinds is not None:
+        chosen = by_type[by_type["metric"].isin(["edit", "factual"])]
+        about = "Mean rating of the first kind minus that of the other edits; adjusted by Holm."
+        frame = analyses_kinds.kind_differences(chosen, kinds)
+        found.append(Section("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
+    if scores is not None:
+        frame = analyses_tests.correlations(by_type, analyses.short_values(scores))
+        about = "Spearman over methods and cases, each case one cluster; adjusted by Holm over the whole table."
+        found.append(Section("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
+    return found
+
+
+def _claims(annotations: pa.Table) -> list[Section]:
+    shares = analyses.label_shares(annotations)
+    against = shares[shares["label"] == "contradicts"].drop(columns="label")
+    about = "Share of claims, with 95 % intervals clustered by case."
+    return [
+        Section("labels", "Labels of claims (Figure 4)", about, shares, "label"),
+        Section("contradicted", "Contradicted claims (Figure 5)", about, against, "claim_kind"),
+        Section(
+            "drift",
+            "Factual drift",
+            "Share of untouched facts that are contradicted, after minus before, within cases; `lost`: of those "
+            "supported before. Adjusted by Holm.",
+            analyses.factual_drift(annotations),
+            digits=3,
+        ),
+        Section(
+            "label_tests",
+            "Do methods differ in labels? (chi-square)",
+            "`p` from exchanging methods within cases, adjusted by Holm; `p_paper` takes every claim for independent.",
+            analyses_tests.chi_square_tests(annotations),
+            digits=3,
+        ),
+    ]
+
+
+def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Section]:
+    values = analyses.short_values(scores)
+    found = [Section("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
+    if kinds is not None:
+        frame = analyses_kinds.kind_differences(values, kinds)
+        about = "Difference of shares between kinds of edits; adjusted by Holm."
+        found.append(Section("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
+    return found
+
+
+def _flaws(flaws: pa.Table) -> list[Section]:
+    result = flaw_results(flaws)
+    order = list(FLAWS_BY_NAME)
+    rows = [
+        {"relation": group, "flaw": flaw} | one
+        for group, found in result["flaws"].items()
+        for flaw, one in sorted(found.items(), key=lambda item: order.index(item[0]))
+    ]
+    agreement = pd.DataFrame([{"flaw": flaw} | one for flaw, one in result["agreement"].items()])
+    about = "Above 0: more present after the edit. `p` takes a pair of texts as one cluster; `p_paper` pools ratings."
+    return [
+        Section(
+            "flaws", "Flaws of open-ended descriptions (SEESAW-CF Tables 6 and 19)", about, pd.DataFrame(rows), digits=3
+        ),
+        Section("flaw_agreement", "Agreement about flaws", "Beyond chance, among all raters.", agreement, digits=3),
+    ]
+
+
+_NEEDED = {
+    "flaws": ("pair_id", "relation", "flaw", "rater", "change"),
+    "scores": ("case_id", "kind", "phase", "status", "role", "greedy"),
+    "simple": ("method", "case_id", "metric", "value"),
+}
+
+
+@checked
+def write_longform_report(
+    folder: str | os.PathLike[str],
+    passages: pa.Table,
+    ratings: pa.Table | None = None,
+    annotations: pa.Table | None = None,
+    flaws: pa.Table | None = None,
+    *,
+    scores: pa.Table | None = None,
+    simple: pd.DataFrame | None = None,
+    factual: Collection[int] = (),
+) -> Path:
+    """Writes `longform.md`, `longform.json`, one CSV per table and, with matplotlib, pictures.
+
+    Args:
+        folder: Where to; made when it is not there.
+        passages, ratings, annotations, flaws: Tables of `seesaw_cf.longform.tables`; what is None or empty has no part.
+        scores: Score table of the same edits, for short-form metrics and kinds of edits.
+        simple: Simple metrics: method, case_id, metric, value.
+        factual: case_ids of edits whose new fact is the true one.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        RecordError: A table is not what its name says.
+        StorageError: A file cannot be written.
+    """
+    for name, table in (("flaws", flaws), ("scores", scores), ("simple", simple)):
+        if table is not None and len(table):
+            need_columns(name, pd.DataFrame(columns=list(getattr(table, "column_names", table))), _NEEDED[name])
+    sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
+    place = Path(folder)
+    for one in sections:
+        write_text(place / f"{one.name}.csv", csv_text(one.frame))
+    numbers = {one.name: one.frame.astype(object).to_dict("records") for one in sections}
+    write_text(place / "longform.json", json_text(numbers))
+    pictures = _pictures(sections, place)
+    path = place / "longform.md"
+    write_text(path, _markdown(sections, pictures))
+    return path
+
+
+def _pictures(sections: Sequence[Section], folder: Path) -> Mapping[str, str]:
+    try:
+        with need("matplotlib", extra="plots", what_for="pictures"):
+            from seesaw_cf.longform.report.plots import draw
+    except MissingExtraError as error:
+        return {"": f"No pictures: {error}"}
+    return draw({one.name: one.frame for one in sections}, folder)
+
+
+def _markdown(sections: Sequence[Section], pictures: Mapping[str, str]) -> str:
+    parts = [
+        "# What the edited models write",
+        "",
+        '"none" is the unedited model. An empty interval has its reason beside it.',
+    ]
+    for one in sections:
+        parts += ["", f"## {one.title}", "", one.about, "", _table(one)]
+    for file, about in pictures.items():
+        parts += ["", f"![{about}]({file})" if file else about]
+    return "\n".join(parts) + "\n"
+
+
+def _table(section: Section) -> str:
+    frame = section.frame
+    if not section.across:
+        shown = [[_cell(value, section.digits) for value in row] for row in frame.astype(object).to_numpy()]
+        names = next((at for at, name in enumerate(frame) if pd.api.types.is_numeric_dtype(frame[name])), 1)
+        return markdown_table([escape(name) for name in frame], shown, max(1, names))
+    numbers = {"value", "low", "high", "sd", "n", "n_cases", "n_missing", "note", "p"}
+    index = [name for name in frame if name not in numbers and name != section.across]
+    columns = list(dict.fromkeys(frame[section.across]))
+    lines = []
+    for key, rows in frame.groupby(index, sort=False, observed=True, dropna=False):
+        by_column = {row[section.across]: row for _, row in rows.iterrows()}
+        cells = [_number(by_column[name], section.digits) if name in by_column else "" for name in columns]
+        lines.append([*map(escape, key), *cells, "; ".join(sorted({escape(x) for x in rows["note"] if x}))])
+    return markdown_table([*map(escape, (*index, *columns)), "note"], lines, len(index))
+
+
+def _number(row: pd.Series, digits: int) -> str:
+    """A value with its spread, interval and counts, as one cell."""
+    spread = f" ± {row['sd']:.{digits}f}" if not pd.isna(row.get("sd")) else ""
+    ends = "" if pd.isna(row["low"]) else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+    value = "-" if pd.isna(row["value"]) else f"{row['value']:.{digits}f}"
+    missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""
+    return f"{value}{spread}{ends} (n = {row['n']} of {row['n_cases']} edits{missing})"
+
+
+def _cell(value: object, digits: int) -> str:
+    if isinstance(value, float):
+        return (
+            ""
+            if pd.isna(value)
+            else f"{int(value)}"
+            if value.is_integer() and abs(value) > 1
+            else f"{value:.{digits}f}"
+        )
+    return "" if value is None else escape(value)

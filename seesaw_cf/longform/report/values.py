@@ -1,0 +1,222 @@
+"""What the tables of long form say: survey means, labels of claims, factual drift, short-form metrics.
+
+Every function takes tables and gives a long-format data frame: one row per number, with its interval and its counts.
+Tables of several models or data sets may be put together with columns `model` and `dataset`; both then split results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.effects.survey_items import ITEMS, TYPES
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.stats.case_means import case_difference, case_mean, with_adjusted
+
+__all__ = [
+    "BASELINE",
+    "HUMAN",
+    "LABELS",
+    "METRICS",
+    "as_frame",
+    "blocks",
+    "factual_drift",
+    "label_shares",
+    "labelled",
+    "means",
+    "short_values",
+    "survey_values",
+]
+
+BASELINE = "none"  # the unedited model
+HUMAN = "human"  # passages that people wrote
+LABELS = ("supports", "neutral", "contradicts")
+# Metrics of the survey in the papers' order of columns: items, and the question types they belong to.
+METRICS = {item.name: item.type for item in ITEMS}
+_BLOCKS = ("dataset", "model", "rater", "annotator")
+
+
+def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """A table with the column `method`: the editor of texts after an edit, `BASELINE` or `HUMAN`.
+
+    Raises:
+        RecordError: It has no column `editor`, `case_id` or `phase`, or other phases than "pre" and "post".
+    """
+    frame = table.to_pandas() if isinstance(table, pa.Table) else table.copy()
+    missing = [name for name in ("editor", "case_id", "phase") if name not in frame]
+    if missing:
+        raise RecordError(f"long-form table: columns {missing} are missing; it has {list(frame)}.")
+    phases = set(frame["phase"])
+    if not phases <= {"pre", "post"}:
+        raise RecordError(f"long-form table: phases {sorted(map(str, phases))}, expected 'pre' and 'post'.")
+    unedited = (frame["phase"] == "pre") & (frame["editor"] != HUMAN)
+    frame["method"] = np.where(unedited, BASELINE, frame["editor"])
+    return frame
+
+
+def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+    """Splits by data set, model, rater and annotator, as far as there are such columns, and by `more`."""
+    by = [name for name in _BLOCKS if name in frame] + list(more)
+    if by:
+        for key, rows in frame.groupby(by, sort=True, observed=True):
+            yield dict(zip(by, key, strict=True)), rows
+    elif len(frame):
+        yield {}, frame
+
+
+def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) -> pd.DataFrame:
+    """Ratings as values: method, case_id, sample, metric, value and the block columns.
+
+    Args:
+        ratings: Rows of `RATINGS`.
+        by_type: Metrics are question types ("edit", "factual", ...), the mean over a type's items, instead of items.
+
+    Returns:
+        Rows with a rating; rows without one have the value NaN, to be counted.
+
+    Raises:
+        UnknownNameError: An item that is not in the survey.
+    """
+    frame = as_frame(ratings)
+    for name in set(frame["item"]) - set(METRICS):
+        raise unknown_name("survey item", str(name), METRICS)
+    metric, order = (frame["item"].map(METRICS), TYPES) if by_type else (frame["item"], list(METRICS))
+    frame["metric"] = pd.Categorical(metric, order)
+    frame["value"] = frame["rating"].astype(np.float64)
+    keep = [name for name in _BLOCKS if name in frame] + ["method", "case_id", "sample", "metric"]
+    if not by_type:
+        return frame[[*keep, "value"]]
+    return frame.groupby(keep, sort=False, observed=True)["value"].mean().reset_index()
+
+
+def short_values(scores: pa.Table) -> pd.DataFrame:
+    """Short-form metrics of every edit from a score table: method, case_id, metric, value in 0..1.
+
+    Metrics: "edit_success" and "generalization", the share of the edit's own and of paraphrased prompts where greedy
+    writing gives the new target; "ground_truth", where it still gives the old one; "locality", the share of
+    neighbourhood prompts whose greedy right answer is as it was before the edit. Portability is not in score tables.
+
+    Source: LEME appendix H.
+    Deviates: a whole target must be the model's first choice, where the reference takes shares of tokens; locality
+    looks at the true answer, not at every token.
+    """
+    frame: pd.DataFrame = scores.to_pandas()
+    frame = frame[frame["status"] == "ok"].assign(value=frame["greedy"].astype(float))
+    after = frame[frame["phase"] == "post"]
+    parts = [
+        after[(after["kind"] == kind) & (after["role"] == role)].assign(metric=metric)
+        for metric, kind, role in (
+            ("edit_success", "efficacy", "target_new"),
+            ("generalization", "paraphrase", "target_new"),
+            ("ground_truth", "efficacy", "target_true"),
+        )
+    ]
+    near = frame[(frame["kind"] == "neighborhood") & (frame["role"] == "target_true")]
+    key = ["editor", "case_id", "prompt_id", "target"]
+    both = near[near["phase"] == "post"].merge(
+        near[near["phase"] == "pre"][[*key, "value"]], on=key, suffixes=("", "_before")
+    )
+    both["value"] = (both["value"] == both["value_before"]).astype(float)
+    rows = pd.concat([*parts, both.assign(metric="locality")], ignore_index=True)
+    found = rows.groupby(["editor", "case_id", "metric"], sort=True)["value"].mean().reset_index()
+    return found.rename(columns={"editor": "method"})
+
+
+def means(values: pd.DataFrame) -> pd.DataFrame:
+    """The mean of every (method, metric): Tables 1, 10-13 (survey), 16-18 (short form), 19 (simple metrics).
+
+    Args:
+        values: method, case_id, metric, value, and block columns; NaN is missing.
+
+    Returns:
+        Block columns, `method`, `metric`, `value`, `low`, `high`, `sd` over rows (the papers' +-), `n`, `n_cases`,
+        `n_missing`, `note`.
+    """
+    found = []
+    for key, rows in blocks(values, "method", "metric"):
+        there = rows[rows["value"].notna()]
+        about = {"sd": there["value"].std(ddof=1), "n_missing": len(rows) - len(there)}
+        found.append({**key, **case_mean(there["value"], there["case_id"]), **about})
+    return pd.DataFrame(found).drop(columns="p", errors="ignore")
+
+
+def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """Which share of claims of a kind each method's passages support, leave open and contradict (Figures 4 and 5).
+
+    Args:
+        annotations: Rows of `ANNOTATIONS`.
+
+    Returns:
+        Block columns, `method`, `passage`, `claim_kind`, `label`, `value` in 0..1, `low`, `high`, `n` claims,
+        `n_cases`, `n_missing` (claims without a label), `note`. The three shares of a kind add up to 1;
+        intervals are cut at 0 and 1.
+    """
+    found = []
+    for key, rows in blocks(labelled(annotations), "method", "passage", "claim_kind"):
+        there = rows[rows["label"].notna()]
+        for label in LABELS:
+            share = case_mean((there["label"] == label).astype(float), there["case_id"])
+            share["low"], share["high"] = float(np.clip(share["low"], 0, 1)), float(np.clip(share["high"], 0, 1))
+            found.append({**key, "label": label, **share, "n_missing": len(rows) - len(there)})
+    return pd.DataFrame(found).drop(columns="p", errors="ignore")
+
+
+def labelled(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """`as_frame` of annotations.
+
+    Raises:
+        RecordError: As `as_frame`, or a label other than `LABELS`.
+    """
+    frame = as_frame(annotations)
+    unknown = set(frame["label"].dropna()) - set(LABELS)
+    if unknown:
+        raise RecordError(f"annotations: labels {sorted(unknown)}, expected {', '.join(LABELS)} or none.")
+    return frame
+
+
+def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
+    """How many more facts that the edit does not touch are contradicted after it than before, within the same cases.
+
+    Args:
+        annotations: Rows of `ANNOTATIONS`, of the unedited model too.
+
+    Returns:
+        Block columns, `method`, `passage`, `value` (share contradicted after minus before), `low`, `high`, `p`,
+        `p_adjusted` (Holm over the methods), `n`, `n_cases`, `n_missing` labels, `note`; `lost`: the share of
+        facts supported before that are contradicted after, in the same sample, with `n_supported`.
+
+    Source: LEME section 5.3, Figure 5 ("factual drift").
+    Deviates: paired by case, with an interval; the paper compares two percentages by eye.
+    """
+    frame = labelled(annotations)
+    facts = frame[frame["claim_kind"] == "ground_truth"]
+    found = []
+    for key, rows in blocks(facts, "passage"):
+        before = rows[rows["method"] == BASELINE]
+        block = [
+            key | {"method": method} | _drift(before, rows[rows["method"] == method])
+            for method in sorted(set(rows["method"]) - {BASELINE})
+        ]
+        found += with_adjusted(block)
+    return pd.DataFrame(found)
+
+
+def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, object]:
+    missing = int(before["label"].isna().sum() + after["label"].isna().sum())
+    before, after = (side[side["label"].notna()] for side in (before, after))
+    common = set(before["case_id"]) & set(after["case_id"])
+    both = pd.concat([after, before], keys=["after", "before"], names=["side", None])
+    both = both[both["case_id"].isin(common)]
+    side = both.index.get_level_values("side").to_numpy()
+    share = (both["label"] == "contradicts").astype(float)
+    found = {**case_difference(share, both["case_id"], side == "after", side == "before")}
+    key = ["case_id", "claim_id", "sample"]
+    pairs = after.merge(before, on=key, suffixes=("", "_before"))
+    supported = pairs[pairs["label_before"] == "supports"]
+    lost = case_mean((supported["label"] == "contradicts").astype(float), supported["case_id"])
+    more = {"lost": lost["value"], "lost_low": lost["low"], "lost_high": lost["high"], "n_supported": lost["n"]}
+    more["n_missing"] = missing
+    return {name: found[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more

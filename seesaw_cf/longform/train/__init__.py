@@ -1,0 +1,1 @@
+"""Training of raters and annotators, with held-out figures."""

@@ -1,0 +1,60 @@
+"""Fits the annotators for few labelled rows: a random forest on features, and its temperature."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.longform.annotate.calibration import fit_temperature
+from seesaw_cf.longform.annotate.forest import TREES, fit_forest
+from seesaw_cf.longform.annotate.match import MatchAnnotator, PairFeatures
+from seesaw_cf.longform.annotate.words import WordFeaturizer
+from seesaw_cf.longform.train.annotations import AnnotationData, with_neutral_sentences
+from seesaw_cf.longform.train.splits import grouped_folds
+
+__all__ = ["fit_match", "fit_words"]
+
+FOLDS, FEWER = 4, 100  # inner folds whose left-out rows set the temperature, and trees of their forests
+WORD_TREES = 48  # keep the annotator that ships below 300 KB
+
+
+def fit_words(data: AnnotationData, seed: int = 0) -> MatchAnnotator:
+    """`fit_match` without an encoder: fewer trees, classes as often as they occur, neutral sentences added."""
+    return fit_match(with_neutral_sentences(data, seed), WordFeaturizer(), seed, WORD_TREES, None)
+
+
+def fit_match(
+    data: AnnotationData,
+    featurizer: PairFeatures,
+    seed: int = 0,
+    trees: int | None = None,
+    class_weight: str | None = "balanced_subsample",
+) -> MatchAnnotator:
+    """Fits the forest on all rows, and the temperature on rows that forests of the same kind have not seen.
+
+    Args:
+        data: What to train on.
+        featurizer: Of the encoder, which stays as it is.
+        seed: Of the forest and the inner folds.
+        trees: How many; None = `TREES`.
+        class_weight: See `fit_forest`.
+
+    Raises:
+        RecordError: A class has no row.
+    """
+    data.check_classes("training data")
+    rows, labels = featurizer.rows(data.pairs), np.array(data.labels)
+    temperature = 1.0
+    folds = min(FOLDS, len(set(data.groups)))
+    if folds > 1:
+        fold = np.array(grouped_folds(data.groups, folds, seed))
+        out = np.full((len(labels), len(LABELS)), np.nan)
+        for one in range(folds):
+            if len(set(labels[fold != one])) == len(LABELS):
+                kept = rows[fold != one], labels[fold != one], len(LABELS)
+                left_out = fit_forest(*kept, seed, min(FEWER, trees or FEWER), class_weight)
+                out[fold == one] = left_out.probabilities(rows[fold == one])
+        known = ~np.isnan(out[:, 0])
+        temperature = fit_temperature(labels[known], out[known]) if known.any() else 1.0
+    forest = fit_forest(rows, labels, len(LABELS), seed, trees or TREES, class_weight)
+    return MatchAnnotator(featurizer, forest, temperature)

@@ -1,0 +1,198 @@
+"""Rated passages from a CSV file, and how well a rater agrees with the ratings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from seesaw_cf.effects.survey_items import ITEMS, Shown
+from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.longform.annotate.reports import Interval
+from seesaw_cf.longform.train.splits import join_groups
+from seesaw_cf.stats import interval
+from seesaw_cf.stats.agreement import krippendorff_alpha
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.plain import plain
+
+__all__ = ["RatingData", "RatingScores", "rater_texts", "rating_scores", "read_ratings"]
+
+_ITEMS = {item.name: item for item in ITEMS}
+_FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
+_PASSAGES = {"main": "Main passage", "related": "Related passage"}
+_SPLIT = " | "  # between old facts in a CSV cell
+
+
+def rater_texts(item: str, shown: Shown) -> tuple[str, str]:
+    """What an encoder reads: the passages that the item shows, and the item's statement with the facts it shows.
+
+    Raises:
+        UnknownNameError: No such item.
+    """
+    if item not in _ITEMS:
+        raise unknown_name("survey item", item, _ITEMS)
+    seen = set(_ITEMS[item].fields)
+    passages = [f"{label}: {getattr(shown, name)}" for name, label in _PASSAGES.items() if name in seen]
+    facts = [f"{label}: {_text(getattr(shown, name))}." for name, label in _FACTS.items() if name in seen]
+    return "\n".join(passages), " ".join([f"{_ITEMS[item].statement}.", *facts])
+
+
+def _text(value: str | Sequence[str]) -> str:
+    return value if isinstance(value, str) else "; ".join(value)
+
+
+@dataclass(frozen=True, slots=True)
+class RatingData:
+    """Ratings to train on; all fields have one entry per row.
+
+    Attributes:
+        pairs: See `rater_texts`.
+        ratings: 1 to 7.
+        items: Names of survey items.
+        groups: Rows with the same number share a sample or a passage text.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    ratings: tuple[float, ...]
+    items: tuple[str, ...]
+    groups: tuple[int, ...]
+
+    def take(self, rows: Sequence[int]) -> RatingData:
+        """The rows of these numbers."""
+        return RatingData(
+            tuple(self.pairs[i] for i in rows),
+            tuple(self.ratings[i] for i in rows),
+            tuple(self.items[i] for i in rows),
+            tuple(self.groups[i] for i in rows),
+        )
+
+
+def read_ratings(path: str | os.PathLike[str]) -> RatingData:
+    """Reads a CSV file of ratings, one row per (sample, item, rater).
+
+    Columns: `sample_id`, `item` (one of the nine of the survey), `rating` (1 to 7), the passages `main` and `related`,
+    and what items show beside them: `new_fact`, `old_facts` (of the entity the item asks about; several joined by
+    " | "), `subject`, `related_entity`. Columns that no item in the file shows may be missing.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: A column is missing, a rating is no number from 1 to 7, a row has no sample or nothing in a passage
+            that its item shows.
+        UnknownNameError: An item outside the survey.
+    """
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
+    missing = [name for name in ("sample_id", "item", "rating") if name not in frame]
+    rows: list[Mapping[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
+    if not missing:
+        for name in dict.fromkeys(frame["item"]):
+            if name not in _ITEMS:
+                raise unknown_name("survey item", name, _ITEMS)
+        missing = sorted({field for name in set(frame["item"]) for field in _ITEMS[name].fields} - set(frame.columns))
+    if missing or not rows:
+        raise RecordError(
+            f"{path}: {f'columns {missing} are missing' if missing else 'there are no rows'}; it has "
+            f"{list(frame.columns)}. Expected sample_id, item, rating and what the items show."
+        )
+    ratings = tuple(_rating(path, number, row) for number, row in enumerate(rows))
+    shown = [_shown(path, number, row) for number, row in enumerate(rows)]
+    pairs = tuple(rater_texts(row["item"], one) for row, one in zip(rows, shown))
+    groups = join_groups(list(frame["sample_id"]), [one.main for one in shown], [one.related for one in shown])
+    return RatingData(pairs, ratings, tuple(frame["item"]), tuple(groups))
+
+
+def _rating(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> float:
+    try:
+        value = float(row["rating"])
+    except ValueError:
+        value = float("nan")
+    if not 1 <= value <= 7:
+        raise RecordError(f"{path}, row {number}: rating {row['rating']!r}, expected a number from 1 to 7.")
+    if not row["sample_id"].strip():
+        raise RecordError(f"{path}, row {number}: no sample_id. Splits need to know which rows belong together.")
+    return value
+
+
+def _shown(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> Shown:
+    fields = _ITEMS[row["item"]].fields
+    if empty := [name for name in fields if name in _PASSAGES and not row[name].strip()]:
+        raise RecordError(f"{path}, row {number}: item {row['item']} shows {empty}, which is empty. Drop the row.")
+    texts = {name: row[name].strip() for name in fields if name != "old_facts"}
+    facts = tuple(row["old_facts"].split(_SPLIT)) if "old_facts" in fields else ()
+    return Shown(**texts, old_facts=facts)  # type: ignore[arg-type]
+
+
+class RatingScores(TypedDict):
+    """The result of `rating_scores`."""
+
+    spearman: Interval
+    mean_absolute_error: Interval
+    exact: Interval
+    within_one: Interval
+    krippendorff_interval: float | None
+    n: int
+    n_groups: int
+
+
+def rating_scores(
+    truth: Sequence[float], given: Sequence[float], groups: Sequence[int], *, draws: int = 1000, seed: int = 0
+) -> RatingScores:
+    """How far a rater's ratings are from people's.
+
+    Args:
+        truth: People's ratings.
+        given: The rater's, any real numbers.
+        groups: The independent sample of each row; intervals resample whole ones.
+        draws, seed: Of the bootstrap.
+
+    Returns:
+        `spearman`, `mean_absolute_error`, `exact` (share equal after rounding), `within_one` (share at most 1 away, on
+        either side, after rounding), each value, low, high; `krippendorff_interval`, `n`, `n_groups`; plain JSON types.
+
+    Source: LEME, Appendix F, Table 9.
+    Deviates: `within_one` is two-sided; the released code counts every rating that is too low as a hit.
+    """
+    people, rater = np.asarray(truth, dtype=np.float64), np.asarray(given, dtype=np.float64)
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    members = [np.flatnonzero(codes == code) for code in range(int(codes.max(initial=-1)) + 1)]
+    rng = np.random.default_rng(seed)
+    picks = [
+        np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
+        for _ in range(draws if members else 0)
+    ]
+    out: dict[str, object] = {}
+    for name, figure in _FIGURES.items():
+        drawn = np.array([figure(people[rows], rater[rows]) for rows in picks])
+        low, high, _ = interval(drawn)
+        out[name] = {"value": figure(people, rater), "low": low, "high": high}
+    alpha = krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval")
+    found: RatingScores = plain(out | {"krippendorff_interval": alpha, "n": len(people), "n_groups": len(members)})
+    return found
+
+
+def _spearman(people: Floats, rater: Floats) -> float:
+    if len(people) < 3 or np.ptp(people) == 0 or np.ptp(rater) == 0:
+        return float("nan")
+    return float(stats.spearmanr(people, rater).statistic)
+
+
+def _share(hits: NDArray[np.generic]) -> float:
+    return float(hits.mean()) if hits.size else float("nan")
+
+
+_FIGURES: dict[str, Callable[[Floats, Floats], float]] = {
+    "spearman": _spearman,
+    "mean_absolute_error": lambda people, rater: _share(np.abs(people - rater)),
+    "exact": lambda people, rater: _share(np.round(rater) == people),
+    "within_one": lambda people, rater: _share(np.abs(np.round(rater) - people) <= 1),
+}

@@ -1,0 +1,1 @@
+"""Passages before and after an edit: prompts, claims, pairs, resumable writing."""

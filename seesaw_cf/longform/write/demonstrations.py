@@ -1,0 +1,56 @@
+"""Worked examples for in-context editing, from coupled records that no text is written about."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from seesaw_cf.longform.write.passages import request_of
+from seesaw_cf.longform.write.records import SIDES, LongformRecord
+from seesaw_cf.models.editor import Example
+from seesaw_cf.types import Case
+
+__all__ = ["NONE_LEFT", "pool_digest", "spare_cases"]
+
+NONE_LEFT = (
+    "IKE was given no demonstrations: a text is written about the subject of every record. Its edits are zero-shot. "
+    "Keep some records back with --limit."
+)
+
+
+def spare_cases(rows: Sequence[LongformRecord], kept: Sequence[LongformRecord]) -> list[Case]:
+    """The records that demonstrations may come from.
+
+    Args:
+        rows: All records of the run's configs. Paraphrase and neighbourhood prompts, where they have them, give
+            "update" and "retain".
+        kept: Those that texts are written for; whoever they are about, as the edit's subject or as its related entity,
+            is in no demonstration.
+
+    Returns:
+        One case for each other edit, in their order.
+    """
+    evaluated = {name for row in kept for name in _people(row)}
+    found: dict[tuple[int, str], Case] = {}
+    for row in rows:
+        request = request_of(row)
+        if evaluated.isdisjoint(_people(row)):
+            case = Case(
+                row["case_id"],
+                request,
+                paraphrase_prompts=tuple(row.get("paraphrase_prompts") or ()),
+                neighborhood_prompts=tuple(row.get("neighborhood_prompts") or ()),
+            )
+            found.setdefault((case.case_id, request.text), case)
+    return list(found.values())
+
+
+def _people(row: LongformRecord) -> set[str]:
+    sides = [((row.get(side) or {}).get("entity") or {}).get("str") for side in SIDES.values()]
+    return {name for name in (row["requested_rewrite"]["subject"], *sides) if name}
+
+
+def pool_digest(pool: Sequence[Example]) -> str:
+    """A hash over demonstrations, for the manifest."""
+    return hashlib.sha256(json.dumps([example.text for example in pool]).encode()).hexdigest()[:16]

@@ -1,0 +1,265 @@
+"""What is to be written: prompts about edited subjects and their related entities, each sample with its own seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.generation.types import Ask, Completion
+from seesaw_cf.io.seeds import seed_of
+from seesaw_cf.longform.tables import PassageRow
+from seesaw_cf.longform.write.records import SIDES, LongformRecord
+from seesaw_cf.types import EditRequest, Entity
+
+__all__ = [
+    "EditedCase",
+    "PassagePrompt",
+    "asks_of",
+    "coupled_cases",
+    "open_ended_cases",
+    "passage_rows",
+    "read_records",
+    "request_of",
+    "sample_seed",
+]
+
+WORDINGS = ("essay", "article")
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePrompt:
+    """One text to be written.
+
+    Attributes:
+        passage: "subject", "related", "guided" or "free".
+        number: Which prompt of its kind, from 0.
+        entity: Whom the text is about.
+        text: The prompt, with the lead at its end; "" when the record cannot make it.
+        status: "ok", or what the record lacks.
+        lead: Words of the prompt that the passage begins with.
+    """
+
+    passage: str
+    number: int
+    entity: Entity
+    text: str
+    status: str = "ok"
+    lead: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EditedCase:
+    """One edit and the texts that are written before and after it."""
+
+    case_id: int
+    request: EditRequest
+    prompts: tuple[PassagePrompt, ...]
+
+
+def read_records(source: str, config: str) -> list[LongformRecord]:
+    """Reads the rows of a config whose rows are not cases to score: `coupled_*` or `open_ended`.
+
+    Args:
+        source: "sample", a dataset folder, a Parquet file (`config` is then not needed), or a Hub id.
+        config: Name of the config.
+
+    Raises:
+        UnknownNameError: The source has no such config.
+        RecordError: A file is damaged.
+        StorageError: Nothing can be read there.
+    """
+    if source == "sample":
+        from seesaw_cf.records.sample import path
+
+        source = str(path())
+    local = Path(source)
+    if not local.exists():
+        from datasets import load_dataset
+
+        try:
+            return [cast(LongformRecord, dict(row)) for part in load_dataset(source, config).values() for row in part]
+        except (OSError, ValueError) as error:
+            raise StorageError(
+                f"{source!r} is neither 'sample', a file or folder here, nor a data set the Hub answers for "
+                f"({type(error).__name__}: {error}). Check the name, the config {config!r} and the network."
+            ) from error
+    files = [local] if local.is_file() else _files(local, config)
+    try:
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RecordError(f"{source}: not whole Parquet files ({error}). Make them again.") from error
+
+
+def _files(folder: Path, config: str) -> list[Path]:
+    root = folder / "data" if (folder / "data").is_dir() else folder
+    found = {child.name: sorted(child.glob("*.parquet")) for child in root.iterdir() if child.is_dir()}
+    known = [name for name, files in found.items() if files]
+    if config not in known:
+        raise unknown_name(f"config of {folder}", config, known)
+    return found[config]
+
+
+def coupled_cases(
+    records: Sequence[LongformRecord], wording: str = "essay", *, lead: bool = False, relationship: bool = True
+) -> list[EditedCase]:
+    """The edits of a `coupled_*` config with their two prompts.
+
+    Source: LEME, Figure 2 and Appendix A.1; relationship and lead as in the released code, the first also in the
+        instructions that people were given (Table 4).
+    Deviates: the released code writes "-relationship" without a space; the other items have one. It puts the lead
+        after every prompt.
+
+    Args:
+        records: Rows of the config.
+        wording: "essay" or "article".
+        lead: Put the entity's name after the prompt, for models that continue texts and do not answer; the passage
+            then begins with it.
+        relationship: End the list of what to include with "- relationship to X", X the other entity of the couple.
+
+    Returns:
+        One case per record. A record without related entity keeps a prompt whose status says so.
+
+    Raises:
+        RecordError: A record lacks its edit or its subject's prompt, or two share a case id.
+        UnknownNameError: Unknown wording.
+    """
+    if wording not in WORDINGS:
+        raise unknown_name("wording of prompts", wording, WORDINGS)
+    cases = []
+    for record in records:
+        prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in SIDES]
+        if prompts[0].status != "ok":
+            raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
+        cases.append(EditedCase(record["case_id"], request_of(record), tuple(prompts)))
+    return _distinct(cases)
+
+
+def _side_prompt(
+    record: LongformRecord, passage: Literal["subject", "related"], wording: str, lead: bool, relationship: bool
+) -> PassagePrompt:
+    found, (other,) = record.get(SIDES[passage]) or {}, (side for name, side in SIDES.items() if name != passage)
+    entity, text = found.get("entity") or {}, str(found.get(wording) or "").strip()
+    couple = ((record.get(other) or {}).get("entity") or {}).get("str")
+    if relationship and couple:
+        text += f"\n- relationship to {couple}" if text else ""
+    if not entity.get("str") or not text:
+        return PassagePrompt(passage, 0, Entity(None, ""), "", f"the record has no {passage} entity")
+    name = entity["str"]
+    whole = f"{text}\n\n{name}" if lead else text
+    return PassagePrompt(passage, 0, Entity(entity.get("id"), name), whole, lead=name if lead else "")
+
+
+def open_ended_cases(records: Sequence[LongformRecord]) -> list[EditedCase]:
+    """The edits of the `open_ended` config with their guided and free prompts.
+
+    Raises:
+        RecordError: A record lacks its edit, or rows of one case name different edits.
+    """
+    prompts: dict[int, list[PassagePrompt]] = {}
+    requests: dict[int, EditRequest] = {}
+    for record in records:
+        case_id, request = record["case_id"], request_of(record)
+        if requests.setdefault(case_id, request) != request:
+            raise RecordError(f"open-ended record: case {case_id} has two edits. Keep one config's cases at a time.")
+        own = prompts.setdefault(case_id, [])
+        number = sum(prompt.passage == record["use"] for prompt in own)
+        own.append(
+            PassagePrompt(record["use"], number, Entity(record.get("subject_id"), request.subject), record["prompt"])
+        )
+    return [EditedCase(case_id, requests[case_id], tuple(own)) for case_id, own in prompts.items()]
+
+
+def request_of(record: LongformRecord) -> EditRequest:
+    """The edit that a record asks for.
+
+    Raises:
+        RecordError: It has none, or one that is not whole.
+    """
+    found = record.get("requested_rewrite") or {}
+    try:
+        new, true = (Entity(one.get("id"), one["str"]) for one in (found["target_new"], found["target_true"]))
+        return EditRequest(found["prompt"], found["subject"], found["relation_id"], new, true)
+    except (KeyError, AttributeError, TypeError) as error:
+        raise RecordError(
+            f"record {record.get('case_id')}: requested_rewrite is {found!r} ({type(error).__name__}: {error}), "
+            "expected prompt, subject, relation_id, target_new and target_true. Make the data with `seesaw-cf build`."
+        ) from error
+
+
+def _distinct(cases: list[EditedCase]) -> list[EditedCase]:
+    seen: set[int] = set()
+    for case in cases:
+        if case.case_id in seen:
+            raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
+        seen.add(case.case_id)
+    return cases
+
+
+def sample_seed(seed: int, case_id: int, prompt: PassagePrompt, sample: int) -> int:
+    """Seed of one sample: the same whatever else is written, before and after an edit, for every editor.
+
+    Texts before and after an edit share their random numbers, so that they differ by the edit and not by luck.
+
+    Args:
+        seed: Of the run.
+        case_id, prompt, sample: Which text.
+
+    Returns:
+        48 bits of a SHA-256, which every server's JSON can carry.
+    """
+    return seed_of(seed, case_id, prompt.passage, prompt.number, prompt.text, sample)
+
+
+def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
+    """What is asked of a model for one case: every prompt that there is, `samples` times."""
+    return [
+        Ask(prompt.text, sample_seed(seed, case.case_id, prompt, sample))
+        for prompt in case.prompts
+        if prompt.status == "ok"
+        for sample in range(samples)
+    ]
+
+
+def passage_rows(
+    case: EditedCase, editor: str, phase: str, samples: int, seed: int, found: Iterable[Completion]
+) -> list[PassageRow]:
+    """Rows of `tables.PASSAGES` for one case.
+
+    Args:
+        case: The case.
+        editor: Its name, "none" before the edit.
+        phase: "pre" or "post".
+        samples, seed: As given to `asks_of`.
+        found: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
+    """
+    answers = iter(found)
+    rows: list[PassageRow] = []
+    for prompt in case.prompts:
+        for sample in range(samples):
+            answer = next(answers) if prompt.status == "ok" else Completion("", "", prompt.status)
+            rows.append(
+                {
+                    "editor": editor,
+                    "case_id": case.case_id,
+                    "relation": case.request.relation_id,
+                    "phase": phase,
+                    "sample": sample,
+                    "passage": prompt.passage,
+                    "prompt_id": prompt.number,
+                    "entity_id": prompt.entity.id,
+                    "entity": prompt.entity.label,
+                    "prompt": prompt.text,
+                    "seed": sample_seed(seed, case.case_id, prompt, sample),
+                    "text": prompt.lead + answer.text if answer.text.strip() else "",
+                    "finish": answer.finish,
+                    "new_tokens": answer.new_tokens,
+                    "status": answer.status,
+                }
+            )
+    return rows

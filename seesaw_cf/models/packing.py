@@ -1,0 +1,50 @@
+"""Rows of different lengths in few tensors: padded batches, or several rows in one sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+__all__ = ["batches", "bins_of", "pad"]
+
+
+def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
+    """Groups of indices, longest first, of at most `max_tokens` tokens with padding (one row at least)."""
+    group: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if group and lengths[group[0]] * (len(group) + 1) > max_tokens:
+            yield group
+            group = []
+        group.append(index)
+    if group:
+        yield group
+
+
+def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Right-padded ids and attention mask, both (rows, longest); padding is token 0 and never attended to."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=device)
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
+    return ids, mask
+
+
+def bins_of(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Shares rows out over sequences of nearly equal length: the longest row next, to the emptiest sequence.
+
+    Args:
+        lengths: Tokens of each row.
+        size: Tokens of a sequence, more only where one row alone is longer.
+
+    Returns:
+        For each sequence the indices of its rows.
+    """
+    count = -(-sum(lengths) // max(size, *lengths))
+    bins: list[list[int]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        emptiest = loads.index(min(loads))
+        bins[emptiest].append(index)
+        loads[emptiest] += lengths[index]
+    return bins

@@ -1,0 +1,153 @@
+"""The five relations and the papers' 23 prompt templates, present and past.
+
+Source: SEESAW-CF, Appendix A. Tense belongs to the template, never to the finished prompt: the reference code replaced
+" is" by " was" in whole prompts and so damaged names ("Sophistic worked of Antiphon").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from seesaw_cf.arguments import check_public
+from seesaw_cf.errors import unknown_name
+
+__all__ = ["FREE", "PAIRS", "RELATIONS", "TEMPLATES", "Relation", "Template", "relation", "templates"]
+
+Use = Literal["cloze", "property", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A prompt with one "{}" for the subject.
+
+    Attributes:
+        id: Stable name such as "P101-cloze-03".
+        relation_id: The property it asks for; "" for the free description.
+        use: "cloze" (cross-subject), "property" (one person, one property: cross-property), "open" (description).
+        present, past: The text for the living (or unknown) and for people with a confirmed date of death.
+    """
+
+    id: str
+    relation_id: str
+    use: Use
+    present: str
+    past: str
+
+    def fill(self, name: str, *, living: bool | None = None) -> str:
+        """The prompt about `name`; past tense only when `living` is False, i.e. a date of death is confirmed."""
+        return (self.past if living is False else self.present).replace("{}", name)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A Wikidata property that edits change.
+
+    Attributes:
+        id: Property id.
+        name: The papers' word for it.
+        label: Wikidata's English label.
+    """
+
+    id: str
+    name: str
+    label: str
+
+
+RELATIONS: dict[str, Relation] = {
+    row.id: row
+    for row in (
+        Relation("P21", "gender", "sex or gender"),
+        Relation("P101", "work", "field of work"),
+        Relation("P27", "citizenship", "country of citizenship"),
+        Relation("P19", "birth", "place of birth"),
+        Relation("P103", "language", "native language"),
+    )
+}
+
+# The eight (edit relation, effect relation) pairs of Table 7, in its order.
+PAIRS: tuple[tuple[str, str], ...] = (
+    ("P101", "P21"),
+    ("P101", "P27"),
+    ("P19", "P101"),
+    ("P19", "P21"),
+    ("P21", "P101"),
+    ("P27", "P101"),
+    ("P27", "P19"),
+    ("P27", "P21"),
+)
+
+# (relation, use, present, past)
+_ROWS: tuple[tuple[str, Use, str, str], ...] = (
+    ("P21", "cloze", "{}'s gender is", "{}'s gender was"),
+    ("P101", "cloze", "{} works in the field of", "{} worked in the field of"),
+    ("P101", "cloze", "{} specializes in", "{} specialized in"),
+    ("P101", "cloze", "The expertise of {} is", "The expertise of {} was"),
+    ("P101", "cloze", "The domain of activity of {} is", "The domain of activity of {} was"),
+    ("P101", "cloze", "The domain of work of {} is", "The domain of work of {} was"),
+    ("P101", "cloze", "{}'s area of work is", "{}'s area of work was"),
+    ("P101", "cloze", "{}'s domain of work is", "{}'s domain of work was"),
+    ("P101", "cloze", "{}'s domain of activity is", "{}'s domain of activity was"),
+    ("P101", "cloze", "{}'s expertise is", "{}'s expertise was"),
+    ("P101", "cloze", "{} works in the area of", "{} worked in the area of"),
+    ("P101", "property", "{}'s field of work is", "{}'s field of work was"),
+    ("P101", "open", "{} is known for", "{} was known for"),
+    ("P101", "open", "{}'s greatest accomplishment is", "{}'s greatest accomplishment was"),
+    ("P101", "open", "{} works as a", "{} worked as a"),
+    ("P27", "cloze", "{} is a citizen of", "{} was a citizen of"),
+    ("P19", "cloze", "{} was born in", "{} was born in"),
+    ("P103", "cloze", "The native language of {} is", "The native language of {} was"),
+    ("P103", "cloze", "The mother tongue of {} is", "The mother tongue of {} was"),
+    (
+        "P103",
+        "open",
+        "Where {} is from, people speak the language of",
+        "Where {} was from, people spoke the language of",
+    ),
+    ("P103", "open", "{}'s mother tongue is", "{}'s mother tongue was"),
+    ("P103", "open", "{} was born in", "{} was born in"),
+    ("", "open", "{} is", "{} was"),
+)
+
+
+def _number(rows: tuple[tuple[str, Use, str, str], ...]) -> tuple[Template, ...]:
+    counts: dict[tuple[str, str], int] = {}
+    made = []
+    for relation_id, use, present, past in rows:
+        counts[relation_id, use] = number = counts.get((relation_id, use), 0) + 1
+        made.append(Template(f"{relation_id or 'free'}-{use}-{number:02d}", relation_id, use, present, past))
+    return tuple(made)
+
+
+TEMPLATES: tuple[Template, ...] = _number(_ROWS)
+FREE: Template = TEMPLATES[-1]
+
+
+def relation(id_or_name: str) -> Relation:
+    """Looks a relation up by its property id ("P27") or the papers' name ("citizenship").
+
+    Raises:
+        UnknownNameError: Neither; near names are suggested.
+    """
+    by_name = {row.name: row for row in RELATIONS.values()}
+    found = RELATIONS.get(id_or_name) or by_name.get(id_or_name)
+    if found is None:
+        raise unknown_name("relation", id_or_name, [*RELATIONS, *by_name])
+    return found
+
+
+def templates(relation_id: str, use: Use) -> tuple[Template, ...]:
+    """The templates of one relation for one use.
+
+    A relation without a "property" or "open" template of its own uses its "cloze" templates (P21, P27 and P19 have one
+    hand-written template each, which the papers use for everything).
+
+    Raises:
+        UnknownNameError: The relation is unknown.
+    """
+    row = relation(relation_id)
+    own = tuple(t for t in TEMPLATES if t.relation_id == row.id and t.use == use)
+    return own or tuple(t for t in TEMPLATES if t.relation_id == row.id and t.use == "cloze")
+
+
+check_public(globals())

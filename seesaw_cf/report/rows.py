@@ -1,0 +1,221 @@
+"""The rows of a report's tables and the manifest of its run, by their types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal, TypedDict, TypeVar, cast
+
+import pandas as pd
+
+__all__ = [
+    "AccuracyRow",
+    "AuditRecord",
+    "DifferenceRow",
+    "DoseRow",
+    "EffectRow",
+    "EfficacyRow",
+    "GateRow",
+    "Manifest",
+    "VerdictRow",
+    "number_of",
+    "records",
+    "with_limits",
+]
+
+Row = TypeVar("Row", bound=Mapping[str, object])
+
+
+class EfficacyRow(TypedDict, total=False):
+    """A row of `Results.efficacy`; without a score of an edited fact it has no `pre`, `post`, `n` and `n_unscored`."""
+
+    editor: str
+    relation: str
+    n_edits: int
+    raised: float
+    raised_low: float
+    raised_high: float
+    n_raised: int
+    n_zero: int
+    n_non_finite: int
+    n_refused: int
+    pre: float
+    pre_low: float
+    pre_high: float
+    post: float
+    post_low: float
+    post_high: float
+    n: float
+    n_unscored: float
+
+
+class EffectRow(TypedDict, total=False):
+    """A row of `Results.effects`; in the paper mode it has no `log_odds_marked` and no effective clusters."""
+
+    editor: str
+    relation: str
+    axis: str
+    group: str
+    holds: str
+    D: float
+    low: float
+    high: float
+    p: float
+    marked: bool
+    log_odds: float
+    log_odds_low: float
+    log_odds_high: float
+    log_odds_marked: bool
+    effective_edits: float
+    effective_people: float
+    n_prompts: int
+    n_subjects: int
+    n_cases: int
+    n_unscored: int
+    note: str
+
+
+class DifferenceRow(TypedDict, total=False):
+    """A row of `Audit.excess` (`editor` and `control`) or `Audit.pairs` (`first` and `second`)."""
+
+    editor: str
+    control: str
+    first: str
+    second: str
+    relation: str
+    axis: str
+    group: str
+    value: float
+    low: float
+    high: float
+    log_odds: float
+    log_odds_low: float
+    log_odds_high: float
+    p_adjusted: float
+    clusters: Mapping[str, int]
+    note: str
+
+
+class VerdictRow(TypedDict, total=False):
+    """A row of `Audit.verdicts`, as `seesaw_cf.effects.audit` makes it; without `probability` under "log_odds"."""
+
+    editor: str
+    relation: str
+    axis: str
+    group: str
+    reference: str
+    verdict: str
+    scale: Literal["probability", "log-odds"]
+    margin: float
+    value: float
+    low_family: float
+    high_family: float
+    p_adjusted: float
+    probability: float
+    log_odds: float
+    clusters: Mapping[str, int]
+
+
+class AccuracyRow(TypedDict):
+    """A row of `Results.accuracy`."""
+
+    editor: str
+    edit_relation: str
+    effect_relation: str
+    pre: float
+    pre_low: float
+    pre_high: float
+    post: float
+    post_low: float
+    post_high: float
+    change: float
+    low: float
+    high: float
+    p: float
+    note: str
+    chance: float
+    majority: float
+    n: int
+
+
+class DoseRow(TypedDict):
+    """A row of `seesaw_cf.effects.dose.summarise_curves`; measures have `_low` and `_high` beside them."""
+
+    editor: str
+    mix: str
+    kind: str
+    dose: int
+    edits: float
+    repeats: int
+    alarm: str
+    collapsed: bool
+
+
+class GateRow(TypedDict):
+    """What must hold of an editor, or of the whole run (`editor` is then ""), and the number behind it."""
+
+    editor: str
+    gate: str
+    rule: str
+    value: float | int | str | None
+    passed: bool
+
+
+class AuditRecord(TypedDict):
+    """The content of `audit.json`, as far as the audit card reads it."""
+
+    estimand: str
+    method: list[str]
+    settings: dict[str, object]
+    counts: dict[str, int]
+    families: dict[str, int]
+    gates: list[GateRow]
+    seeds: dict[str, int | None]
+
+
+class _Model(TypedDict, total=False):
+    id: str
+    dtype: str
+    fingerprint: str
+
+
+class _Data(TypedDict, total=False):
+    source: str
+    configs: list[str]
+    cases: int
+    sha256: str
+
+
+class _Machine(TypedDict, total=False):
+    noise: dict[str, object] | None
+
+
+class Manifest(TypedDict, total=False):
+    """What a report reads of a run's `manifest.json`."""
+
+    model: _Model
+    data: _Data
+    machine: _Machine
+    protocol: str
+    seed: int
+    job: dict[str, object]
+
+
+def records(frame: pd.DataFrame, kind: type[Row]) -> list[Row]:
+    """Rows as dictionaries.
+
+    Args:
+        frame: A table.
+        kind: What its rows are.
+    """
+    return [cast(Row, {str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+
+
+def number_of(row: Mapping[str, object], name: str) -> float:
+    """The number in a column; NaN where the table has no such column."""
+    return cast(float, row.get(name, math.nan))
+
+
+def with_limits(row: Mapping[str, object], name: str) -> tuple[float, float, float]:
+    """A number and the ends of its interval: columns `name`, `name`_low and `name`_high."""
+    return number_of(row, name), number_of(row, f"{name}_low"), number_of(row, f"{name}_high")

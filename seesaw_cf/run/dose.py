@@ -1,0 +1,243 @@
+"""Mass editing: 1, 10, 100, ... facts edited together, what it does to the edits, to other people and to the model.
+
+For each editor, mix of relations, dose and repeated sample: draw that many cases, edit them in one go, score, restore.
+Every finished sample is a score table of its own, so a killed run continues; samples do not depend on each other.
+
+Source: MEMIT appendix D (editing score against the number of edits, for pairs of relations); D_d from SEESAW-CF 4.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from tqdm import tqdm
+
+from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
+from seesaw_cf.effects.success import KINDS
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.files import write_text
+from seesaw_cf.run.edit_table import EDITS, write_edits
+from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.explain import announce
+from seesaw_cf.run.job import Job, make_run
+from seesaw_cf.run.manifest import read_manifest
+from seesaw_cf.run.questions import Question, questions, score_table, scored
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.store import Store
+from seesaw_cf.stats.tolerance import tolerance
+from seesaw_cf.tables import SCORES
+from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
+
+__all__ = ["DosePlan", "Sample", "draw_cases", "mixes_of", "run_dose"]
+
+
+@dataclass(frozen=True, slots=True)
+class DosePlan:
+    """What is sampled and asked.
+
+    Attributes:
+        doses: Numbers of edits made together; with two relations, half of each.
+        repeats: Samples drawn for each dose.
+        pairs: Pairs of relations that are mixed, beside each of their relations alone; none: every relation alone.
+        people: Prompts about other people for each edit, drawn with the seed.
+        panel: Prompts whose answers' entropy is watched, for each relation.
+        candidates: Answers compared on the panel, for each relation: the most frequent targets.
+        seed: Of every draw.
+        texts: Fixed texts whose perplexity is watched.
+    """
+
+    doses: tuple[int, ...] = (1, 10, 100)
+    repeats: int = 5
+    pairs: tuple[tuple[str, str], ...] = ()
+    people: int = 5
+    panel: int = 10
+    candidates: int = 12
+    seed: int = 0
+    texts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One of the repeated samples of a dose: what one score table is of."""
+
+    editor: str
+    mix: str
+    dose: int
+    repeat: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its name in the store."""
+        return self.editor, f"{self.mix}-{self.dose:06d}-{self.repeat:03d}"
+
+    @property
+    def labels(self) -> dict[str, object]:
+        """What tells its rows from those of other samples."""
+        return {name: getattr(self, name) for name in SAMPLE.names}
+
+
+def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
+    """The sets of relations that are edited: "P27", or "P27+P101" for a pair, each relation of a pair also alone.
+
+    Raises:
+        RecordError: A relation has no cases, or a dose or number of samples below 1.
+    """
+    counts = Counter(case.request.relation_id for case in cases)
+    wanted = [relation for pair in plan.pairs for relation in pair] or sorted(counts)
+    missing = sorted(set(wanted) - set(counts))
+    if missing:
+        raise RecordError(
+            f"dose: no cases of relation {missing}; cases per relation: {dict(counts)}. See --pair and --data."
+        )
+    if min((*plan.doses, plan.repeats, plan.people, plan.panel), default=0) < 1:
+        raise RecordError(
+            f"dose: doses {plan.doses}, {plan.repeats} repeats, {plan.people} people, panel of {plan.panel}; all must "
+            "be at least 1."
+        )
+    return list(dict.fromkeys([*wanted, *("+".join(pair) for pair in plan.pairs)]))
+
+
+def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> Path:
+    """Runs every sample that is not done yet, and writes `scores.parquet`, `edits.parquet` and `dose.json`.
+
+    Args:
+        job: Model, editors and data; `job.limit` bounds the pool of cases.
+        plan: What is sampled.
+        out: The run folder; an interrupted run in it is continued.
+        progress: Show a progress bar.
+
+    Returns:
+        The file with all samples, for `seesaw_cf.effects.dose.read_curves`.
+
+    Raises:
+        SeesawError: A name, file or record that cannot be used, or a folder of another run.
+    """
+    run = make_run(replace(job, protocol="batch"), out, progress=progress)
+    mixes = mixes_of(run.cases, plan)
+    settings = json.loads(json.dumps(asdict(plan)))
+    store = Store(out, replace(run.manifest, protocol="dose", settings=settings), _with_sample(SCORES))
+    store.claim()
+    announce([*run.manifest.notes, *run.notes])
+    samples = [
+        Sample(editor, mix, dose, repeat)
+        for editor in run.editors
+        for mix in mixes
+        for dose in plan.doses
+        for repeat in range(plan.repeats)
+    ]
+    watched: dict[str, _Watched] = {}
+    for sample in tqdm(samples, "edit together, score, restore", unit="sample", disable=not progress):
+        if not store.has(sample.key):
+            if sample.mix not in watched:
+                watched[sample.mix] = _watch(run, _panel(run.cases, sample.mix, plan), plan.texts)
+            _do(run, store, sample, plan, watched[sample.mix])
+    return _finish(store, samples)
+
+
+def _with_sample(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema, *SAMPLE])
+
+
+def _finish(store: Store, samples: Sequence[Sample]) -> Path:
+    """Merges the tables, and says of every sample what it did."""
+    out, (nats, _) = store.folder, tolerance(read_manifest(store.folder))
+    facts = store.merge([sample.key for sample in samples], "scores.parquet")
+    edits = [row | sample.labels for sample, one in zip(samples, facts, strict=True) for row in one["edits"]]
+    write_edits(out / "edits.parquet", edits, nats, _with_sample(EDITS))
+    baseline: dict[str, Any] = {}
+    rows = []
+    for sample, one in zip(samples, facts, strict=True):
+        table = store.read(sample.key).table
+        baseline.setdefault(sample.mix, health(table, "pre"))
+        rows.append(asdict(sample) | sample_effects(table, one["edits"], nats))
+    write_text(out / "dose.json", json.dumps({"baseline": baseline, "units": rows}, indent=1, allow_nan=False) + "\n")
+    return out / "dose.json"
+
+
+def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Case]:
+    """The same sample for every editor; half of each relation of a pair, numbered by their place in the pool."""
+    relations = sample.mix.split("+")
+    rng = np.random.default_rng([plan.seed, sample.dose, sample.repeat])
+    chosen: list[Case] = []
+    for relation in relations:
+        pool = [(i, case) for i, case in enumerate(cases) if case.request.relation_id == relation]
+        count = min(len(pool), max(1, sample.dose // len(relations)))
+        picked = (pool[i] for i in sorted(rng.permutation(len(pool))[:count]))
+        chosen += [replace(case, case_id=i) for i, case in picked]
+    return chosen
+
+
+def _asked(case: Case, plan: DosePlan) -> list[Question]:
+    """The questions of a case, with at most `plan.people` about other people: holders of the new target, as D asks for,
+    and people of whom it is unknown what they hold."""
+    every = [q for q in questions(case) if q.kind in KINDS or q.kind == "cross_subject"]
+    people = sorted({q.prompt_id for q in every if q.kind == "cross_subject" and q.prompt.holds != "target_true"})
+    rng = np.random.default_rng([plan.seed, case.case_id])
+    kept = set(rng.permutation(people)[: plan.people].tolist())
+    return [q for q in every if q.kind != "cross_subject" or q.prompt_id in kept]
+
+
+def _panel(cases: Sequence[Case], mix: str, plan: DosePlan) -> dict[AttributePrompt, list[str]]:
+    """Fixed prompts about other people with the answers compared on them."""
+    found: dict[AttributePrompt, list[str]] = {}
+    for relation in mix.split("+"):
+        own = [case for case in cases if case.request.relation_id == relation]
+        targets = Counter(t.label for case in own for t in (case.request.target_true, case.request.target_new))
+        answers = sorted(sorted(targets), key=lambda label: -targets[label])[: plan.candidates]
+        prompts = {prompt.text: prompt for case in own for prompt in case.attribute_prompts}
+        names = sorted(prompts)
+        rng = np.random.default_rng([plan.seed, len(names)])
+        for i in rng.permutation(len(names))[: plan.panel]:
+            found[prompts[names[i]]] = answers
+    return found
+
+
+def _watched(panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> list[Question]:
+    """The panel and the fixed texts as questions; a text is scored after its first word."""
+    asked = [Question("panel", i, p, t, "candidate") for i, (p, ts) in enumerate(panel.items()) for t in ts]
+    for number, line in enumerate(texts):
+        first, _, rest = line.strip().partition(" ")
+        if rest:
+            asked.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """What is asked of every sample of a mix, with its scores before any edit."""
+
+    questions: list[Question]
+    before: dict[Cloze, ClozeScore]
+
+
+def _watch(run: Run, panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> _Watched:
+    asked = _watched(panel, texts)
+    return _Watched(asked, _before(run, asked))
+
+
+def _before(run: Run, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:
+    clozes = list(dict.fromkeys(q.cloze for q in asked))
+    return dict(zip(clozes, run.scorer.score(clozes), strict=True))
+
+
+def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watched) -> None:
+    """One sample: edited together, scored, written. What is watched has the case number -1."""
+    if sample.editor not in run.fitted:
+        run.fitted[sample.editor] = run.editors[sample.editor].fit(run.model, run.tokenizer)
+    cases = draw_cases(run.cases, sample, plan)
+    asked = [(case, _asked(case, plan)) for case in cases]
+    everything = [*asked, (replace(cases[0], case_id=-1), watched.questions)]
+    before = _before(run, [q for _, qs in asked for q in qs]) | watched.before
+    edits = edit_units(run.model, run.tokenizer, run.fitted[sample.editor], [cases])
+    (outcome,) = score_edits(run.model, run.scorer, edits, [everything], before, run.hashes)
+    table = score_table(sample.editor, scored(everything, before, outcome.scores))
+    for field in SAMPLE:
+        table = table.append_column(field, pa.array([sample.labels[field.name]] * table.num_rows, field.type))
+    store.write(sample.key, table, edits=outcome.edit_rows(sample.editor, asked, before))

@@ -1,0 +1,61 @@
+"""`edits.parquet`: what became of every edit of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.stats.tolerance import above
+from seesaw_cf.tables import write_table
+
+__all__ = ["EDITS", "write_edits"]
+
+# logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
+# both by more than the run's noise, see `seesaw_cf.stats.tolerance`.
+EDITS: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("relation_id", pa.string()),
+        ("effect_relation_id", pa.string()),
+        ("subject", pa.string()),
+        ("target_true", pa.string()),
+        ("target_new", pa.string()),
+        ("status", pa.string()),
+        ("delta_norm", pa.float64()),
+        ("new_pre", pa.float64()),
+        ("true_pre", pa.float64()),
+        ("new_post", pa.float64()),
+        ("true_post", pa.float64()),
+        ("raised", pa.bool_()),
+        ("success", pa.bool_()),
+    ]
+)
+
+
+def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
+    """Writes the table.
+
+    Args:
+        file: Where to.
+        rows: Of `EDITS`, without what is decided here: whether the edit raised its target and succeeded.
+        nats: Differences up to this are rounding, see `seesaw_cf.stats.tolerance`; such an edit did neither.
+        schema: `EDITS` and what else the rows have.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    write_table(file, pa.Table.from_pylist([_judged(row, nats) for row in rows], schema))
+
+
+def _judged(row: dict[str, Any], nats: float) -> dict[str, Any]:
+    """The row with `raised` and `success`, None where a side was not scored."""
+
+    def higher(first: str, second: str) -> bool | None:
+        one, other = row.get(first), row.get(second)
+        return None if one is None or other is None else bool(above(one, other, nats))
+
+    return row | {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}

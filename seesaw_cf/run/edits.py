@@ -1,0 +1,212 @@
+"""One edit, from request to restored weights, and the efficacy gate: an edit that did nothing is shown, not hidden."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import EditError, PromptError
+from seesaw_cf.models.editor import Editor, EditsEach
+from seesaw_cf.models.weights import WeightDelta, parameter_hashes
+from seesaw_cf.run.questions import Question
+from seesaw_cf.scoring import Scorer, score_each
+from seesaw_cf.types import Case, Cloze, ClozeScore
+
+__all__ = ["Edited", "Outcome", "edit_units", "score_edits"]
+
+Asked = Sequence[tuple[Case, Sequence[Question]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an edit of one unit led to.
+
+    Attributes:
+        scores: Score of every question after the edit; unscorable when the edit was refused.
+        status: Case number -> "ok", "zero delta", "non-finite delta" or "refused: ...".
+        delta_norm: Frobenius norm over all changed parameters; NaN without a delta.
+        delta: The edit itself; None when it was refused or not finite.
+    """
+
+    scores: Mapping[Cloze, ClozeScore]
+    status: Mapping[int, str]
+    delta_norm: float
+    delta: WeightDelta | None = None
+
+    def edit_rows(self, editor: str, asked: Asked, before: Mapping[Cloze, ClozeScore]) -> list[dict[str, object]]:
+        """One row of `EDITS` for each case, without what `write_edits` decides by the run's noise."""
+        return [self._row(editor, case, qs, before) for case, qs in asked]
+
+    def _row(
+        self, editor: str, case: Case, qs: Sequence[Question], before: Mapping[Cloze, ClozeScore]
+    ) -> dict[str, object]:
+        own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
+        new_pre, true_pre, new_post, true_post = (
+            _logprob(table[own[role]]) if role in own else None
+            for table in (before, self.scores)
+            for role in ("target_new", "target_true")
+        )
+        return {
+            "editor": editor,
+            "case_id": case.case_id,
+            "relation_id": case.request.relation_id,
+            "effect_relation_id": case.effect_relation_id,
+            "subject": case.request.subject,
+            "target_true": case.request.target_true.label,
+            "target_new": case.request.target_new.label,
+            "status": self.status[case.case_id],
+            "delta_norm": None if math.isnan(self.delta_norm) else self.delta_norm,
+            "new_pre": new_pre,
+            "true_pre": true_pre,
+            "new_post": new_post,
+            "true_post": true_post,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The edit of one unit.
+
+    Attributes:
+        delta: None when it was refused or not finite.
+        status: What became of each of its cases.
+        zero: The delta changes nothing, so the edited model is the model as it was.
+    """
+
+    delta: WeightDelta | None
+    status: Mapping[int, str]
+    zero: bool = False
+
+
+def edit_units(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    editor: Editor,
+    groups: Sequence[Sequence[Case]],
+) -> list[Edited]:
+    """Makes one delta for each group of cases; the model is untouched.
+
+    Groups of one case go through the editor's `edit_each` when it has one, which optimises them together. Of two cases
+    of a group that contradict each other the first is edited.
+
+    Args:
+        model: The unedited model.
+        tokenizer: Its tokenizer.
+        editor: A fitted editor.
+        groups: Cases that are edited together; the result depends on the groups given, not on what ran before.
+    """
+    plans = [_consistent(cases) for cases in groups]
+    if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(kept) == 1 for kept, _ in plans):
+        # One request that cannot be edited must not take the others with it: then each is tried alone, below.
+        with contextlib.suppress(EditError, PromptError):
+            deltas = editor.edit_each(model, tokenizer, [kept[0].request for kept, _ in plans])
+            return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
+    return [_edit_one(model, tokenizer, editor, kept, status) for kept, status in plans]
+
+
+def _edit_one(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    editor: Editor,
+    kept: Sequence[Case],
+    status: dict[int, str],
+) -> Edited:
+    try:
+        return _checked(editor.edit(model, tokenizer, [case.request for case in kept]), status)
+    except (EditError, PromptError) as error:
+        return Edited(None, {**status, **{case.case_id: f"refused: {error}" for case in kept}})
+
+
+def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Edited:
+    """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
+    finite, zero = delta.is_finite(), delta.is_zero()
+    verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"
+    status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
+    return Edited(delta if finite else None, status, zero and finite)
+
+
+def score_edits(
+    model: PreTrainedModel,
+    scorer: Scorer,
+    edits: Sequence[Edited],
+    asked: Sequence[Asked],
+    before: Mapping[Cloze, ClozeScore],
+    hashes: Mapping[str, str],
+) -> list[Outcome]:
+    """Scores every question of each edit with its own edited model, then checks that the weights are the same bytes.
+
+    Low-rank edits are scored in one batch where that is cheaper, see `seesaw_cf.scoring.score_each`. An edit that
+    changes nothing is not scored: its scores are those from before, to the last bit.
+
+    Args:
+        model: The model; unchanged afterwards.
+        scorer: Scores with `model`.
+        edits: One edit for each unit.
+        asked: The cases of each unit with their questions.
+        before: Scores before any edit of every question of `asked`.
+        hashes: `parameter_hashes(model)` before any edit.
+
+    Raises:
+        EditError: The weights after the edits are not those from before.
+    """
+    moved = [_moved(edited.delta, unit) for edited, unit in zip(edits, asked, strict=True)]
+    pairs = zip(edits, moved, strict=True)
+    jobs = [(e.delta, list(clozes.values())) for e, clozes in pairs if e.delta is not None and not e.zero]
+    scores = iter(score_each(scorer, model, jobs))
+    _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
+    return [_outcome(edited, clozes, before, scores) for edited, clozes in zip(edits, moved, strict=True)]
+
+
+def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:
+    """Every distinct question, and what is asked in its place: the same after the delta's text."""
+    context = delta.context if delta else ""
+    wanted = dict.fromkeys(q.cloze for _, qs in asked for q in qs)
+    return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in wanted}
+
+
+def _outcome(
+    edited: Edited,
+    moved: Mapping[Cloze, Cloze],
+    before: Mapping[Cloze, ClozeScore],
+    scores: Iterator[list[ClozeScore]],
+) -> Outcome:
+    """Takes the next list of scores, unless nothing was scored because there is no delta, or none that changes."""
+    if edited.delta is None:
+        refused = ClozeScore(math.nan, 0, False, next(iter(edited.status.values())))
+        return Outcome(dict.fromkeys(moved, refused), edited.status, math.nan)
+    if edited.zero:
+        return Outcome({cloze: before[cloze] for cloze in moved}, edited.status, 0.0, edited.delta)
+    norm = math.sqrt(sum(value**2 for value in edited.delta.norms().values()))
+    return Outcome(dict(zip(moved, next(scores), strict=True)), edited.status, norm, edited.delta)
+
+
+def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
+    """Drops cases that ask another target for a fact already in the batch; says which case they contradict."""
+    first: dict[tuple[str, str], Case] = {}
+    kept, status = [], {}
+    for case in cases:
+        earlier = first.setdefault((case.request.subject, case.request.relation_id), case)
+        if earlier.request.target_new.label == case.request.target_new.label:
+            kept.append(case)
+            status[case.case_id] = "ok"
+        else:
+            status[case.case_id] = f"refused: contradicts case {earlier.case_id} of the same batch"
+    return kept, status
+
+
+def _check_restored(model: PreTrainedModel, names: Collection[str], hashes: Mapping[str, str]) -> None:
+    now = parameter_hashes(model, names)
+    changed = [name for name, value in now.items() if hashes[name] != value]
+    if changed:
+        raise EditError(
+            f"the weights {changed} are not the same bytes as before the edit: an editor wrote to the model outside "
+            "its delta. Nothing scored since the last shard can be trusted; run again with a correct editor."
+        )
+
+
+def _logprob(score: ClozeScore) -> float | None:
+    return score.logprob if score.status == "ok" else None

@@ -1,0 +1,83 @@
+"""What `--explain` prints: how many questions are answered by the cache, and how each block of edits is scored."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+
+__all__ = ["Line", "about", "announce", "collected", "explain", "tell"]
+
+Line = tuple[int, str]
+"""Level and text of a line of the log."""
+
+log = logging.getLogger(__name__)
+
+_PLANS = logging.getLogger("seesaw_cf.scoring.edited_scorer")
+_TOLD = (log, _PLANS, logging.getLogger("seesaw_cf.scoring.pre_scores"))
+
+
+def explain() -> None:
+    """Lets the lines through that are left out otherwise."""
+    for logger in _TOLD:
+        logger.setLevel(logging.INFO)
+
+
+@contextlib.contextmanager
+def about(work: str) -> Iterator[None]:
+    """Puts `work` before every line on how edits are scored; a scorer that knows one way only says nothing of its own.
+
+    Args:
+        work: Whose edits these are, such as "memit, case P27-00000004 and 7 more".
+    """
+    named = []
+
+    def name(record: logging.LogRecord) -> bool:
+        record.msg, record.args = f"{work}: {record.getMessage()}", ()
+        named.append(record)
+        return True
+
+    _PLANS.addFilter(name)
+    try:
+        yield
+    finally:
+        _PLANS.removeFilter(name)
+    if not named:
+        log.info("%s: one after the other, weights restored (the scorer knows no other way)", work)
+
+
+class _Collector(logging.Handler):
+    def __init__(self, lines: list[Line]) -> None:
+        super().__init__(logging.INFO)
+        self.lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.levelno, record.getMessage()))
+
+
+@contextlib.contextmanager
+def collected() -> Iterator[list[Line]]:
+    """Fills a list with the lines, in a process whose log nobody sees."""
+    lines: list[Line] = []
+    handler, levels = _Collector(lines), [logger.level for logger in _TOLD]
+    explain()
+    for logger in _TOLD:
+        logger.addHandler(handler)
+    try:
+        yield lines
+    finally:
+        for logger, level in zip(_TOLD, levels, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+
+
+def announce(notes: Sequence[str]) -> None:
+    """Logs what a user should know before a run begins."""
+    for note in notes:
+        log.warning("%s", note)
+
+
+def tell(lines: Sequence[Line]) -> None:
+    """Logs lines that were collected elsewhere."""
+    for level, text in lines:
+        log.log(level, "%s", text)

@@ -1,0 +1,102 @@
+"""Editors of a run, from their names and a file of settings; a control is made together with what it wraps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from seesaw_cf.checks import shown
+from seesaw_cf.editors import load_editor
+from seesaw_cf.editors.control_names import CONTROLS, split_control
+from seesaw_cf.editors.locate.config import preset_config
+from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.io.text import read_json
+from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
+from seesaw_cf.types import Case
+
+__all__ = ["make_editor", "read_settings", "settings_of"]
+
+
+def make_editor(
+    name: str,
+    model: PreTrainedModel,
+    overrides: Mapping[str, object],
+    corpus: Sequence[str] | None,
+    spare: Sequence[Case] = (),
+    cases: Sequence[Case] = (),
+    others: Mapping[str, Editor] | None = None,
+) -> Editor:
+    """Builds an editor from its name, the preset for the model and the settings to change.
+
+    Args:
+        name: Out of `seesaw_cf.editors.EDITORS`, or a control such as "identity(memit)".
+        model: Decides the preset.
+        overrides: Setting -> value, as in a JSON file; for a control see `settings_of`.
+        corpus: Texts for the editor.
+        spare: Cases about nobody whose edit is evaluated; in-context editing takes its demonstrations from them.
+        cases: The cases of the run; `unrelated` edits nobody whom a case asks about.
+        others: Editors that are made already; a control wraps its own out of them.
+
+    Raises:
+        UnknownNameError: No such editor, or its config has no such setting.
+        EditError: A setting that cannot be used.
+    """
+    kind, wrapped = split_control(name)
+    cls = load_editor(kind or name)
+    around = {"editor": wrapped} if kind and wrapped else {}
+    config = preset_config(kind or name, cls.config_class, model, {**overrides, **around})
+    # A control's editor is made like any other, so that it learns and needs the same.
+    inner = (others or {}).get(wrapped) if around else None
+    if around and inner is None:
+        inner = make_editor(wrapped, model, config.settings, corpus, spare, cases)
+    made: Editor = cls(config, corpus=corpus, **({} if inner is None else {"inner": inner}))
+    made = made.learn(spare) if spare and isinstance(made, LearnsFromCases) else made
+    return made.avoid(cases) if isinstance(made, AvoidsCases) else made
+
+
+def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+    """The settings of an editor of a run; a control has those of the editor that it wraps.
+
+    Args:
+        name: An editor's name, or a control's such as "identity(memit)".
+        overrides: Editor or kind of control -> setting -> value.
+    """
+    kind, wrapped = split_control(name)
+    own = dict(overrides.get(kind or name, {}))
+    return own | {"editor": wrapped, "settings": dict(overrides.get(wrapped, {}))} if kind and wrapped else own
+
+
+def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Reads the JSON file with the settings of a run's editors.
+
+    Args:
+        file: None = no settings.
+        names: The run's editors, controls among them.
+
+    Raises:
+        RecordError: Not JSON, or something else than settings.
+        StorageError: The file cannot be read.
+        UnknownNameError: It names an editor that the run does not have.
+    """
+    if file is None:
+        return {}
+    example = '{"memit": {"layers": [3, 4]}}'
+    found: dict[str, Any] = read_json(file, expected=example)
+    for name, settings in found.items():
+        if not isinstance(settings, dict):
+            raise RecordError(
+                f"{file}: {name!r} is {shown(settings)}, expected an object of settings such as {example}."
+            )
+    known = {part for name in names for part in split_control(name) if part}
+    for name, settings in found.items():
+        if name not in known:
+            raise unknown_name("editor of this run", name, known)
+        if name in CONTROLS and settings.keys() & {"editor", "settings"}:
+            raise RecordError(
+                f"{file}: {name!r} says what it wraps, but a control of a run wraps each of its editors "
+                f"with that editor's settings. Leave out 'editor' and 'settings'."
+            )
+    return found

@@ -1,0 +1,148 @@
+"""What a run was made of: written beside its results, checked before it is continued."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.errors import RunFolderError, StorageError
+from seesaw_cf.io.files import create_text
+from seesaw_cf.io.text import read_json
+
+__all__ = ["RunManifest", "check_folder", "claim_folder", "read_manifest"]
+
+# What must agree before a run is continued; versions and machine may differ and are only recorded.
+_IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
+# What to do about a difference whose cause is not among the options that were given.
+_ADVICE = {"scoring.threads": " (start torchrun with OMP_NUM_THREADS=N or give --threads N to both)"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunManifest:
+    """Everything needed to repeat a run.
+
+    Attributes:
+        model: id, revision, dtype, fingerprint (SHA-256 of the weights) and tokenizer hash.
+        editors: Editor name -> its config.
+        data: source, configs, number of cases and SHA-256 of the cases.
+        protocol: "single" (edit, score, restore), "batch" (all cases of a relation edited together), "dose", "leme" or
+            "stereotype graph".
+        seed: Seed of everything random.
+        settings: What the protocol is set to.
+        scoring: Options of the scorer that can change rounding, and CPU threads; {} where nothing is scored.
+        job: Every option of the run as it was given.
+        machine: Device, platform.
+        versions: Package versions and the commit of the checkout, when there is one.
+        notes: What the records cannot show, in sentences; see `seesaw_cf.run.preflight.data_notes`.
+    """
+
+    model: Mapping[str, object]
+    editors: Mapping[str, object]
+    data: dict[str, object]
+    protocol: str
+    seed: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    scoring: dict[str, object] = field(default_factory=dict)
+    job: Mapping[str, object] = field(default_factory=dict)
+    machine: dict[str, object] = field(default_factory=dict)
+    versions: Mapping[str, object] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 (hex) over everything that must agree before a run is continued; every shard carries it."""
+        parts = {key: value for key, value in asdict(self).items() if key in _IDENTITY}
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def claim_folder(folder: Path, manifest: RunManifest) -> bool:
+    """Makes `folder` this run's own, or checks that it already is.
+
+    Of several processes that start the same run at once one claims the folder and the others join it.
+
+    Args:
+        folder: The run folder; made when missing.
+        manifest: What this run is made of.
+
+    Returns:
+        True when an earlier, interrupted run of the same kind is being continued, or another process's is joined.
+
+    Raises:
+        RunFolderError: The folder belongs to another run (every difference is listed), or holds something else.
+        StorageError: The folder cannot be written.
+    """
+    check_folder(folder)
+    file = folder / "manifest.json"
+    wanted = json.loads(json.dumps(asdict(manifest), sort_keys=True))
+    text = json.dumps(wanted, indent=1, sort_keys=True) + "\n"
+    if not file.exists() and create_text(file, text):
+        return False
+    _check_same(file, wanted)
+    return True
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses a place that can be no run folder: a file, or a folder with something else in it.
+
+    Raises:
+        RunFolderError: See above.
+        StorageError: The folder cannot be read.
+    """
+    try:
+        there = [part.name for part in folder.iterdir()]
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise RunFolderError(
+            f"{folder} is a file, expected a folder or a name that is free. Choose another with --out."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{folder}: cannot be read ({error}). Choose another folder with --out.") from error
+    # Looked at after the listing: what another process writes meanwhile, it writes after its manifest.
+    strange = [name for name in there if not (name.startswith(".") and name.endswith(".tmp"))]
+    if strange and not (folder / "manifest.json").exists():
+        raise RunFolderError(
+            f"{folder} is not empty and has no manifest.json, so it is not a run folder. "
+            "Choose a new folder with --out."
+        )
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest that lies in a run folder; {} when there is none that can be read."""
+    try:
+        found: dict[str, Any] = read_json(folder / "manifest.json", any_number=True)
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _check_same(file: Path, wanted: Mapping[str, object]) -> None:
+    try:
+        found = read_json(file, any_number=True)
+        old = {key: found[key] for key in _IDENTITY}
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
+    differences = [
+        f"{key}.{part}: the folder has {a!r}, this run {b!r}{_ADVICE.get(f'{key}.{part}', '')}"
+        for key in _IDENTITY
+        for part, a, b in _differences(old[key], wanted[key])
+    ]
+    if differences:
+        raise RunFolderError(
+            f"{file.parent} belongs to another run:\n  " + "\n  ".join(differences) + "\n"
+            "Choose a new folder with --out, or repeat the command that made this one."
+        )
+
+
+def _differences(old: object, new: object, path: str = "") -> list[tuple[str, object, object]]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            row
+            for key in sorted({*old, *new})
+            for row in _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+        ]
+    return [] if old == new else [(path or "value", old, new)]

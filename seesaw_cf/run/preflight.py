@@ -1,0 +1,270 @@
+"""What a run needs, asked before weights are loaded or a text is scored.
+
+The model's structure comes from its config alone (`seesaw_cf.models.load.outline_model`), so that layers, sizes and the
+texts that editors need are known in seconds.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from seesaw_cf.editors.control_names import split_control
+from seesaw_cf.errors import EditError, StorageError, UnsupportedModelError
+from seesaw_cf.io.files import cache_folder
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
+from seesaw_cf.run.manifest import check_folder
+from seesaw_cf.run.questions import questions
+from seesaw_cf.types import Case
+
+__all__ = ["Plan", "check_places", "check_plan", "check_texts", "data_notes", "moment_bytes", "size"]
+
+_ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
+_SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
+_SAID = 2**28  # sizes below are not worth a line
+_DENSE = ("ft",)  # editors whose deltas are full matrices
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run before its model is loaded.
+
+    Attributes:
+        outline: The model without weights; None when its class cannot be built so.
+        dtype: Of the weights.
+        on_cpu: The weights will be in the machine's own memory.
+        editors: Name -> editor, not fitted.
+        corpus: Whether there are texts.
+        cases: What is edited and asked.
+        batch: Cases of a relation are edited together.
+        out: The run folder.
+        keep_deltas: Every edit is saved.
+        report: Tables and pictures follow.
+    """
+
+    outline: PreTrainedModel | None
+    dtype: torch.dtype
+    on_cpu: bool
+    editors: Mapping[str, Editor]
+    corpus: bool
+    cases: Sequence[Case]
+    batch: bool
+    out: Path
+    keep_deltas: bool = False
+    report: bool = True
+
+
+def check_places(out: Path) -> None:
+    """Refuses a run folder or a cache folder that cannot be written.
+
+    Raises:
+        RunFolderError: `out` is a file, or holds something else.
+        StorageError: No right to write there; the message says which variable or option chooses another place.
+    """
+    check_folder(out)
+    try:
+        cache = cache_folder()
+    except RuntimeError as error:  # no home folder
+        raise StorageError(f"no folder for the cache ({error}). Set SEESAW_CF_CACHE to a folder.") from error
+    for folder, remedy in ((out, "Choose another with --out."), (cache, "Set SEESAW_CF_CACHE to another folder.")):
+        there = _existing(folder)
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise StorageError(f"{folder} cannot be written (no right to write in {there}). {remedy}")
+
+
+def check_plan(plan: Plan) -> list[str]:
+    """Every check, in order.
+
+    Returns:
+        Sentences that the user should read before a long run: sizes, and what the report will lack.
+
+    Raises:
+        EditError: An editor needs texts and there are none, or a control cannot be made.
+        UnsupportedModelError: No row for the architecture, a layer it lacks, or a model larger than the memory.
+        StorageError: The disk is too small.
+    """
+    notes: list[str] = []
+    for check in CHECKS:
+        notes += check(plan)
+    return notes
+
+
+def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
+    """Refuses editors that learn from texts where there are none.
+
+    Raises:
+        EditError: Says which editors, and how texts are given.
+    """
+    configs = {name: editor.config for name, editor in _methods(editors).items()}
+    needy = [name for name, config in configs.items() if isinstance(config, ReadsTexts) and config.needs_texts]
+    if needy and not there:
+        raise EditError(
+            f"{', '.join(needy)}: texts are needed (second moments of the edited layers, or training), got none. Give "
+            "some that the model knows with --corpus: a text file with one text a line, thousands of lines."
+        )
+
+
+def _texts(plan: Plan) -> list[str]:
+    check_texts(plan.editors, plan.corpus)
+    return []
+
+
+def _controls(plan: Plan) -> list[str]:
+    for name in plan.editors:
+        kind, wrapped = split_control(name)
+        if kind == "random" and wrapped == "ike":
+            raise EditError(
+                "random(ike): in-context editing changes no weights, so there is no norm that a random change could "
+                "match. Use the controls identity or unrelated for ike."
+            )
+    return []
+
+
+def _layers(plan: Plan) -> list[str]:
+    for editor in _methods(plan.editors).values():
+        if plan.outline is not None and isinstance(config := editor.config, HasLayers):
+            model_parts(plan.outline, config.architecture).check_layers(config.layers, type(config).__name__)
+    return []
+
+
+def _memory(plan: Plan) -> list[str]:
+    if plan.outline is None:
+        return []
+    weights = sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize
+    sums, layers = moment_bytes(plan)
+    if plan.on_cpu and weights + sums > (limit := _physical()):
+        raise UnsupportedModelError(
+            f"the weights take {size(weights)} in {str(plan.dtype).removeprefix('torch.')} and the sums of the second "
+            f"moments {size(sums)}, this machine has {size(limit)}. Use a smaller model, --dtype bfloat16, fewer "
+            "layers (--editor-config) or a machine with more memory."
+        )
+    if sums < _SAID:
+        return []
+    return [
+        f"Second moments of {layers} layers take {size(sums)} of memory while they are summed and "
+        f"{size(sums * _KEPT // _SUM)} afterwards, and as much below {cache_folder()}; they are computed once."
+    ]
+
+
+def _disk(plan: Plan) -> list[str]:
+    rows = 2 * len(plan.editors) * sum(1 for case in plan.cases for _ in questions(case))
+    wanted = {plan.out: rows * _ROW + (_delta_bytes(plan) if plan.keep_deltas else 0)}
+    sums, _ = moment_bytes(plan)
+    wanted[cache_folder()] = sums + sums * _KEPT // _SUM
+    for folder, amount in wanted.items():
+        free = shutil.disk_usage(_existing(folder)).free
+        if amount > free:
+            remedy = "--out" if folder == plan.out else "SEESAW_CF_CACHE"
+            raise StorageError(
+                f"{folder}: about {size(amount)} will be written, {size(free)} are free. Free some space, choose "
+                f"another disk ({remedy}){', or leave out --keep-deltas' if plan.keep_deltas else ''}."
+            )
+    return [f"About {size(amount)} will be written to {folder}." for folder, amount in wanted.items() if amount > _SAID]
+
+
+def _pictures(plan: Plan) -> list[str]:
+    if not plan.report or importlib.util.find_spec("matplotlib") is not None:
+        return []
+    return ["The report will have no pictures: matplotlib is not installed (pip install 'seesaw_cf[plots]')."]
+
+
+CHECKS = (_controls, _texts, _layers, _memory, _disk, _pictures)
+
+
+def data_notes(cases: Sequence[Case]) -> list[str]:
+    """What records do not have, and what a report will therefore not be able to show.
+
+    Args:
+        cases: The run's.
+
+    Returns:
+        Sentences; none for records with everything that was asked of them.
+    """
+    people = [prompt for case in cases for prompt in case.attribute_prompts]
+    tagged = sum(bool(prompt.gender or prompt.race or prompt.region) for prompt in people)
+    other = [case for case in cases if case.effect_relation_id not in (None, case.request.relation_id)]
+    asked = [case for case in other if case.effect_prompts and case.candidates]
+    notes = []
+    if people and not tagged:
+        notes.append(
+            f"None of the {len(people):,} prompts about other people carries a gender, race or region: effects are "
+            "shown for 'unknown' only, there are no groups to compare and no verdicts."
+        )
+    if other and len(asked) < len(other):
+        notes.append(
+            f"{len(other) - len(asked):,} of {len(other):,} cross-property cases have no candidates or no prompts "
+            "about the other property: their answers are not compared, and the cross-property accuracy lacks them."
+        )
+    if silent := sum(not case.gold for case in asked):
+        notes.append(
+            f"{silent:,} of {len(asked):,} cross-property cases do not say which candidate is true: they are left out "
+            "of the cross-property accuracy."
+        )
+    return notes
+
+
+def moment_bytes(plan: Plan) -> tuple[int, int]:
+    """Bytes of the largest editor's sums of second moments, and the number of its layers."""
+    found = [(0, 0)]
+    for editor in _methods(plan.editors).values():
+        if plan.outline is not None and isinstance(config := editor.config, HasMoments) and config.moment_layers:
+            parts, layers = model_parts(plan.outline, config.architecture), config.moment_layers
+            found.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
+    return max(found)
+
+
+def size(amount: float) -> str:
+    """Bytes for people: "8.2 GB"."""
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.3g} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} GB"
+
+
+def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
+    """The editors, with controls replaced by what they wrap."""
+    found: dict[str, Editor] = {}
+    for name, editor in editors.items():
+        found[split_control(name)[1] or name] = _method(editor)
+    return found
+
+
+def _method(editor: Editor) -> Editor:
+    """The editor itself, or the one that a control wraps."""
+    return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
+
+
+def _delta_bytes(plan: Plan) -> int:
+    """Of all edits: full matrices, or two factors with a rank of one for each request."""
+    total = 0
+    for name, editor in plan.editors.items():
+        config, dense = _method(editor).config, (split_control(name)[1] or name) in _DENSE
+        if plan.outline is not None and isinstance(config, HasLayers) and config.layers:
+            parts = model_parts(plan.outline, config.architecture)
+            for rows, columns in (parts.weight(layer).shape for layer in config.layers):
+                each = rows * columns if dense else rows + columns
+                total += 4 * each * (1 if plan.batch and dense else len(plan.cases))
+    return total
+
+
+def _existing(folder: Path) -> Path:
+    """The folder itself, or the nearest above it that exists."""
+    path = folder.absolute()
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _physical() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,134 @@
+"""From a case to the clozes that are scored before and after its edit: one question per row of the score table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from seesaw_cf.tables import SCORES
+from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Kind, Phase, Role
+
+__all__ = ["Question", "Scored", "questions", "score_table", "scored", "some_clozes"]
+
+_Targets = tuple[tuple[str, Role], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One cloze with what the score table says about it."""
+
+    kind: Kind
+    prompt_id: int
+    prompt: AttributePrompt
+    target: str
+    role: Role
+    gold: bool = False
+
+    @property
+    def cloze(self) -> Cloze:
+        """Context and target, as a scorer takes them."""
+        return Cloze(self.prompt.text, self.target)
+
+
+def questions(case: Case) -> Iterator[Question]:
+    """Every question of one case, in a fixed order.
+
+    Kinds: "efficacy" (the edit's own prompt), "paraphrase", "neighborhood" and "cross_subject" ask for target_new and
+    target_true; "cross_property" asks for every candidate. `_eff` records repeat the edit's own prompt as their only
+    attribute prompt, so it is not asked twice. zsRE's locality prompt is compared with its own answer.
+    """
+    request = case.request
+    both: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
+    subject = Entity(None, request.subject)
+    locality: _Targets = ((request.target_new.label, "target_new"), (str(case.extra.get("loc_ans", "")), "target_true"))
+    sections: tuple[tuple[Kind, Sequence[AttributePrompt], _Targets], ...] = (
+        ("efficacy", [AttributePrompt(request.text, subject)], both),
+        ("paraphrase", [AttributePrompt(text, subject) for text in case.paraphrase_prompts], both),
+        (
+            "neighborhood",
+            [AttributePrompt(text, Entity(None, "")) for text in case.neighborhood_prompts],
+            locality if case.record_format == "zsre" else both,
+        ),
+        ("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, both),
+    )
+    for kind, prompts, targets in sections:
+        for number, prompt in enumerate(prompts):
+            for target, role in targets:
+                if target.strip():
+                    yield Question(kind, number, prompt, target, role)
+    gold = set(case.gold)
+    for number, prompt in enumerate(case.effect_prompts):
+        for candidate in case.candidates:
+            yield Question("cross_property", number, prompt, candidate, "candidate", candidate in gold)
+
+
+class Scored(NamedTuple):
+    """A question of a case with its score before or after the edit."""
+
+    case: Case
+    asked: Question
+    phase: Phase
+    score: ClozeScore
+
+
+def scored(
+    asked: Iterable[tuple[Case, Sequence[Question]]],
+    before: Mapping[Cloze, ClozeScore],
+    after: Mapping[Cloze, ClozeScore],
+) -> list[Scored]:
+    """Every question of every case, each before and after the edit."""
+    phases: tuple[tuple[Phase, Mapping[Cloze, ClozeScore]], ...] = (("pre", before), ("post", after))
+    return [Scored(case, q, phase, of[q.cloze]) for case, qs in asked for q in qs for phase, of in phases]
+
+
+def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:
+    """One row of the score table (`SCORES`) for each score, in their order."""
+    cases, asked = [row.case for row in rows], [row.asked for row in rows]
+    prompts, scores = [one.prompt for one in asked], [row.score for row in rows]
+    columns = {
+        "editor": [editor] * len(rows),
+        "case_id": [case.case_id for case in cases],
+        "edit_relation": [case.request.relation_id for case in cases],
+        "effect_relation": [_effect_relation(case, one.kind) for case, one in zip(cases, asked)],
+        "kind": [one.kind for one in asked],
+        "prompt_id": [one.prompt_id for one in asked],
+        "template_id": [prompt.template_id for prompt in prompts],
+        "prompt": [prompt.text for prompt in prompts],
+        "subject_id": [prompt.subject.id for prompt in prompts],
+        "subject": [prompt.subject.label for prompt in prompts],
+        "gender": [prompt.gender for prompt in prompts],
+        "race": [prompt.race for prompt in prompts],
+        "region": [prompt.region for prompt in prompts],
+        "holds": [prompt.holds for prompt in prompts],
+        "target": [one.target for one in asked],
+        "role": [one.role for one in asked],
+        "gold": [one.gold for one in asked],
+        "phase": [row.phase for row in rows],
+        "logprob": [score.logprob if score.status == "ok" else None for score in scores],
+        "n_tokens": [score.n_tokens for score in scores],
+        "greedy": [score.greedy for score in scores],
+        "status": [score.status for score in scores],
+    }
+    return pa.table(columns, SCORES)
+
+
+def _effect_relation(case: Case, kind: Kind) -> str:
+    other = case.effect_relation_id if kind == "cross_property" else None
+    return other or case.request.relation_id
+
+
+def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
+    """Distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
+
+    Args:
+        cases: Where they come from.
+        count: How many.
+        seed: Of the draw.
+    """
+    found = sorted({q.cloze for case in cases for q in questions(case)})
+    chosen = np.random.default_rng(seed).permutation(len(found))[:count]
+    return [found[index] for index in sorted(chosen)]

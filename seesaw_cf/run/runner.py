@@ -1,0 +1,271 @@
+"""The main job: score, edit, score again, restore; killed at any point, it continues where it was.
+
+A run folder holds `manifest.json`, one shard per finished unit of work, and at the end `scores.parquet` and
+`edits.parquet`, which are the same bytes whether or not the run was interrupted, on one type of machine
+with one number of threads.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from tqdm import tqdm
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
+from seesaw_cf.io.files import safe_name
+from seesaw_cf.models.delta_files import save_delta
+from seesaw_cf.models.editor import Editor, EditsEach
+from seesaw_cf.models.weights import WeightDelta, base_facts, parameter_hashes
+from seesaw_cf.run.edit_table import write_edits
+from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.explain import about
+from seesaw_cf.run.manifest import RunManifest, read_manifest
+from seesaw_cf.run.questions import Question, questions, score_table, scored
+from seesaw_cf.run.store import Store
+from seesaw_cf.scoring import Scorer
+from seesaw_cf.scoring.pre_scores import blocks, pre_scores
+from seesaw_cf.stats.tolerance import tolerance
+from seesaw_cf.tables import SCORES
+from seesaw_cf.types import Case, Cloze, ClozeScore
+
+__all__ = ["PROTOCOLS", "Run", "Task", "Unit", "run_cases", "units"]
+
+log = logging.getLogger(__name__)
+
+PROTOCOLS = ("single", "batch")
+_EDITS_TOGETHER = 8  # units whose edits are made in one go
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Cases that are edited together: one case, or all cases of a relation."""
+
+    key: str
+    cases: tuple[Case, ...]
+
+
+def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
+    """Cuts cases into units.
+
+    Args:
+        cases: In the order they were read.
+        protocol: "single": edit one case, score, restore. "batch": all cases with the same edit and effect relation
+            are edited together, as in the authors' code (PEER_FACTS: one batch per property file).
+
+    Raises:
+        UnknownNameError: Another protocol.
+        RecordError: Two cases share a number (and effect relation) in the "single" protocol.
+    """
+    if protocol not in PROTOCOLS:
+        raise unknown_name("protocol", protocol, PROTOCOLS)
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        name = "-".join(filter(None, (case.request.relation_id, case.effect_relation_id)))
+        key = name if protocol == "batch" else f"{name}-{case.case_id:08d}"
+        groups.setdefault(key, []).append(case)
+    shared = [key for key, group in groups.items() if protocol == "single" and len(group) > 1]
+    if shared:
+        raise RecordError(
+            f"{len(shared)} case numbers occur twice, first {shared[0]}; expected unique case_id per relation. "
+            "Renumber the cases or run the files one at a time."
+        )
+    return [Unit(key, tuple(group)) for key, group in groups.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A block of units whose edits by one editor are made and scored together; what a worker takes on at a time."""
+
+    editor: str
+    units: tuple[Unit, ...]
+
+    def __str__(self) -> str:
+        more = f" and {len(self.units) - 1} more" if len(self.units) > 1 else ""
+        return f"{self.editor}, {self.units[0].key}{more}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run cut into tasks, which any number of processes can do in any order.
+
+    Attributes:
+        model: In eval mode; its weights are the same bytes afterwards.
+        tokenizer: The model's tokenizer.
+        scorer: Scores with `model`.
+        editors: Name -> editor, not yet fitted.
+        cases: What to edit and ask.
+        manifest: What the run is made of; decides whether `out` may be continued. `scoring["block"]` says how many
+            units stand in a task.
+        out: The run folder.
+        keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
+        progress: Show progress bars with ETA on stderr.
+        notes: What was found out about the run beforehand, in sentences.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    scorer: Scorer
+    editors: Mapping[str, Editor]
+    cases: Sequence[Case]
+    manifest: RunManifest
+    out: Path
+    keep_deltas: bool = False
+    progress: bool = True
+    notes: Sequence[str] = ()
+
+    @cached_property
+    def store(self) -> Store:
+        """The finished units."""
+        return Store(self.out, self.manifest, SCORES)
+
+    @cached_property
+    def units(self) -> list[Unit]:
+        """The cases, cut by the manifest's protocol."""
+        return units(self.cases, self.manifest.protocol)
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """Every task, in the order of the merged tables. Blocks depend on the whole plan, not on what is open, so that
+        a resumed run and any number of workers make the same ones."""
+        found = []
+        for name, editor in self.editors.items():
+            size = self.manifest.settings.get("block") or (_EDITS_TOGETHER if isinstance(editor, EditsEach) else 1)
+            starts = range(0, len(self.units), size)
+            found += [Task(name, tuple(self.units[start : start + size])) for start in starts]
+        return found
+
+    @cached_property
+    def asked(self) -> dict[str, list[tuple[Case, list[Question]]]]:
+        """Unit key -> its cases with their questions."""
+        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in self.units}
+
+    @cached_property
+    def parts(self) -> list[list[Cloze]]:
+        """Every question, in the blocks whose scores before any edit are cached."""
+        return blocks(q.cloze for rows in self.asked.values() for _, qs in rows for q in qs)
+
+    @cached_property
+    def before(self) -> dict[Cloze, ClozeScore]:
+        """The score of every question before any edit."""
+        return self.score_before(self.parts)
+
+    def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
+        """Scores some of `parts` before any edit, and caches them; what is cached is not scored again."""
+        model = {key: self.manifest.model.get(key) for key in ("fingerprint", "tokenizer", "dtype")}
+        found = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
+        bar = tqdm(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
+        return {cloze: score for block in bar for cloze, score in block.items()}
+
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """Hashes of the model's tensors, taken before the first edit."""
+        return parameter_hashes(self.model)
+
+    @cached_property
+    def fitted(self) -> dict[str, Editor]:
+        """Editors fitted so far."""
+        return {}
+
+    def is_open(self, task: Task) -> bool:
+        """Some unit of the task is not finished."""
+        return not all(self.store.has((task.editor, unit.key)) for unit in task.units)
+
+    def do(self, task: Task) -> None:
+        """Edits the task's units, scores them and writes their shards; done twice, it writes the same bytes.
+
+        Raises:
+            EditError: An editor changed the model's weights or they could not be restored.
+            StorageError: The disk is full.
+        """
+        before, hashes = self.before, self.hashes
+        if task.editor not in self.fitted:
+            self.fitted[task.editor] = self.editors[task.editor].fit(self.model, self.tokenizer)
+        editor = self.fitted[task.editor]
+        edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
+        asked = [self.asked[unit.key] for unit in task.units]
+        with about(str(task)):
+            outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
+        for unit, outcome in zip(task.units, outcomes, strict=True):
+            if self.keep_deltas and outcome.delta is not None:
+                folder = self.out / "deltas" / safe_name(task.editor) / safe_name(unit.key)
+                _keep_delta(folder, outcome.delta, self.model, self.manifest)
+            rows = score_table(task.editor, scored(self.asked[unit.key], before, outcome.scores))
+            edited = outcome.edit_rows(task.editor, self.asked[unit.key], before)
+            self.store.write((task.editor, unit.key), rows, edits=edited)
+
+    def do_open(self, rank: int = 0, world: int = 1) -> None:
+        """Does this worker's share of the open tasks, then what the others have not done, from the far end.
+
+        When it returns, every task is done; two workers at most do one task twice.
+
+        Args:
+            rank: This worker's number.
+            world: Number of workers.
+
+        Raises:
+            EditError: An editor changed the model's weights or they could not be restored.
+        """
+        still_open = [number for number, task in enumerate(self.tasks) if self.is_open(task)]
+        if not still_open:
+            return
+        if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
+            self.score_before(self.parts[rank::world])
+        _ = self.before, self.hashes
+        mine = [number for number in still_open if number % world == rank]
+        rest = [number for number in reversed(still_open) if number % world != rank]
+        for number in tqdm([*mine, *rest], "edit, score, restore", unit="block", disable=not self.progress):
+            if self.is_open(self.tasks[number]):
+                self.do(self.tasks[number])
+        _check_untouched(self.model, self.hashes)
+
+    def merge(self) -> None:
+        """Writes the merged tables.
+
+        Raises:
+            RunFolderError: A shard is missing, or belongs to another run.
+        """
+        keys = [(task.editor, unit.key) for task in self.tasks for unit in task.units]
+        facts = self.store.merge(keys, "scores.parquet")
+        nats, _ = tolerance(read_manifest(self.out))
+        write_edits(self.out / "edits.parquet", (row for unit in facts for row in unit["edits"]), nats)
+
+
+def run_cases(run: Run) -> None:
+    """Runs every editor over every case in this process and writes the merged tables.
+
+    Raises:
+        RunFolderError: `run.out` belongs to another run.
+        EditError: An editor changed the model's weights or they could not be restored.
+        StorageError: The disk is full; finished units are kept.
+    """
+    _ = run.tasks
+    run.store.claim()
+    run.do_open()
+    run.merge()
+
+
+def _keep_delta(folder: Path, delta: WeightDelta, model: PreTrainedModel, manifest: RunManifest) -> None:
+    """Saves an edit, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
+    if folder.exists():
+        return
+    known = {"model_id": manifest.model.get("id"), "fingerprint": manifest.model.get("fingerprint")}
+    facts = {**delta.meta, "base": {**base_facts(model, delta), **known}}
+    try:
+        save_delta(replace(delta, meta=facts), folder)
+    except StorageError:  # another process of the same run was first
+        if not folder.exists():
+            raise
+
+
+def _check_untouched(model: PreTrainedModel, hashes: Mapping[str, str]) -> None:
+    changed = [name for name, value in parameter_hashes(model).items() if hashes[name] != value]
+    if changed:
+        raise EditError(
+            f"after the run {len(changed)} tensors of the model differ from before, first {changed[0]!r}: an editor "
+            "wrote to the model outside its delta. Its scores cannot be trusted; delete the run folder and report it."
+        )

@@ -1,0 +1,170 @@
+"""Finished units of work in a folder: what a killed job keeps, and their merge into its tables.
+
+Every protocol has the same folder: `manifest.json` says what the job is made of, each finished unit is one Parquet
+file, a shard, and what is known of the unit beside its rows is in that file's metadata, so that a unit is there whole
+or not at all. Units do not depend on each other: any number of processes do them in any order, some of them twice, and
+the merged tables are the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.io.files import atomic_path, safe_name
+from seesaw_cf.run.manifest import RunManifest, claim_folder
+from seesaw_cf.tables import read_table, write_table
+
+__all__ = ["Key", "Shard", "Store"]
+
+log = logging.getLogger(__name__)
+
+# Names of a unit, from the folder to the file.
+Key = Sequence[str]
+_FACTS, _RUN = b"seesaw_cf.facts", b"seesaw_cf.run"
+_ROWS_PER_GROUP = 250_000
+
+
+class Shard(NamedTuple):
+    """A finished unit: its rows, and what else is known of it."""
+
+    table: pa.Table
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Store:
+    """The finished units of one job, of one kind of rows.
+
+    Attributes:
+        folder: The job's folder.
+        manifest: What the job is made of; every shard carries its identity.
+        schema: Of the rows of a shard.
+        place: The folder of the shards, below `folder`.
+    """
+
+    folder: Path
+    manifest: RunManifest
+    schema: pa.Schema
+    place: str = "shards"
+
+    @cached_property
+    def _identity(self) -> str:
+        return self.manifest.identity
+
+    def claim(self) -> bool:
+        """Makes the folder this job's own, or checks that it is; see `seesaw_cf.run.manifest.claim_folder`."""
+        return claim_folder(self.folder, self.manifest)
+
+    def path(self, key: Key) -> Path:
+        """The file of a unit."""
+        *folders, name = map(safe_name, key)
+        return self.folder.joinpath(self.place, *folders, f"{name}.parquet")
+
+    def has(self, key: Key) -> bool:
+        """The unit is finished. A damaged shard is not, so that it is made again.
+
+        Raises:
+            RunFolderError: The shard belongs to another job.
+        """
+        file = self.path(key)
+        try:
+            self._metadata(file)
+        except FileNotFoundError:
+            return False
+        except (pa.ArrowException, OSError) as error:
+            log.warning("%s is damaged and made again (%s)", file, error)
+            return False
+        return True
+
+    def write(self, key: Key, table: pa.Table, **facts: object) -> None:
+        """Writes a finished unit.
+
+        Args:
+            key: Its names.
+            table: Its rows.
+            facts: What else is known of it, plain values.
+
+        Raises:
+            StorageError: The disk is full; no file is left under the shard's name.
+        """
+        metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
+        write_table(self.path(key), table.replace_schema_metadata(metadata))
+
+    def read(self, key: Key) -> Shard:
+        """Reads a finished unit.
+
+        Raises:
+            RunFolderError: The shard belongs to another job.
+            RecordError: It is damaged; the message names the file to delete.
+            StorageError: It is not there.
+        """
+        file = self.path(key)
+        table = read_table(file, self.schema)
+        return Shard(table.replace_schema_metadata(None), json.loads(self._metadata(file).get(_FACTS, b"{}")))
+
+    def merge(self, keys: Sequence[Key], name: str) -> list[dict[str, Any]]:
+        """Writes the rows of all units into one table, in the order of `keys`.
+
+        Args:
+            keys: Every unit of the job.
+            name: Of the table in the folder.
+
+        Returns:
+            The facts of every unit.
+
+        Raises:
+            RunFolderError: A unit is missing, or its shard belongs to another job.
+            RecordError: A shard is damaged.
+            StorageError: The disk is full.
+        """
+        missing = [key for key in keys if not self.path(key).exists()]
+        if missing:
+            raise RunFolderError(
+                f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "
+                "Run the same command again to finish them."
+            )
+        facts: list[dict[str, object]] = []
+        with (
+            atomic_path(self.folder / name) as file,
+            pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
+        ):
+            for table in _groups(self._tables(keys, facts)):
+                writer.write_table(table)
+        return facts
+
+    def _tables(self, keys: Iterable[Key], facts: list[dict[str, object]]) -> Iterator[pa.Table]:
+        for key in keys:
+            shard = self.read(key)
+            facts.append(shard.facts)
+            yield shard.table
+
+    def _metadata(self, file: Path) -> Mapping[bytes, bytes]:
+        found: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
+        run = found.get(_RUN, b"").decode()
+        if run != self._identity:
+            raise RunFolderError(
+                f"{file} was written by another run (it carries the identity {run[:12] or 'of none'}, this run is "
+                f"{self._identity[:12]}). Delete that file and run the same command again; use one folder for each run."
+            )
+        return found
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if sum(part.num_rows for part in held) >= _ROWS_PER_GROUP:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

@@ -1,0 +1,263 @@
+"""One run on several processes: `torchrun` on one node, Ray actors on many.
+
+Workers share nothing but the run folder. Each writes the shards of whole tasks, which are the same bytes on any machine
+of one type with one number of threads, so a task that is done twice or begun by a worker that died does no harm.
+Whoever merges reads all shards in the order of the plan: the tables are those of a single process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from seesaw_cf.errors import RunFolderError, ServiceError, need, unknown_name
+from seesaw_cf.run.explain import Line, announce, collected, tell
+
+if TYPE_CHECKING:
+    from seesaw_cf.run.runner import Run
+
+__all__ = ["ENGINES", "local_device", "rank_and_world", "run_on_ray", "run_share"]
+
+log = logging.getLogger(__name__)
+
+ENGINES = ("local", "ray")
+_TRIES = 3
+_START = -1  # stands for the number of a task while an actor starts
+
+
+def rank_and_world() -> tuple[int, int]:
+    """This process's number and the number of processes, as `torchrun` sets them; (0, 1) without it."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def local_device(device: str) -> str:
+    """What "auto" means under `torchrun` on a machine with GPUs: the one of this process's number on its node."""
+    import torch
+
+    if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
+        return f"cuda:{int(os.environ['LOCAL_RANK']) % torch.cuda.device_count()}"
+    return device
+
+
+def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
+    """Does one worker's share of a run; the first worker stays until all is done and merges.
+
+    Args:
+        run: The same run in every worker.
+        rank, world: From `rank_and_world`.
+        patience: Seconds that the others wait for the first worker to write the run's manifest.
+
+    Returns:
+        True in the worker that wrote the merged tables.
+
+    Raises:
+        RunFolderError: The folder belongs to another run, or the first worker has not come in time.
+        SeesawError: What the work itself raises.
+    """
+    _ = run.tasks
+    _claim(run, rank, patience)
+    run.do_open(rank, world)
+    if rank == 0:
+        run.merge()
+    return rank == 0
+
+
+def _claim(run: Run, rank: int, patience: float) -> None:
+    """The first worker makes the folder the run's own; the others wait for it and check."""
+    deadline = time.monotonic() + patience
+    while rank and not (run.out / "manifest.json").exists():
+        if time.monotonic() > deadline:
+            raise RunFolderError(
+                f"{run.out}: worker {rank} waited {patience:.0f} s for the first worker to write manifest.json. "
+                "Is the folder on a file system that all workers share? Did the first worker fail?"
+            )
+        time.sleep(0.2)
+    run.store.claim()
+
+
+class _Worker:
+    """What a Ray actor holds: one run of its own, made where the actor lives. Lines of the log go with the answers."""
+
+    def __init__(self, make: Callable[[], Run]) -> None:
+        self.make = make
+
+    @cached_property
+    def run(self) -> Run:
+        """Not made before it is asked for: an error of `__init__` would reach the driver as a dead actor."""
+        return self.make()
+
+    def ready(self) -> list[Line]:
+        """Answers as soon as the actor has its place and its model."""
+        with collected() as lines:
+            _ = self.run
+        return lines
+
+    def open_tasks(self) -> tuple[list[int], list[Line]]:
+        """Makes the folder the run's own, scores the questions before any edit, and says what is to be done."""
+        with collected() as lines:
+            announce([*self.run.manifest.notes, *self.run.notes])
+            numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
+            self.run.store.claim()
+            if numbers:
+                _ = self.run.before  # into the cache, which actors on this file system share
+        return numbers, lines
+
+    def do(self, number: int) -> list[Line]:
+        """Does one task."""
+        with collected() as lines:
+            if self.run.is_open(self.run.tasks[number]):
+                self.run.do(self.run.tasks[number])
+        return lines
+
+    def merge(self) -> None:
+        """Writes the merged tables."""
+        self.run.merge()
+
+
+def run_on_ray(
+    make: Callable[[], Run],
+    *,
+    actors: int | None = None,
+    gpus: float | None = None,
+    address: str | None = None,
+    progress: bool = True,
+) -> bool:
+    """Runs on Ray Core actors, one model each; the shard of a dead actor is done again by a new one.
+
+    Args:
+        make: Builds the run; called once in every actor. Must be picklable.
+        actors: How many, fewer where the cluster has no place for them; None = as many as it has place for.
+        gpus: GPUs of one actor, also parts such as 0.5; None = one where the cluster has any, else none.
+        address: Of a running cluster ("auto" finds it); None starts one on this machine for the run.
+        progress: Show one progress bar over all nodes.
+
+    Returns:
+        True: the merged tables are written.
+
+    Raises:
+        MissingExtraError: Ray is not installed.
+        ServiceError: The cluster has no place for a single actor.
+        RunFolderError: The folder belongs to another run, or a task killed its actor three times.
+        SeesawError: What the work itself raises.
+    """
+    ray = _ray()
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+    try:
+        share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
+        count = _places(ray.nodes(), share, actors)
+        remote = ray.remote(num_cpus=1, num_gpus=share)(_Worker).remote
+        first = remote(make)
+        todo, lines = _needed(ray, first.open_tasks.remote(), "before the first task")
+        tell(lines)
+        if todo:
+            first = _drive(ray, lambda: remote(make), first, todo, min(count, len(todo)), progress)
+        _needed(ray, first.merge.remote(), "while it merged the tables")
+    finally:
+        if ours:
+            ray.shutdown()
+    return True
+
+
+def _places(nodes: Sequence[Mapping[str, Any]], share: float, actors: int | None) -> int:
+    """How many actors of one CPU and `share` GPUs to start: those that were asked for and find a place on a node."""
+    resources = [node["Resources"] for node in nodes if node["Alive"]]
+    cpus, gpus = ([has.get(kind, 0.0) for has in resources] for kind in ("CPU", "GPU"))
+    # 1 / 0.1 places on a GPU are 10, whatever way the quotient is rounded.
+    fit = sum(int(min(cpu, gpu / share + 1e-6 if share else cpu)) for cpu, gpu in zip(cpus, gpus, strict=True))
+    if not fit:
+        raise ServiceError(
+            f"the cluster has {sum(gpus):g} GPUs and {sum(cpus):g} CPUs, an actor wants {share:g} GPUs and 1 CPU "
+            "of one node; use --gpus 0, or add a node."
+        )
+    if actors is not None and actors > fit:
+        log.warning("the cluster has place for %d actors, not for %d; going on with %d", fit, actors, fit)
+    return min(actors or fit, fit)
+
+
+def _answer(ray: Any, reference: object) -> Any:
+    """What an actor answers; its own error, not Ray's wrapping of it."""
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+
+
+def _needed(ray: Any, reference: object, when: str) -> Any:
+    """The answer of an actor that no other can stand in for."""
+    try:
+        return _answer(ray, reference)
+    except ray.exceptions.RayActorError as error:
+        raise RunFolderError(
+            f"a worker was lost {when} ({' '.join(str(error).split())}). Finished tasks are kept; look at memory "
+            "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
+        ) from None
+
+
+def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], count: int, progress: bool) -> Any:
+    """Keeps up to `count` actors busy until every task is done, replaces dead ones, and answers one that is left.
+
+    An actor is given a task when it has answered `ready`: one that never finds a place in the cluster holds none up.
+    """
+    waiting, tries, idle = list(reversed(todo)), Counter[int](), [first]
+    busy: dict[Any, tuple[Any, int]] = {}
+    starting = _asked_ready(start() for _ in range(count - 1))
+    with tqdm(total=len(todo), desc="edit, score, restore", unit="block", disable=not progress) as bar:
+        while waiting or busy:
+            while waiting and idle:
+                actor, number = idle.pop(), waiting.pop()
+                busy[actor.do.remote(number)] = actor, number
+            (done,), _ = ray.wait([*busy, *starting], num_returns=1)
+            actor, number = busy.pop(done) if done in busy else (starting.pop(done), _START)
+            try:
+                tell(_answer(ray, done))
+            except ray.exceptions.RayActorError as error:
+                _count(tries, number, error)
+                starting |= _asked_ready([start()])
+                waiting += [number] if number != _START else []
+            else:
+                tries[number] = 0
+                idle.append(actor)
+                bar.update(number != _START)
+    return idle[-1]
+
+
+def _asked_ready(actors: Iterable[Any]) -> dict[Any, Any]:
+    return {actor.ready.remote(): actor for actor in actors}
+
+
+def _count(tries: Counter[int], number: int, error: Exception) -> None:
+    """Counts the workers that a task, or starting, has cost."""
+    work = "the start" if number == _START else f"task {number}"
+    tries[number] += 1
+    if tries[number] >= _TRIES:
+        raise RunFolderError(
+            f"{work} killed its worker {_TRIES} times ({error}). Finished tasks are kept; look at memory "
+            "(--memory, --max-tokens) and run the same command again."
+        ) from error
+    log.warning("a worker was lost during %s; it is done again by a new one", work)
+
+
+def _ray() -> Any:
+    with need("ray", extra="ray", what_for="--engine ray", otherwise="Or use torchrun on one node."):
+        import ray
+        import ray.exceptions
+    return ray
+
+
+def check_engine(name: str) -> None:
+    """Refuses an engine that does not exist.
+
+    Raises:
+        UnknownNameError: With near names.
+    """
+    if name not in ENGINES:
+        raise unknown_name("engine", name, ENGINES)

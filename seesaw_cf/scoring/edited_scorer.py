@@ -1,0 +1,236 @@
+"""Scoring many edited models at once: shared blocks once per text, edited blocks in one batch with a term per token."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.scoring.encode import EncodedCloze
+from seesaw_cf.scoring.encode_many import Encoded, encode_many
+from seesaw_cf.scoring.fast.head import wide_head
+from seesaw_cf.scoring.forward import Answers, ask, asked_places
+from seesaw_cf.scoring.hf_scorer import Scorer, context_length
+from seesaw_cf.scoring.layout import lay_out
+from seesaw_cf.scoring.memory import is_out_of_memory
+from seesaw_cf.scoring.per_token import edited, first_block, obstacle, per_token_deltas
+from seesaw_cf.scoring.plan import Plan, make_plan, only_restore
+from seesaw_cf.scoring.rows import Row, subset
+from seesaw_cf.scoring.shared_blocks import enter_at, hidden_below
+from seesaw_cf.scoring.support import window
+from seesaw_cf.scoring.trie_scorer import TrieScorer, to_scores
+from seesaw_cf.types import Cloze, ClozeScore
+
+__all__ = ["EditedScorer", "score_each"]
+
+log = logging.getLogger(__name__)
+
+Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]
+
+
+@dataclass(slots=True)
+class _EditedRow(Row):
+    """Part of a shared row that one edit asks; `source` holds the places of its nodes in the shared activations."""
+
+    edit: int = -1
+    source: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class EditedScorer:
+    """Scores what several edited models say.
+
+    Attributes:
+        scorer: Scores with the unedited model; its limits hold here too.
+        how: "auto": the cheaper way by `Plan`. "together" or "restore": that way where it is possible.
+    """
+
+    scorer: TrieScorer
+    how: str = "auto"
+
+    def plan(self, jobs: Jobs) -> Plan:
+        """What the jobs cost, and which way they are scored."""
+        return self._plan(jobs, [encode_many(self.scorer.tokenizer, clozes).asked for _, clozes in jobs])
+
+    def _plan(self, jobs: Jobs, asked: Sequence[Collection[EncodedCloze]]) -> Plan:
+        model, deltas = self.scorer.model, [delta for delta, _ in jobs]
+        reasons = [reason for delta in deltas if (reason := obstacle(model, delta))]
+        place = first_block(model, deltas)
+        if self.scorer.support.layout == "plain":
+            reasons.append(self.scorer.support.reason)
+        if place is None:
+            reasons.append("no edit changes a transformer block")
+        narrow = window(model)
+        if narrow is not None and any(len(item.ids) > narrow for items in asked for item in items):
+            reasons.append(f"a text is longer than the sliding window of {narrow} tokens")
+        if reasons or place is None:
+            return only_restore([list(items) for items in asked], transformer_blocks(model), reasons[0])
+        return make_plan([list(items) for items in asked], *place, model.device.type, self.scorer.tokens_per_pass)
+
+    def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
+        """Scores every edited model's clozes.
+
+        Args:
+            jobs: n pairs of a delta and the clozes to ask the model edited by it. `WeightDelta.context` is not added
+                here; an empty delta asks the unedited model.
+
+        Returns:
+            n lists of scores, in the order asked. The same jobs give the same bytes on one type of machine with
+                one number of threads.
+
+        Raises:
+            PromptError: Only when the scorer is strict.
+            DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
+        """
+        union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
+        answers: list[dict[Cloze, ClozeScore]] = [{} for _ in jobs]
+        for start in range(0, len(union), self.scorer.texts_at_once):
+            part = set(union[start : start + self.scorer.texts_at_once])
+            some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
+            for own, (_, asked), scores in zip(answers, some, self._slab(some), strict=True):
+                own.update(zip(asked, scores, strict=True))
+        return [[own[cloze] for cloze in clozes] for own, (_, clozes) in zip(answers, jobs, strict=True)]
+
+    def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
+        """Scores so many clozes at a time that their token ids fit into any memory."""
+        limit = context_length(self.scorer.model)
+        encoded = [encode_many(self.scorer.tokenizer, clozes, limit) for _, clozes in jobs]
+        refused = [error for part in encoded for error in part.refused.values()]
+        if refused and self.scorer.strict:
+            raise refused[0]
+        plan = self._plan(jobs, [part.asked for part in encoded])
+        log.info("%s", plan)
+        how = plan.how if self.how == "auto" or plan.reason else self.how
+        if how == "restore":
+            return [self._restored(delta, clozes) for delta, clozes in jobs]
+        items = [sorted(part.asked) for part in encoded]
+        try:
+            scores = self._together([delta for delta, _ in jobs], items)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            log.warning("out of memory with %d edits at once; going on one after the other", len(jobs))
+            return [self._restored(delta, clozes) for delta, clozes in jobs]
+        return [
+            _in_order(clozes, part, own, found)
+            for (_, clozes), part, own, found in zip(jobs, encoded, items, scores, strict=True)
+        ]
+
+    def _restored(self, delta: WeightDelta, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        with edited(self.scorer.model, delta):
+            return self.scorer.score(clozes)
+
+    def _together(
+        self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]
+    ) -> list[list[ClozeScore]]:
+        """Scores of each edit's distinct items."""
+        starts = [0]
+        for own in items:
+            starts.append(starts[-1] + len(own))
+        union = sorted(set().union(*items))
+        number = {item: index for index, item in enumerate(union)}
+        # For each edit: index in the union -> index in the concatenation of all edits' items.
+        places = [{number[item]: start + k for k, item in enumerate(own)} for start, own in zip(starts, items)]
+        flat = [item for own in items for item in own]
+        with wide_head(self.scorer.model):
+            scores = to_scores(flat, self._answers(deltas, union, places))
+        return [scores[start:end] for start, end in itertools.pairwise(starts)]
+
+    def _answers(
+        self, deltas: Sequence[WeightDelta], union: Sequence[EncodedCloze], places: Sequence[dict[int, int]]
+    ) -> Iterator[Answers]:
+        scorer, place = self.scorer, first_block(self.scorer.model, deltas)
+        assert place is not None
+        blocks, first = place
+        packed = scorer.support.layout == "packed"
+        for part in scorer.chunks(scorer.rows(union)):
+            layout = lay_out(part, packed, scorer.device, scorer.model.dtype)
+            hidden, form = None, None
+            if first:
+                hidden, form = hidden_below(scorer.model, blocks[first - 1], layout)
+                scorer.counts.add(part, packed, 0, first / len(blocks))
+            for rows in scorer.chunks(list(_edited_rows(part, layout.starts, places))):
+                yield self._edited_pass(rows, deltas, blocks, first, hidden, form)
+
+    def _edited_pass(
+        self,
+        rows: Sequence[_EditedRow],
+        deltas: Sequence[WeightDelta],
+        blocks: nn.ModuleList,
+        first: int,
+        hidden: Tensor | None,
+        form: object,
+    ) -> Answers:
+        """One pass of rows of any edits through the edited blocks."""
+        scorer = self.scorer
+        packed = scorer.support.layout == "packed"
+        layout = lay_out(rows, packed, scorer.device, scorer.model.dtype)
+        owners, source = torch.full((layout.ids.numel(),), -1), torch.zeros(layout.ids.numel(), dtype=torch.long)
+        for row, start in zip(rows, layout.starts, strict=True):
+            owners[start : start + len(row)] = row.edit
+            source[start : start + len(row)] = torch.tensor(row.source)
+        used = sorted({row.edit for row in rows})
+        owners = torch.searchsorted(torch.tensor(used), owners).masked_fill(owners < 0, -1)
+        asked = asked_places(rows, layout)
+        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners, asked):
+            if hidden is None:
+                answers = ask(scorer.model, rows, layout)
+            else:
+                entering = hidden.index_select(0, source.to(hidden.device)).unflatten(0, tuple(layout.ids.shape))
+                with enter_at(blocks, first, entering, form):
+                    answers = ask(scorer.model, rows, layout)
+        scorer.counts.add(rows, packed, answers.logit_rows, 1 - first / len(blocks))
+        return answers
+
+
+def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[ClozeScore]]:
+    """Scores a block of edits in the cheapest way that this scorer knows.
+
+    Low-precision models keep every delta that allows it as a separate term: adding a small change into bfloat16
+    weights would round much of it away. The plan, and why a delta does not allow it, go to the log (`--explain`).
+
+    Args:
+        scorer: Any scorer of `model`; only a `TrieScorer` can score edits together.
+        model: The unedited model.
+        jobs: As for `EditedScorer.score`.
+    """
+    if not isinstance(scorer, TrieScorer):
+        found = []
+        for delta, clozes in jobs:
+            with edited(model, delta):
+                found.append(scorer.score(clozes))
+        return found
+    engine = EditedScorer(scorer, "together" if model.dtype in (torch.bfloat16, torch.float16) else "auto")
+    return engine.score(jobs)
+
+
+def _edited_rows(
+    shared: Sequence[Row], starts: Sequence[int], places: Sequence[dict[int, int]]
+) -> Iterator[_EditedRow]:
+    """For every edit the parts of the shared rows that it asks, with items renumbered."""
+    for edit, own in enumerate(places):
+        for row, start in zip(shared, starts, strict=True):
+            wanted = {item for _, _, item in row.asks} & own.keys()
+            if wanted:
+                part, kept = subset(row, wanted)
+                asks = [(node, token, own[item]) for node, token, item in part.asks]
+                yield _EditedRow(part.tokens, part.parents, part.depths, asks, edit, [start + node for node in kept])
+
+
+def _in_order(
+    clozes: Sequence[Cloze], encoded: Encoded, items: Sequence[EncodedCloze], scores: Sequence[ClozeScore]
+) -> list[ClozeScore]:
+    """Scores of items as answers to the clozes asked."""
+    answers = {cloze: ClozeScore(math.nan, 0, False, str(error)) for cloze, error in encoded.refused.items()}
+    for item, score in zip(items, scores, strict=True):
+        answers.update(dict.fromkeys(encoded.asked[item], score))
+    return [answers[cloze] for cloze in clozes]

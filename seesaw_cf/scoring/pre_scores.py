@@ -1,0 +1,97 @@
+"""Scores of the unedited model, computed once per (model, tokenizer, options, clozes), shared by all editors and runs.
+
+Clozes are sorted and cut into blocks; each block is one content-addressed Parquet file in the cache, so a killed run
+continues at the next block and another run of the same model reads what is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from transformers import PreTrainedTokenizerBase
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.files import cache_folder
+from seesaw_cf.scoring import Scorer
+from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.types import Cloze, ClozeScore
+
+__all__ = ["blocks", "pre_scores", "tokenizer_hash"]
+
+log = logging.getLogger(__name__)
+
+_SCHEMA = pa.schema(
+    [
+        ("context", pa.string()),
+        ("target", pa.string()),
+        ("logprob", pa.float64()),
+        ("n_tokens", pa.int32()),
+        ("greedy", pa.bool_()),
+        ("status", pa.string()),
+    ]
+)
+
+
+def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
+    """SHA-256 (hex) over how a tokenizer encodes: its serialised form when it is a fast one, else its vocabulary."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    text = backend.to_str() if backend is not None else json.dumps(tokenizer.get_vocab(), sort_keys=True)
+    special = json.dumps([tokenizer.bos_token, tokenizer.eos_token, tokenizer("a")["input_ids"]])
+    return hashlib.sha256((text + special).encode()).hexdigest()
+
+
+def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
+    """Distinct clozes in sorted order, cut into blocks: the same set gives the same blocks whatever the order.
+
+    Args:
+        clozes: Any; duplicates count once.
+        size: Clozes in a block, which is what a killed run loses at most.
+    """
+    ordered = sorted(set(clozes))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
+
+
+def pre_scores(
+    scorer: Scorer, parts: Sequence[list[Cloze]], identity: Mapping[str, object]
+) -> Iterator[dict[Cloze, ClozeScore]]:
+    """Yields the scores of one block after the other, from the cache where they are.
+
+    Args:
+        scorer: Scores with the unedited model.
+        parts: Blocks made by `blocks`.
+        identity: What the scores depend on: model fingerprint, tokenizer hash, dtype, scorer options. JSON-able.
+    """
+    cached = 0
+    for part in parts:
+        text = json.dumps([dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True)
+        file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
+        scores = _read(file, part)
+        cached += len(scores or ())
+        if scores is None:
+            scores = scorer.score(part)
+            write_table(file, _to_table(part, scores))
+        yield dict(zip(part, scores, strict=True))
+    log.info("before any edit: %d distinct clozes, %d from the cache", sum(map(len, parts)), cached)
+
+
+def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:
+    rows = [(c.context, c.target, s.logprob, s.n_tokens, s.greedy, s.status) for c, s in zip(part, scores, strict=True)]
+    return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows), _SCHEMA, strict=True)], _SCHEMA)
+
+
+def _read(file: Path, part: list[Cloze]) -> list[ClozeScore] | None:
+    """The cached scores of exactly these clozes, or None: a damaged file is a cache miss."""
+    if not file.exists():
+        return None
+    try:
+        rows = read_table(file, _SCHEMA).to_pydict()
+    except RecordError:
+        return None
+    if list(zip(rows["context"], rows["target"], strict=True)) != [(c.context, c.target) for c in part]:
+        return None
+    return [ClozeScore(*row) for row in zip(rows["logprob"], rows["n_tokens"], rows["greedy"], rows["status"])]

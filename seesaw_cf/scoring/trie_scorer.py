@@ -1,0 +1,217 @@
+"""Scoring with token tries: each distinct prefix is fed once, and logits are computed only where they are asked for."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from operator import attrgetter
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.scoring.encode import EncodedCloze, check_clozes
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.fast.head import wide_head
+from seesaw_cf.scoring.forward import Answers, forward_rows
+from seesaw_cf.scoring.hf_scorer import HFScorer, context_length
+from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
+from seesaw_cf.scoring.rows import AnyRow, Row, chunks, make_rows
+from seesaw_cf.scoring.support import Support, find_support, window
+from seesaw_cf.types import Cloze, ClozeScore
+
+__all__ = ["Counts", "TrieScorer", "to_scores"]
+
+log = logging.getLogger(__name__)
+
+_ROW = 64
+_LOGITS = 512 * 2**20
+_SLAB = 32_768
+_TEXT = 4096  # bytes that one text takes while it is encoded and laid out
+_CHUNK = {"cpu": 3072}
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a scorer has done so far.
+
+    Attributes:
+        forwards: Forward passes.
+        tokens: Positions fed, padding not counted.
+        padded: Positions fed, padding counted.
+        logit_rows: Positions whose logits were computed.
+        work: Positions fed, each times the part of the model's blocks that it went through.
+    """
+
+    forwards: int = 0
+    tokens: int = 0
+    padded: int = 0
+    logit_rows: int = 0
+    work: float = 0.0
+
+    def add(self, rows: Sequence[Row], packed: bool, logit_rows: int, part: float = 1.0) -> None:
+        """Counts one forward pass of `rows` through a part of the blocks."""
+        tokens = sum(map(len, rows))
+        self.forwards += 1
+        self.tokens += tokens
+        self.padded += tokens if packed else len(rows) * max(map(len, rows))
+        self.logit_rows += logit_rows
+        self.work += part * tokens
+
+
+@dataclass(frozen=True)
+class TrieScorer:
+    """Scores clozes with a transformers causal language model; the same numbers as `HFScorer`, with far fewer tokens.
+
+    On one type of machine with one number of threads, the same set of clozes gives the same bytes in whatever order and
+    however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are
+    single texts longer than a sliding window. While it scores, modules of the model run other functions: one thread at
+    a time may use a model.
+
+    Attributes:
+        model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
+            for float64 models) and summed over the target's tokens in float64.
+        tokenizer: The model's own tokenizer, fast or slow.
+        max_tokens: Tokens in one forward pass; None = 3,072 on a CPU, 8,192 elsewhere.
+        strict: Raise on the first cloze, in sorted order, that cannot be scored instead of reporting it in
+            `ClozeScore.status`.
+        memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs. Passes are made small
+            enough by an estimate, and halved when memory runs out all the same.
+        counts: Tokens fed and forward passes so far.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    max_tokens: int | None = None
+    strict: bool = False
+    memory: int | None = None
+    counts: Counts = field(default_factory=Counts, compare=False)
+
+    @cached_property
+    def support(self) -> Support:
+        """How this model is fed; found by a small trial when first asked."""
+        return find_support(self.model)
+
+    @property
+    def tokens_per_pass(self) -> int:
+        """`max_tokens`, or the device's default, or less to stay within `memory`."""
+        wanted = self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
+        return wanted if self.memory is None else max(1, min(wanted, self.memory // 2 // token_bytes(self.model)))
+
+    @property
+    def texts_at_once(self) -> int:
+        """Clozes that are encoded together: with a budget as many as a quarter of it holds."""
+        return _SLAB if self.memory is None else max(1024, min(_SLAB, self.memory // 4 // _TEXT))
+
+    @property
+    def device(self) -> torch.device:
+        """Where token ids go."""
+        return next(self.model.get_input_embeddings().parameters()).device
+
+    def describe(self) -> dict[str, object]:
+        """What a run's manifest records about this scorer: everything that can change rounding."""
+        return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **asdict(self.support)}
+
+    def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        """Scores every cloze.
+
+        Args:
+            clozes: N pairs of context and target; duplicates cost nothing.
+
+        Returns:
+            N scores in the order asked. Log-probabilities in nats, summed over target tokens.
+
+        Raises:
+            PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
+        """
+        answers: dict[Cloze, ClozeScore] = {}
+        check_clozes(clozes)
+        distinct = sorted(set(clozes), key=attrgetter("context", "target"))
+        for start in range(0, len(distinct), self.texts_at_once):
+            answers |= self._slab(distinct[start : start + self.texts_at_once])
+        return [answers[cloze] for cloze in clozes]
+
+    def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
+        """Scores sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
+        if self.support.layout == "plain":
+            return dict(zip(clozes, self._plain(clozes), strict=True))
+        asked, refused = encode_many(self.tokenizer, clozes, context_length(self.model))
+        if refused and self.strict:
+            raise next(iter(refused.values()))
+        answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
+        narrow = window(self.model)
+        beyond = [item for item in asked if narrow is not None and len(item.ids) > narrow]
+        items = sorted(asked.keys() - beyond if beyond else asked)
+        parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
+        with wide_head(self.model):
+            scores = to_scores(items, parts)
+        for item, score in zip(items, scores, strict=True):
+            for cloze in asked[item]:
+                answers[cloze] = score
+        long = sorted(cloze for item in beyond for cloze in asked[item])
+        return answers | dict(zip(long, self._plain(long), strict=True))
+
+    def _plain(self, clozes: list[Cloze]) -> list[ClozeScore]:
+        tokens = 2 * self.tokens_per_pass
+        while True:
+            try:
+                return HFScorer(self.model, self.tokenizer, tokens, self.strict).score(clozes)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or tokens < 2:
+                    raise
+                tokens //= 2
+                log.warning("out of memory; going on with %d tokens in a pass", tokens)
+
+    def rows(self, items: Sequence[EncodedCloze]) -> list[Row]:
+        """Trie rows of sorted, distinct items, none longer than a sliding window."""
+        limit = max([self.tokens_per_pass, *(4 * len(item.ids) for item in items)])
+        return make_rows(items, _ROW, min(limit, window(self.model) or limit))
+
+    def chunks(self, rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
+        """Rows grouped into forward passes."""
+        room = _LOGITS if self.memory is None else min(_LOGITS, self.memory // 2)
+        asks = max(1, room // logit_bytes(self.model))
+        return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
+
+    def _forward(self, rows: Sequence[Row]) -> Iterator[Answers]:
+        """Answers of one pass; of two half as large when memory runs out."""
+        packed = self.support.layout == "packed"
+        try:
+            answers = forward_rows(self.model, rows, packed)
+        except (RuntimeError, MemoryError) as error:
+            halves = split(rows)
+            if not is_out_of_memory(error) or not halves:
+                raise
+        else:
+            self.counts.add(rows, packed, answers.logit_rows)
+            yield answers
+            return
+        log.warning("out of memory with %d tokens in a pass; going on with half of them", sum(map(len, rows)))
+        for half in halves:
+            yield from self._forward(half)
+
+
+def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:
+    """Sums the answers about single tokens to one score for each item.
+
+    Args:
+        items: What was asked.
+        parts: Answers that name items by their index; together one for every target token of every item.
+    """
+    totals = torch.zeros(len(items), dtype=torch.float64)
+    misses = torch.zeros(len(items), dtype=torch.int64)
+    for answers in parts:
+        index = torch.tensor(answers.items)
+        totals.index_add_(0, index, answers.logprobs)
+        misses.index_add_(0, index, (~answers.greedy).long())
+    return [
+        ClozeScore(
+            total,
+            len(item.ids) - item.start,
+            miss == 0,
+            "ok" if math.isfinite(total) else f"log-probability is {total}",
+        )
+        for item, total, miss in zip(items, totals.tolist(), misses.tolist(), strict=True)
+    ]

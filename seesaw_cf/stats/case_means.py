@@ -1,0 +1,113 @@
+"""Means of case means and their differences, with intervals that know which rows share a case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seesaw_cf.stats import adjust, case_weights, clustered_mean
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.multiple import Correction
+
+__all__ = ["CaseDifference", "CaseMean", "CaseMeanRecord", "case_difference", "case_mean", "with_adjusted"]
+
+
+class CaseMean(TypedDict):
+    """A mean over cases: the value with its interval, p-value and counts; `note` says why there is no interval."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+    n: int
+    n_cases: int
+    note: str
+
+
+class CaseMeanRecord(TypedDict):
+    """A `CaseMean` as plain JSON: None where it is NaN."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    n: int
+    n_cases: int
+    note: str
+
+
+class CaseDifference(CaseMean):
+    """A difference of two such means, and how many cases each side has."""
+
+    n_first: int
+    n_second: int
+
+
+def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction = "holm") -> list[dict[str, object]]:
+    """Adds `p_adjusted` to rows that are one family of tests.
+
+    Args:
+        rows: Each with `p`, NaN where nothing was tested.
+        correction: See `seesaw_cf.stats.adjust`.
+    """
+    adjusted = adjust([cast(float, row["p"]) for row in rows], correction)
+    return [{**row, "p_adjusted": float(p)} for row, p in zip(rows, adjusted, strict=True)]
+
+
+def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+    """The mean of case means, with a 95 % interval clustered by case.
+
+    Args:
+        values: One finite number per row.
+        case: Which case each row belongs to.
+        against: What the p-value tests the mean against.
+
+    Returns:
+        `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`: why there is no interval.
+    """
+    codes = pd.factorize(case)[0]
+    return _estimate(values, codes, [np.ones(len(codes), dtype=bool)], against)
+
+
+def case_difference(
+    values: pd.Series, case: pd.Series, first: NDArray[np.bool_], second: NDArray[np.bool_]
+) -> CaseDifference:
+    """The mean of case means over some rows minus that over others; a case may have rows in both.
+
+    Args:
+        values: One finite number per row.
+        case: Which case each row belongs to.
+        first, second: Which rows.
+
+    Returns:
+        As `case_mean`; `n_first` and `n_second` are the cases on each side. With fewer than five on a side there is no
+        interval: what differs between so few cases may be the cases.
+    """
+    codes = pd.factorize(case)[0]
+    n_first, n_second = (len(np.unique(codes[side])) for side in (first, second))
+    found = _estimate(values, codes, [first, second], 0.0)
+    if found["n"] and min(n_first, n_second) < MIN_EFFECTIVE:
+        found["low"] = found["high"] = found["p"] = float("nan")
+        found["note"] = f"too few cases ({min(n_first, n_second)}) on one side"
+    return {**found, "n_first": n_first, "n_second": n_second}
+
+
+def _estimate(values: pd.Series, codes: NDArray[np.intp], members: list[NDArray[np.bool_]], against: float) -> CaseMean:
+    if not all(member.any() for member in members):
+        nan = float("nan")
+        return {"value": nan, "low": nan, "high": nan, "p": nan, "n": 0, "n_cases": 0, "note": "no rows"}
+    parts = [case_weights(codes, member) for member in members]
+    found = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
+    return {
+        "value": found.value + against,
+        "low": found.low + against,
+        "high": found.high + against,
+        "p": found.p,
+        "n": found.n,
+        "n_cases": found.clusters["case"],
+        "note": found.note,
+    }

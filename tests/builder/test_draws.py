@@ -1,0 +1,212 @@
+"""Who is drawn is a function of the seed and of who is there: not of order, of batches, or of what is asked beside."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.builder_scripts.dataset.build import About, Edits, build, choose_edits
+from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
+from seesaw_cf.builder_scripts.make.cross_property import cross_property
+from seesaw_cf.builder_scripts.make.edits import Edit, generate
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person, batches
+from seesaw_cf.builder_scripts.source.replies import CachedSource
+from seesaw_cf.builder_scripts.source.sources import Parameter, Row, Source, SourceError, StoreSource, entity_iri
+from seesaw_cf.records.relations import PAIRS, RELATIONS
+from seesaw_cf.types import Case
+
+TINY = BuildOptions(edits={"P27": 4, "P21": 2}, per_gender=3, true_per_gender=2, per_pair=2, min_holders=1,
+                    grouped_gender=False)  # fmt: skip
+ABOUT = About({"intro": "{people}", "making": "By a test.", "limits": "All."})
+
+
+@pytest.fixture(scope="module")
+def lines() -> list[str]:
+    """The sample's first hundred people as N-Triples, with everything that is no person."""
+    text = (SAMPLE / "sample.nt").read_text(encoding="utf-8").splitlines()
+    human = f"<{entity_iri('P31')}> <{entity_iri('Q5')}>"
+    people = sorted(line.split(" ")[0] for line in text if human in line)
+    left_out = set(people[100:])
+    return [line for line in text if line.split(" ")[0] not in left_out]
+
+
+def stored(folder: Path, lines: Sequence[str]) -> StoreSource:
+    file = folder / "facts.nt"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return StoreSource([file])
+
+
+def cases_of(source: Source, options: BuildOptions = TINY) -> list[Case]:
+    facts = Facts(source, options)
+    edits = {id: generate(facts, id) for id in RELATIONS}
+    return [*cross_subject(facts, [edit for found in edits.values() for edit in found]), *cross_property(facts, edits)]
+
+
+@pytest.fixture(scope="module")
+def expected(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    return cases_of(stored(tmp_path_factory.mktemp("expected"), lines))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_facts_changes_nothing(
+    lines: list[str], expected: list[Case], tmp_path: Path, seed: int
+) -> None:
+    assert {case.request.relation_id for case in expected} == {"P27", "P21"}
+    shuffled = random.Random(seed).sample(lines, len(lines))
+    assert cases_of(stored(tmp_path, shuffled)) == expected
+
+
+def test_facts_given_twice_change_nothing(lines: list[str], expected: list[Case], tmp_path: Path) -> None:
+    assert cases_of(stored(tmp_path, [*lines, *lines[::3]])) == expected
+
+
+def test_people_nobody_asks_about_change_nothing(lines: list[str], expected: list[Case], tmp_path: Path) -> None:
+    """Names alone, a thing that is no human, a human without a name, a name that no prompt can carry."""
+    entity, label = entity_iri, "http://www.w3.org/2000/01/rdf-schema#label"
+    strangers = [
+        f'<{entity("Q900001")}> <{label}> "A ship"@en .',
+        f"<{entity('Q900001')}> <{entity('P27')}> <{entity('Q30')}> .",
+        *(f"<{entity('Q900002')}> <{entity(name)}> <{entity(value)}> ." for name, value in
+          (("P31", "Q5"), ("P27", "Q30"), ("P21", MALE))),
+        f'<{entity("Q900003")}> <{label}> "Somebody (singer)"@en .',
+        *(f"<{entity('Q900003')}> <{entity(name)}> <{entity(value)}> ." for name, value in
+          (("P31", "Q5"), ("P27", "Q30"), ("P21", FEMALE))),
+    ]  # fmt: skip
+    assert cases_of(stored(tmp_path, [*strangers, *lines])) == expected
+
+
+def test_another_seed_is_another_draw_with_the_same_rules(lines: list[str], tmp_path: Path) -> None:
+    source = stored(tmp_path, lines)
+    drawn = [cases_of(source, replace(TINY, seed=seed)) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    subjects = [[case.extra["subject_id"] for case in cases] for cases in drawn]
+    assert subjects[0] != subjects[2]
+    assert [case.case_id for case in drawn[0] if not case.effect_relation_id] == list(range(1, 7))
+
+
+def test_the_edits_of_a_relation_do_not_depend_on_those_of_others(store: StoreSource) -> None:
+    alone = generate(Facts(store, replace(SAMPLE_OPTIONS, edits={"P19": 10})), "P19")
+    facts = Facts(store, replace(SAMPLE_OPTIONS, edits=dict.fromkeys(RELATIONS, 10)))
+    beside = {id: generate(facts, id) for id in reversed(RELATIONS)}["P19"]
+    assert alone == beside
+
+
+@pytest.mark.parametrize("relation_id", RELATIONS)
+def test_nobody_is_edited_twice_in_a_relation(edits: dict[str, list[Edit]], relation_id: str) -> None:
+    ids = [edit.subject.id for edit in edits[relation_id]]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3, 5])
+def test_men_and_women_alternate_and_an_odd_number_has_one_man_more(store: StoreSource, number: int) -> None:
+    found = generate(Facts(store, replace(SAMPLE_OPTIONS, edits={"P27": number})), "P27")
+    assert [edit.subject.gender for edit in found] == ([("men",), ("women",)] * number)[:number]
+
+
+def test_holders_are_in_the_order_of_a_hash_of_seed_and_identifier(store: StoreSource) -> None:
+    """Computed here with hashlib: SHA-256 of "SEED IRI", as the queries say; the store has all of them."""
+    for seed in (0, 7):
+        facts = Facts(store, replace(SAMPLE_OPTIONS, seed=seed))
+        found = facts.holders("P27", "Q30", FEMALE)
+        assert len(found) > 5
+        order = [hashlib.sha256(f"{seed} {entity_iri(id)}".encode()).hexdigest() for id in found]
+        assert order == sorted(order)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_a_smaller_limit_asks_about_the_first_of_the_same_people(
+    facts: Facts, edits: dict[str, list[Edit]], limit: int
+) -> None:
+    for edit in edits["P27"][:6]:
+        some, more = (holders(facts, edit, edit.new, edit.true, number) for number in (limit, 5))
+        for gender in (MALE, FEMALE):
+            few, many = ([p.id for p in people if gender in p.holds("P21")] for people in (some, more))
+            assert few == many[: len(few)]
+            assert len(few) == min(limit, len(many))
+
+
+def test_cases_of_a_pair_are_bounded_and_numbered_without_gaps(facts: Facts, edits: dict[str, list[Edit]]) -> None:
+    for number in (0, 1, 4):
+        few = Facts(StoreSource([SAMPLE / "sample.nt"]), replace(SAMPLE_OPTIONS, per_pair=number))
+        cases = list(cross_property(few, edits, 500))
+        assert [case.case_id for case in cases] == list(range(500, 500 + len(cases)))
+        for pair in PAIRS:
+            made = [case for case in cases if (case.request.relation_id, case.effect_relation_id) == pair]
+            assert len(made) == number
+
+
+class Ends:
+    """A source that answers so many queries, then is gone."""
+
+    def __init__(self, source: Source, after: int) -> None:
+        self.identity, self.source, self.left = source.identity, source, after
+
+    def ask(self, text: str) -> bytes:
+        if self.left == 0:
+            raise SourceError("gone")
+        self.left -= 1
+        return self.source.ask(text)
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        raise NotImplementedError
+
+
+def written(folder: Path, source: Source) -> dict[str, bytes]:
+    facts = Facts(source, TINY)
+    build(folder, facts, choose_edits(facts), ABOUT)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_build_cut_off_after_any_query_ends_in_the_same_bytes(lines: list[str], tmp_path: Path) -> None:
+    """Every few queries the source goes away; each try goes on from the kept replies and asks none of them again."""
+    source = stored(tmp_path, lines)
+    cache = CachedSource(source, tmp_path / "whole")
+    expected = written(tmp_path / "expected", cache)
+    asked, tries, step = 0, 0, max(1, cache.misses // 3)
+    while True:
+        cut = CachedSource(Ends(source, step), tmp_path / "cut")
+        try:
+            found = written(tmp_path / f"try{tries}", cut)
+            break
+        except SourceError:
+            asked, tries = asked + step, tries + 1
+    assert tries >= 2
+    assert cut.hits >= asked
+    assert asked + cut.misses == cache.misses, "no query is asked twice"
+    assert found == expected
+
+
+def test_given_edits_replace_the_drawn_ones_of_their_relation(lines: list[str], tmp_path: Path) -> None:
+    """Also when they are fewer; what made no edit is counted on the card."""
+    facts = Facts(stored(tmp_path, lines), TINY)
+    drawn = choose_edits(facts)
+    first = drawn.generated["P27"][0]
+    mixed = Edits(drawn.generated, given=[replace(first, case_id=9)], skipped={"relation P413": 2})
+    assert [edit.relation_id for edit in mixed.cross_subject] == ["P27", "P21", "P21"]
+    assert mixed.cross_subject[0].case_id == 9
+    build(tmp_path / "out", facts, mixed, ABOUT)
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "| relation P413 | 2 |" in card
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.text("Q0123456789", min_size=1, max_size=3), max_size=30), st.integers(1, 5), st.randoms())
+def test_batches_depend_on_the_set_alone(ids: list[str], size: int, rng: random.Random) -> None:
+    assert batches(rng.sample(ids, len(ids)) + ids[:3], size) == batches(ids, size)
+
+
+def test_people_are_fetched_once_and_given_in_any_order(small: Callable[..., Facts]) -> None:
+    facts = small("".join(f'wd:Q{n} rdfs:label "P {n}"@en .\n' for n in range(1, 6)))
+    first: list[Person] = facts.people(["Q3", "Q1", "Q9"])
+    assert [person.id for person in first] == ["Q3", "Q1"]
+    assert [person.id for person in facts.people(["Q1", "Q2", "Q3"])] == ["Q1", "Q2", "Q3"]
+    assert facts.people(["Q3"])[0] is first[0]

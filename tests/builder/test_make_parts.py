@@ -1,0 +1,262 @@
+"""Parts between facts and files by hand and by law: couples, zsRE answers, prompts, Croissant, endpoint options."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.builder_scripts.dataset.croissant import croissant
+from seesaw_cf.builder_scripts.make.coupled import RELATED, Profile, coupled_bounds, edits_of
+from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED, WORDINGS, prompt, prompt_properties
+from seesaw_cf.builder_scripts.make.edits import ATTRIBUTES, listed_values
+from seesaw_cf.builder_scripts.make.open_ended import OPEN_ENDED, generation_prompts, open_ended
+from seesaw_cf.builder_scripts.make.rows import candidates, demographics
+from seesaw_cf.builder_scripts.make.zsre import asked_relation, rewrites
+from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims
+from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
+from seesaw_cf.builder_scripts.source.sources import OWN, StoreSource
+from seesaw_cf.errors import RecordError
+from seesaw_cf.records import groups, write_config
+from seesaw_cf.records.relations import FREE, RELATIONS, templates
+from seesaw_cf.types import Case, EditRequest, Entity
+
+from .conftest import PREFIXES
+
+REQUEST = EditRequest("The mother tongue of {} is", "Ann", "P103", Entity("Q1860", "English"), Entity("Q150", "French"))
+
+
+def zsre(answer: str, alt: object, question: str = "What is the native language of {}?") -> Case:
+    request = EditRequest(question, "Ann", "", Entity(None, answer), Entity(None, ""))
+    return Case(0, request, record_format="zsre", extra={"alt": alt})
+
+
+def test_a_zsre_record_is_two_edits_and_others_are_one() -> None:
+    (plain,) = edits_of([Case(1, REQUEST)])
+    assert plain[1:] == ("counterfactual", REQUEST.target_true)
+    factual, counter = edits_of([zsre("French", " English ")])
+    assert factual[1:] == ("factual", Entity(None, "French"))
+    assert counter[0].request.target_new == Entity(None, "English"), "white space is no part of an answer"
+    assert counter[0].request.target_true == counter[2] == Entity(None, "French")
+    for alt in (None, "", "  ", "French", " French"):
+        assert [kind for _, kind, _ in edits_of([zsre("French", alt)])] == ["factual"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 120), st.booleans())
+def test_bounds_of_coupled_queries_by_hand(number: int, same: bool) -> None:
+    """One name of a subject and one of an answer per record, or the same for all; batches are rounded up."""
+    cases = [
+        Case(n, replace(REQUEST, subject="Ann" if same else f"Ann {n}", target_true=Entity(f"Q{n}", "x")))
+        for n in range(number)
+    ]
+    names = (2 if same else number + 1) if number else 0
+    bounds = list(coupled_bounds(cases).values())
+    assert bounds[0] == -(-names // NAMES)
+    assert bounds[1] == number
+    assert bounds[2] == -(-(RELATED * names + (RELATED + 1) * number) // ENTITIES) + 1
+    assert bounds[3] == -(-80 * number // 200)
+
+
+HOW = st.sampled_from(["other", "target", "shared", None])
+
+
+@given(st.dictionaries(st.from_regex(r"P[1-9][0-9]?", fullmatch=True), HOW, max_size=14), st.booleans())
+def test_prompts_name_at_most_ten_properties_the_coupled_ones_first(held: dict[str, str | None], whole: bool) -> None:
+    coupled = {name: how for name, how in held.items() if how}
+    profile = Profile(Entity("Q1", "x"), {name: ["Q2"] for name in held}, coupled)
+    labels = {name: f"label {name}" for name in held}
+    found = prompt_properties(profile, labels, whole=whole)
+    order = ["other", "target", "shared", ""]
+    assert len(found) == min(10, len(held) if whole else len(coupled))
+    keys = [(order.index(coupled.get(name, "")), labels[name]) for name in found]
+    assert keys == sorted(keys)
+    left = [(order.index(coupled.get(name, "")), labels[name]) for name in held if name not in found]
+    assert whole or not any(name not in coupled for name in found)
+    assert not (keys and whole) or all(key > keys[-1] for key in left)
+
+
+@given(st.text(max_size=8), st.lists(st.text(max_size=4), max_size=3), st.sampled_from(sorted(WORDINGS)))
+def test_a_prompt_is_its_wording_and_a_line_per_property(name: str, properties: list[str], wording: str) -> None:
+    text = prompt(wording, name, properties)
+    head = WORDINGS[wording].split("{name}")
+    assert text.startswith(head[0] + name + head[1])
+    assert text.removeprefix(head[0] + name + head[1]) == "".join(f"\n- {item}" for item in properties)
+
+
+def test_claims_are_asked_once_and_excluded_properties_left_out(tmp_path: Path) -> None:
+    (excluded, *_) = groups.table("excluded_properties")
+    lines = f'wd:Q1 wdt:P27 wd:Q3, wd:Q2 ; wdt:{excluded} wd:Q9 ; wdt:P569 "1900-01-01T00:00:00Z"^^xsd:dateTime .\n'
+    (tmp_path / "a.ttl").write_text(PREFIXES + lines, encoding="utf-8")
+    source = StoreSource([tmp_path / "a.ttl"])
+    claims = Claims(source, Facts(source, BuildOptions()))
+    assert claims.of(["Q1", "Q8"]) == {"Q1": {"P27": ["Q2", "Q3"]}, "Q8": {}}
+    assert claims.of(iter(["Q8"])) == {"Q8": {}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "alt", "reason"),
+    [
+        ("French", "", "zsRE: no alternative answer"),
+        ("French", "French", "zsRE: no alternative answer"),
+        ("French", None, "zsRE: no alternative answer"),
+        ("French", "Klingon", "zsRE: answer is the name of no value of P103"),
+        ("Dwarvish", "French", "zsRE: answer is the name of no value of P103"),
+    ],
+)
+def test_zsre_answers_that_make_no_edit_are_counted(
+    small: Callable[..., Facts], answer: str, alt: object, reason: str
+) -> None:
+    found, skipped = rewrites(small(""), [zsre(answer, alt), Case(1, REQUEST)])
+    assert found == [Case(1, REQUEST)], "other records pass"
+    assert skipped == {reason: 1}
+
+
+def test_zsre_answers_are_linked_without_case_and_by_the_sources_own_names(small: Callable[..., Facts]) -> None:
+    facts = small('wd:Q150 rdfs:label "français"@fr, "Français"@mul .\n', language="fr")
+    (case,), skipped = rewrites(facts, [zsre("FRANÇAIS", "english")])
+    assert (case.request.relation_id, case.request.target_true.id, case.request.target_new.id) == (
+        "P103",
+        "Q150",
+        "Q1860",
+    )
+    assert (case.request.target_true.label, skipped) == ("FRANÇAIS", {}), "words stay as the record has them"
+
+
+def test_a_name_of_two_values_is_nobodys(small: Callable[..., Facts]) -> None:
+    facts = small('wd:Q150 rdfs:label "Same"@en . wd:Q1860 rdfs:label "Same"@en .\n')
+    assert rewrites(facts, [zsre("Same", "German")])[1] == {"zsRE: answer is the name of several values of P103": 1}
+
+
+@pytest.mark.parametrize(("named", "expected"), [("P27", "P27"), ("P9", ""), ("", "P103"), (None, "P103")])
+def test_a_records_own_relation_wins_over_the_question(named: object, expected: str) -> None:
+    case = zsre("a", "b")
+    assert asked_relation(replace(case, extra=case.extra | {"relation_id": named})) == expected
+
+
+@pytest.mark.parametrize("relation_id", RELATIONS)
+@pytest.mark.parametrize("watched", [None, "P101", "P27"])
+@pytest.mark.parametrize("paper", [False, True])
+def test_open_ended_prompts_are_guided_then_free(
+    small: Callable[..., Facts], relation_id: str, watched: str | None, paper: bool
+) -> None:
+    (person,) = small('wd:Q1 rdfs:label "Ann Lee"@en ; wdt:P570 _:died .\n').people(["Q1"])
+    options = PAPER_OPTIONS if paper else BuildOptions()
+    found = generation_prompts(person, relation_id, watched, options)
+    guided = templates(watched, "property") if watched else templates(relation_id, "open")
+    expected = [template.past.replace("{}", "Ann Lee") for template in guided]
+    expected += [] if paper and not watched and relation_id in ("P101", "P103") else ["Ann Lee was"]
+    assert list(found) == [text for text in expected for _ in range(5 if paper else 1)]
+
+
+def test_the_table_of_open_ended_prompts_names_the_free_one_in_both_tenses() -> None:
+    case = Case(7, REQUEST, generation_prompts=("Ann is", "Ann was", "Ann is known for"), extra={"subject_id": "Q5"})
+    rows = open_ended("cross_subject", [case]).to_pylist()
+    assert [row["use"] for row in rows] == ["free", "free", "guided"]
+    assert rows[0]["requested_rewrite"]["target_new"] == {"str": "English", "id": "Q1860"}
+    assert open_ended("x", []).schema.equals(OPEN_ENDED)
+    assert FREE.id == "free-open-01"
+
+
+def test_candidates_are_the_listed_values_that_somebody_holds(small: Callable[..., Facts]) -> None:
+    facts = small(
+        "wd:Q1 wdt:P27 wd:Q142, wd:Q30 ; wdt:P103 wd:Q150 .\n"
+        'wd:Q142 rdfs:label "France"@en . wd:Q30 rdfs:label "America"@en .\n'
+        'wd:Q183 rdfs:label "Germany"@en . wd:Q150 rdfs:label "French"@en .\n'
+    )
+    rows = candidates(facts).to_pylist()
+    assert [(row["relation_id"], row["label"]) for row in rows] == [
+        ("P27", "America"), ("P27", "France"), ("P103", "French"),
+    ]  # fmt: skip
+    assert [row["continent"] for row in rows[:2]] == [
+        list(groups.values(groups.table("countries")[id]["continent"])) for id in ("Q30", "Q142")
+    ]
+    assert all(row["provenance"] for row in rows)
+    assert set(ATTRIBUTES) == set(RELATIONS)
+    assert listed_values("P106") == {}
+
+
+def test_demographics_are_sorted_by_name_and_say_where_they_are_from(small: Callable[..., Facts]) -> None:
+    facts = small(
+        f'wd:Q2 rdfs:label "Bea"@en ; wdt:P21 wd:{FEMALE} . wd:Q1 rdfs:label "Zoe"@en ; wdt:P27 wd:Q9999 .\n'
+        f'<{OWN}ann> rdfs:label "Ann"@en . wd:{FEMALE} rdfs:label "female"@en .\n'
+    )
+    people = facts.people(["Q1", "Q2", f"{OWN}ann"])
+    rows = demographics(facts, people).to_pylist()
+    assert [row["label"] for row in rows] == ["Ann", "Bea", "Zoe"]
+    assert [row["provenance"] for row in rows] == [[], *([f"https://www.wikidata.org/wiki/Q{n}"] for n in (2, 1))]
+    assert rows[1]["sex_or_gender"] == [{"str": "female", "id": FEMALE}]
+    assert rows[2]["citizenship"] == [{"str": None, "id": "Q9999"}], "a value without a name is kept by its number"
+    assert demographics(facts, []).num_rows == 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inner = pa.struct([("str", pa.string()), ("links", pa.list_(pa.int64()))])
+    table = pa.table({
+        "n": pa.array([1], pa.int32()), "yes": [True], "share": [0.5], "words": [["a"]],
+        "one": pa.array([{"str": "x", "links": [1]}], inner), "many": pa.array([[]], pa.list_(inner)),
+    })  # fmt: skip
+    write_config(tmp_path, "mine", {"test": pa.concat_tables([table] * 3)}, rows_per_shard=2)
+    return tmp_path
+
+
+def test_croissant_gives_every_file_its_digest_and_size(folder: Path) -> None:
+    described = json.loads(croissant(folder, "org/set", "2.0.1", {"license": "mit"}))
+    files = [entry for entry in described["distribution"] if entry["@type"] == "cr:FileObject"]
+    assert [file["@id"] for file in files] == [f"data/mine/test-0000{n}-of-00002.parquet" for n in range(2)]
+    for file in files:
+        content = (folder / file["@id"]).read_bytes()
+        assert file["sha256"] == hashlib.sha256(content).hexdigest()
+        assert file["contentSize"] == f"{len(content)} B"
+        assert file["contentUrl"] == f"https://huggingface.co/datasets/org/set/resolve/v2.0.1/{file['@id']}"
+    (whole,) = (entry for entry in described["distribution"] if entry["@type"] == "cr:FileSet")
+    assert whole["containedIn"] == [{"@id": file["@id"]} for file in files]
+    assert (described["name"], described["description"], described["keywords"]) == ("set", "org/set", [])
+
+
+def test_croissant_types_of_columns_lists_and_records(folder: Path) -> None:
+    described = json.loads(croissant(folder, "org/set", "2.0.1", {"pretty_name": "Mine", "tags": ["a"]}))
+    fields: dict[str, Any] = {field["@id"]: field for field in described["recordSet"][0]["field"]}
+    types = {name.removeprefix("mine/"): field.get("dataType") for name, field in fields.items()}
+    assert types == {"n": "sc:Integer", "yes": "sc:Boolean", "share": "sc:Float", "words": "sc:Text", "one": None,
+                     "many": None}  # fmt: skip
+    assert [name for name, field in fields.items() if field.get("repeated")] == ["mine/words", "mine/many"]
+    assert fields["mine/n"]["source"] == {"fileSet": {"@id": "mine-files"}, "extract": {"column": "n"}}
+    for parent in ("one", "many"):
+        parts = {part["@id"]: part for part in fields[f"mine/{parent}"]["subField"]}
+        assert {name: part["dataType"] for name, part in parts.items()} == {
+            f"mine/{parent}/str": "sc:Text",
+            f"mine/{parent}/links": "sc:Integer",
+        }
+        assert parts[f"mine/{parent}/links"]["repeated"] is True
+    assert (described["description"], described["keywords"]) == ("Mine", ["a"])
+
+
+def test_schemas_share_one_type_of_a_request() -> None:
+    wanted = OPEN_ENDED.field("requested_rewrite").type
+    assert COUPLED.field("requested_rewrite").type == wanted
+
+
+@pytest.mark.parametrize("name", ["timeout", "attempts", "silent_attempts", "pause", "longest_pause"])
+@pytest.mark.parametrize("value", [0, -1, float("nan")])
+def test_waiting_times_must_be_above_zero(name: str, value: float) -> None:
+    with pytest.raises(RecordError, match=rf"endpoint: {name} is {value}, expected a number above 0"):
+        RequestPolicy(**{name: value})  # type: ignore[arg-type]
+
+
+def test_an_endpoint_is_known_by_its_address_and_asks_nothing_yet() -> None:
+    source = EndpointSource("http://127.0.0.1:9/query")
+    assert source.identity == "http://127.0.0.1:9/query"
+    assert RequestPolicy().agent.endswith("(https://seesaw-cf.github.io) SPARQLWrapper")
+    assert "; a@b.org)" in RequestPolicy(contact="a@b.org").agent

@@ -1,0 +1,175 @@
+"""Raw replies: what is read out of them, what is refused, and what a damaged cache costs (one more query)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.builder_scripts.source.replies import CachedSource
+from seesaw_cf.builder_scripts.source.sources import Parameter, Row, SourceError, StoreSource, rows
+from seesaw_cf.errors import RecordError, SeesawError
+
+from .conftest import PREFIXES
+
+TERMS = st.fixed_dictionaries({"type": st.sampled_from(["uri", "literal", "bnode"]), "value": st.text(max_size=8)})
+SOLUTIONS = st.lists(st.dictionaries(st.sampled_from("abc"), TERMS, max_size=3), max_size=4)
+
+
+def reply(solutions: object) -> bytes:
+    return json.dumps({"head": {"vars": list("abc")}, "results": {"bindings": solutions}}).encode()
+
+
+@given(SOLUTIONS)
+def test_every_solution_is_a_row_and_blank_nodes_are_marked(solutions: list[dict[str, dict[str, str]]]) -> None:
+    found = rows(reply(solutions))
+    assert [set(row) for row in found] == [set(solution) for solution in solutions]
+    for row, solution in zip(found, solutions, strict=True):
+        for name, term in solution.items():
+            assert row[name] == ("_:" if term["type"] == "bnode" else "") + term["value"]
+
+
+@settings(max_examples=40)
+@given(SOLUTIONS.filter(bool), st.data())
+def test_no_beginning_of_a_reply_passes_for_a_whole_one(solutions: list[Any], data: st.DataObject) -> None:
+    whole = reply(solutions)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(SourceError, match="not a whole SPARQL result in JSON"):
+        rows(whole[:cut])
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "JSONDecodeError"),
+        (b"<html>busy</html>", "it begins b'<html>busy"),
+        (b"[]", "TypeError"),
+        (b"null", "TypeError"),
+        (b'{"results": []}', "TypeError"),
+        (b'{"results": {}}', "KeyError: 'bindings'"),
+        (b'{"boolean": true}', "KeyError: 'results'"),
+        (b'{"results": {"bindings": [7]}}', "AttributeError"),
+        (b'{"results": {"bindings": [{"a": {"type": "uri"}}]}}', "KeyError: 'value'"),
+        (b'{"results": {"bindings": [{"a": {"value": "x"}}]}}', "KeyError: 'type'"),
+        (b'{"results": {"bindings": [{"a": "x"}]}}', "TypeError"),
+        (b"\xff\xfe{", "UnicodeDecodeError"),
+    ],
+)  # fmt: skip
+def test_what_is_no_result_says_why_and_what_came(content: bytes, problem: str) -> None:
+    with pytest.raises(SourceError, match=r"Ask again; check that the address is a SPARQL endpoint\.$") as raised:
+        rows(content)
+    assert problem in str(raised.value)
+
+
+def test_a_long_reply_is_not_repeated_in_the_message() -> None:
+    with pytest.raises(SourceError) as raised:
+        rows(b"x" * 10**6)
+    assert len(str(raised.value)) < 500
+
+
+class Counting:
+    """A source that answers every query with one row, and counts."""
+
+    identity = "counting"
+
+    def __init__(self, identity: str = "counting") -> None:
+        self.identity = identity
+        self.asked: Counter[str] = Counter()
+
+    def ask(self, text: str) -> bytes:
+        self.asked[text] += 1
+        return reply([{"a": {"type": "literal", "value": text * 20}}])
+
+    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+        raise NotImplementedError
+
+
+def _damages(whole: bytes) -> dict[str, bytes]:
+    """Ways in which a gzip file is spoiled. Ten bytes of header, then RFC 1951: block type 3 does not exist."""
+    block = whole[:10] + b"\x07" + whole[11:]
+    return {"block": block, "cut": whole[:-3], "header": whole[:10], "checksum": whole[:-8] + b"\0" * 8,
+            "other": gzip.compress(b"{}")}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", ["block", "cut", "header", "checksum", "other"])
+def test_a_spoiled_reply_is_reported_and_asked_for_again(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Counting()
+    cached = CachedSource(source, tmp_path)
+    expected = cached.ask("q")
+    (file,) = tmp_path.rglob("*.gz")
+    whole = file.read_bytes()
+    file.write_bytes(_damages(whole)[damage])
+    assert cached.ask("q") == expected
+    assert "asked for again" in caplog.text
+    assert source.asked == {"q": 2}
+    assert file.read_bytes() == whole, "the same reply is the same bytes"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "7", "{}", '{"sha256": 5}'])
+def test_a_spoiled_description_is_no_description(tmp_path: Path, content: str) -> None:
+    source = Counting()
+    cached = CachedSource(source, tmp_path)
+    expected = cached.ask("q")
+    (file,) = tmp_path.rglob("*.json")
+    file.write_text(content, encoding="utf-8")
+    assert cached.ask("q") == expected
+    assert (source.asked["q"], cached.misses, cached.hits) == (2, 2, 0)
+    assert cached.ask("q") == expected
+    assert (source.asked["q"], cached.misses, cached.hits) == (2, 2, 1)
+
+
+def test_two_sources_share_a_folder_and_never_a_reply(tmp_path: Path) -> None:
+    one, two = Counting("one"), Counting("two")
+    for source in (one, two, one, two):
+        CachedSource(source, tmp_path).ask("q")
+    assert (one.asked["q"], two.asked["q"]) == (1, 1)
+    assert len(list(tmp_path.rglob("*.gz"))) == len(list(tmp_path.rglob("*.json"))) == 2
+    described = sorted(json.loads(file.read_text(encoding="utf-8"))["source"] for file in tmp_path.rglob("*.json"))
+    assert described == ["one", "two"]
+
+
+def test_a_source_that_fails_leaves_no_reply(tmp_path: Path) -> None:
+    class Failing(Counting):
+        def ask(self, text: str) -> bytes:
+            raise SourceError("down")
+
+    cached = CachedSource(Failing(), tmp_path)
+    with pytest.raises(SourceError, match="down"):
+        cached.ask("q")
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert CachedSource(Counting(), tmp_path).ask("q")
+
+
+def test_a_store_is_known_by_what_is_in_its_files_not_by_their_names(tmp_path: Path) -> None:
+    texts = {"a.ttl": "wd:Q1 wdt:P27 wd:Q2 .", "b.ttl": "wd:Q1 wdt:P27 wd:Q2 .", "c.ttl": "wd:Q1 wdt:P27 wd:Q3 ."}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(PREFIXES + text, encoding="utf-8")
+    a, b, c = (StoreSource([tmp_path / name]).identity for name in texts)
+    assert a == b != c
+    assert a.startswith("store:sha256:")
+    assert StoreSource([tmp_path / "a.ttl", tmp_path / "c.ttl"]).identity not in (a, c)
+
+
+def test_a_query_that_is_no_sparql_is_refused_with_its_text(store: StoreSource) -> None:
+    with pytest.raises(SourceError, match=r"(?s)the store refused a query .*Correct the \.rq file:\nSELECT nonsense"):
+        store.ask("SELECT nonsense")
+
+
+def test_files_and_a_store_folder_at_once_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.ttl").write_text(PREFIXES, encoding="utf-8")
+    with pytest.raises(RecordError, match=r"files and a store folder were given, expected one of them"):
+        StoreSource([tmp_path / "a.ttl"], store=tmp_path / "store")
+
+
+def test_a_file_that_is_no_rdf_by_its_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_text("x", encoding="utf-8")
+    with pytest.raises(SeesawError, match=r"a\.docx: not valid RDF .*Correct the line or leave the file out"):
+        StoreSource([tmp_path / "a.docx"])

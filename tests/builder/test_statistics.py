@@ -1,0 +1,324 @@
+"""Counts of a built dataset, by hand, and their Markdown: every number of the embedded card is one of its files'."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.builder_scripts.dataset.card import card_body, published_card, size_category
+from seesaw_cf.builder_scripts.dataset.columns import COLUMNS, columns_section, type_name
+from seesaw_cf.builder_scripts.dataset.shards import write_cases, write_rows
+from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
+from seesaw_cf.builder_scripts.make.rows import CANDIDATES, DEMOGRAPHICS
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
+from seesaw_cf.errors import RecordError
+from seesaw_cf.records import groups, read_cases, sample
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
+
+REQUEST = EditRequest("{} is a citizen of", "Ann", "P27", Entity("Q17", "Japan"), Entity("Q30", "USA"))
+
+
+def asked(id: str, holds: str, *gender: str, race: tuple[str, ...] = ()) -> AttributePrompt:
+    return AttributePrompt(f"{id} is a citizen of", Entity(id, id), "P27-cloze-01", holds, gender, race)
+
+
+CASE = Case(
+    1,
+    REQUEST,
+    attribute_prompts=(
+        asked("Q1", "target_new", "men", race=("Black", "white")),
+        asked("Q1", "target_new", "men"),
+        asked("Q2", "target_true", "women"),
+        asked("Q3", "target_new"),
+    ),
+    generation_prompts=("Ann is", "Ann is"),
+    extra={"subject_id": "Q9"},
+    flags=("few_holders",),
+)
+PAIR = Case(
+    2,
+    REQUEST,
+    "P101",
+    effect_prompts=(asked("Q9", ""), asked("Q9", "")),
+    candidates=("physics", "jazz", "law"),
+    gold=("law",),
+    extra={"subject_id": "Q9"},
+)
+
+
+def cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in table.splitlines()]
+
+
+@pytest.fixture
+def counted() -> Statistics:
+    statistics = Statistics()
+    for case in (CASE, replace(CASE, case_id=3, flags=(), extra={"subject_id": "Q8"}), PAIR):
+        assert statistics.add(case) is case
+    return statistics
+
+
+def test_cross_subject_counts_by_hand(counted: Statistics) -> None:
+    """Two edits of two subjects to one target; 3 + 3 prompts of new holders, 1 + 1 of old; 3 texts, 3 people."""
+    head, _, row = cells(counted.cross_subject())
+    assert dict(zip(head, row, strict=True)) == {
+        "Relation": "citizenship (P27)", "Edits": "2", "Edit subjects": "2", "New targets": "1",
+        "Cloze prompts (hold the new target)": "6", "Cloze prompts (hold the old target)": "2",
+        "Distinct cloze prompts": "3", "People asked about": "3", "Open-ended prompts": "4",
+        "Edits with fewer than 2 holders": "1",
+    }  # fmt: skip
+
+
+def test_cross_property_counts_by_hand(counted: Statistics) -> None:
+    """One case, two prompts, three candidates: six pairs to score."""
+    _, _, row = cells(counted.cross_property())
+    assert row == ["citizenship", "work", "1", "2", "6", "0"]
+
+
+def test_prompts_by_group_count_several_tags_and_the_unknown(counted: Statistics) -> None:
+    rows = {row[0]: row[1] for row in cells(counted.groups_of("gender"))[2:]}
+    assert rows == {"men": "4", "women": "2", "unknown": "2"}
+    rows = {row[0]: row[1] for row in cells(counted.groups_of("race"))[2:]}
+    assert rows == {"Black": "2", "white": "2", "unknown": "6"}
+    assert list(rows)[-1] == "unknown"
+
+
+def test_totals_keep_relations_and_pairs_apart(counted: Statistics) -> None:
+    assert {name: counted.total(name, pairs=False) for name in ("cases", "cloze", "probes", "open", "scored")} == {
+        "cases": 2, "cloze": 6, "probes": 2, "open": 4, "scored": 0,
+    }  # fmt: skip
+    assert {name: counted.total(name, pairs=True) for name in ("cases", "effect", "scored")} == {
+        "cases": 1, "effect": 2, "scored": 6,
+    }  # fmt: skip
+
+
+def test_people_without_an_identifier_are_told_apart_by_name() -> None:
+    rows = tuple(AttributePrompt(name, Entity(None, name)) for name in ("Ann", "Bob", "Ann"))
+    statistics = Statistics()
+    statistics.add(replace(CASE, attribute_prompts=rows))
+    head, _, row = cells(statistics.cross_subject())
+    assert row[head.index("People asked about")] == "2"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.permutations([CASE, PAIR, replace(CASE, case_id=4), replace(PAIR, case_id=5, effect_relation_id="P21")]))
+def test_the_order_of_cases_does_not_matter(cases: list[Case]) -> None:
+    statistics, other = Statistics(), Statistics()
+    for case in cases:
+        statistics.add(case)
+    for case in sorted(cases, key=lambda case: case.case_id):
+        other.add(case)
+    assert statistics.cross_subject() == other.cross_subject()
+    assert statistics.cross_property() == other.cross_property()
+    assert [statistics.groups_of(axis) for axis in groups.AXES] == [other.groups_of(axis) for axis in groups.AXES]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.text(max_size=6), min_size=2, max_size=2), max_size=4))
+def test_a_table_stays_a_rectangle_whatever_is_in_its_cells(rows: list[list[str]]) -> None:
+    """A name may hold "|" or a line break; neither may make a cell or a row more."""
+    lines = markdown(["Name", "Other"], rows).split("\n")
+    assert len(lines) == len(rows) + 2
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
+
+
+def test_numbers_are_grouped_and_aligned_right() -> None:
+    assert markdown(["a", "b"], [["x", 1234567]]) == "| a | b |\n| --- | ---: |\n| x | 1,234,567 |"
+
+
+@pytest.mark.parametrize(
+    ("rows", "word"),
+    [
+        (0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (9_999, "1K<n<10K"), (10_000, "10K<n<100K"),
+        (99_999, "10K<n<100K"), (100_000, "100K<n<1M"), (999_999, "100K<n<1M"), (1_000_000, "1M<n<10M"),
+        (10_000_000, "10M<n<100M"),
+    ],
+)  # fmt: skip
+def test_the_hubs_word_for_a_size(rows: int, word: str) -> None:
+    assert size_category(rows) == word
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (pa.string(), "text"), (pa.int64(), "number"), (pa.float64(), "number"), (pa.bool_(), "yes or no"),
+        (pa.list_(pa.string()), "list of text"), (pa.struct([("a", pa.string())]), "record"),
+        (pa.list_(pa.struct([("record", pa.string())])), "list of records"),
+    ],
+)  # fmt: skip
+def test_types_have_short_names(kind: pa.DataType, name: str) -> None:
+    assert type_name(kind) == name
+
+
+def test_configs_with_the_same_columns_share_one_table() -> None:
+    section = columns_section({"candidates": CANDIDATES, "demographics": DEMOGRAPHICS})
+    assert section.count("| Column | Type | Meaning |") == 2
+    both = columns_section(dict.fromkeys(("coupled_counterfact", "coupled_zsre"), pa.schema([("links", pa.int32())])))
+    assert both.startswith("`coupled_counterfact`, `coupled_zsre`\n\n| Column |")
+    assert both.count("| `links` | number |") == 1
+
+
+def test_every_described_column_exists() -> None:
+    for name, schema in (("candidates", CANDIDATES), ("demographics", DEMOGRAPHICS)):
+        assert set(COLUMNS[name]) == set(schema.names)
+
+
+def test_examples_are_the_first_four_values_of_each_relation() -> None:
+    labels = ["a", "b", "c|d", "e", "f"]
+    rows = [{"relation_id": "P27", "label": label} for label in labels] + [{"relation_id": "P21", "label": "x"}]
+    table = pa.Table.from_pylist(rows, schema=pa.schema([("relation_id", pa.string()), ("label", pa.string())]))
+    assert cells(examples(table))[2:] == [["citizenship", "5", "a, b, c\\|d, e"], ["gender", "1", "x"]]
+
+
+def test_values_on_two_continents_count_for_both_and_once_in_the_total() -> None:
+    rows: list[dict[str, Any]] = [
+        {"relation_id": "P27", "continent": ["Asia", "Europe"]}, {"relation_id": "P27", "continent": ["Asia"]},
+        {"relation_id": "P27", "continent": []}, {"relation_id": "P101", "area": "arts"},
+        {"relation_id": "P101", "area": None},
+    ]  # fmt: skip
+    found = attributes(pa.Table.from_pylist(rows, schema=CANDIDATES))
+    assert cells(found["P27"])[2:] == [["Asia", "2"], ["Europe", "1"], ["none", "1"], ["**Total**", "3"]]
+    assert cells(found["P101"])[2:] == [["arts", "1"], ["none", "1"], ["**Total**", "2"]]
+    assert cells(found["P19"])[2:] == [["**Total**", "0"]]
+
+
+def test_people_by_group_and_gender_with_several_of_both() -> None:
+    rows = [
+        {"race": ["Black", "white"], "gender": ["men"]}, {"race": [], "gender": ["women", "trans women"]},
+        {"race": ["Atlantean"], "gender": []},
+    ]  # fmt: skip
+    table = people_by_group(pa.Table.from_pylist(rows, schema=DEMOGRAPHICS), "race")
+    assert cells(table) == [
+        ["Race", "men", "women", "trans women", "unknown"], ["---", "---:", "---:", "---:", "---:"],
+        ["Black", "1", "0", "0", "0"], ["white", "1", "0", "0", "0"], ["Atlantean", "0", "0", "0", "1"],
+        ["unknown", "0", "1", "1", "0"],
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def embedded() -> dict[str, pa.Table]:
+    return {name: pq.read_table(sample.path() / "data" / name) for name in sample.configs()}
+
+
+@pytest.fixture(scope="module")
+def card() -> str:
+    return (sample.path() / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_embedded_card_counts_what_is_in_the_files(embedded: dict[str, pa.Table], card: str) -> None:
+    cases, pairs = (read_cases(sample.path() / "data" / name) for name in ("cross_subject", "cross_property"))
+    prompts = Counter(row.holds for case in cases for row in case.attribute_prompts)
+    scored = sum(len(case.effect_prompts) * len(case.candidates) for case in pairs)
+    said = " ".join(card.split())
+    assert (
+        f"{prompts['target_new']:,} cloze prompts about holders of the new target and {prompts['target_true']:,} about "
+        f"holders of the old one, over {len(cases):,} edits; {len(pairs):,} cross-property cases with {scored:,} "
+        f"prompt and candidate pairs; {embedded['open_ended'].num_rows:,} open-ended prompts."
+    ) in said
+    assert f"{embedded['demographics'].num_rows:,} well-known people" in said
+    for axis in ("race", "region"):
+        assert people_by_group(embedded["demographics"], axis) in card
+    for table in attributes(embedded["candidates"]).values():
+        assert table in card
+    assert examples(embedded["candidates"]) in card
+
+
+def test_the_card_is_made_again_from_the_files_alone(embedded: dict[str, pa.Table], card: str) -> None:
+    statistics = Statistics()
+    for name in ("cross_subject", "cross_property"):
+        for case in read_cases(sample.path() / "data" / name):
+            statistics.add(case)
+    tables = {name: table for name, table in embedded.items() if not name.startswith("cross_")}
+    words = {"intro": "INTRO {people}", "making": "MAKING", "limits": "LIMITS"}
+    body = card_body(statistics, tables, SAMPLE_OPTIONS, words, {})
+    counts = body[body.index("## Counts") : body.index("## How it was made")]
+    assert counts in card
+    assert f"INTRO {embedded['demographics'].num_rows}" in body
+
+
+def test_every_value_and_person_says_where_it_is_from(embedded: dict[str, pa.Table]) -> None:
+    for row in embedded["candidates"].to_pylist():
+        assert row["provenance"].strip(), row
+        assert row["relation_id"] in RELATIONS
+    for row in embedded["demographics"].to_pylist():
+        assert row["provenance"], row["label"]
+        assert all(text.strip() for text in row["provenance"])
+
+
+def test_every_person_of_a_prompt_is_in_the_demographics_with_the_same_tags(embedded: dict[str, pa.Table]) -> None:
+    people = {row["id"]: row for row in embedded["demographics"].to_pylist()}
+    for name in ("cross_subject", "cross_property"):
+        for case in read_cases(sample.path() / "data" / name):
+            assert case.extra["subject_id"] in people
+            for row in (*case.attribute_prompts, *case.effect_prompts):
+                known = people[str(row.subject.id)]
+                assert (row.subject.label, row.living, row.sitelinks) == tuple(
+                    known[key] for key in ("label", "living", "sitelinks")
+                )
+                assert [list(getattr(row, axis)) for axis in groups.AXES] == [known[axis] for axis in groups.AXES]
+
+
+def test_every_open_ended_prompt_belongs_to_its_case(embedded: dict[str, pa.Table]) -> None:
+    cases = {
+        (name, case.case_id): case
+        for name in ("cross_subject", "cross_property")
+        for case in read_cases(sample.path() / "data" / name)
+    }
+    rows = embedded["open_ended"].to_pylist()
+    listed: dict[tuple[str, int], list[str]] = {}
+    for row in rows:
+        case = cases[row["config"], row["case_id"]]
+        assert row["requested_rewrite"]["subject"] == case.request.subject
+        assert row["effect_relation_id"] == case.effect_relation_id
+        assert row["subject_id"] == case.extra["subject_id"]
+        listed.setdefault((row["config"], row["case_id"]), []).append(row["prompt"])
+    assert listed == {key: list(case.generation_prompts) for key, case in cases.items()}
+
+
+def test_the_hubs_card_names_repository_and_version(card: str) -> None:
+    text = published_card(card, "org/name", "1.2.3")
+    assert 'load_dataset("org/name", "cross_subject", split="test", revision="v1.2.3")' in text
+    assert 'load_dataset("seesaw_cf"' not in text
+    assert published_card(text, "org/name", "1.2.3") == text
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 12), st.integers(1, 5), st.integers(1, 4))
+def test_cases_in_shards_are_the_cases(
+    tmp_path_factory: pytest.TempPathFactory, count: int, per_shard: int, per_group: int
+) -> None:
+    folder = tmp_path_factory.mktemp("shards")
+    cases = [replace(CASE, case_id=number) for number in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seesaw_cf.builder_scripts.dataset.shards.CASES_PER_SHARD", per_shard)
+        patch.setattr("seesaw_cf.builder_scripts.dataset.shards.CASES_PER_GROUP", per_group)
+        write_cases(folder, "c", iter(cases), count)
+    files = sorted((folder / "data" / "c").iterdir())
+    assert len(files) == max(1, -(-count // per_shard))
+    assert [file.name for file in files] == [f"test-{n:05d}-of-{len(files):05d}.parquet" for n in range(len(files))]
+    sizes = [pq.read_metadata(file).num_rows for file in files]
+    assert sizes == [min(per_shard, count - n * per_shard) for n in range(len(files))]
+    assert (read_cases(folder / "data" / "c") == cases) if count else sizes == [0]
+
+
+@pytest.mark.parametrize(("made", "promised"), [(2, 1), (1, 2), (0, 1), (501, 500)])
+def test_more_or_fewer_cases_than_promised_are_refused(tmp_path: Path, made: int, promised: int) -> None:
+    """A number of files that does not fit would make a data set that nobody can load, or drop cases unseen."""
+    cases = (replace(CASE, case_id=number) for number in range(made))
+    with pytest.raises(RecordError, match=rf"config 'c': {made} cases were made, expected {promised}"):
+        write_cases(tmp_path, "c", cases, promised)
+
+
+def test_rows_of_no_tables_are_an_empty_file_with_columns(tmp_path: Path) -> None:
+    write_rows(tmp_path, "c", [], CANDIDATES)
+    assert pq.read_table(tmp_path / "data" / "c").schema.equals(CANDIDATES)

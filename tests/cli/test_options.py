@@ -1,0 +1,116 @@
+"""The same option has the same name, check and help in every command."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+
+from seesaw_cf.cli import COMMANDS, GROUPS, main, options, parser
+from seesaw_cf.longform.train.annotator import RECIPES
+from seesaw_cf.records.groups import AXES
+from seesaw_cf.run.runner import PROTOCOLS
+from seesaw_cf.run.workers import ENGINES
+from seesaw_cf.scoring import SCORERS
+
+# A data set for runs, a CSV file for training.
+OWN_CHECK = {"--data"}
+
+
+def leaves(found: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, argparse.Action]]:
+    nested = [act for act in found._actions if isinstance(act, argparse._SubParsersAction)]
+    for action in found._actions if not nested else []:
+        yield " ".join(words), action
+    for act in nested:
+        for name, sub in act.choices.items():
+            yield from leaves(sub, (*words, name))
+
+
+@pytest.fixture(scope="module")
+def actions() -> dict[str, dict[str, argparse.Action]]:
+    """Option -> command -> what argparse knows of it."""
+    found: dict[str, dict[str, argparse.Action]] = defaultdict(dict)
+    for command, action in leaves(parser(*COMMANDS)):
+        for name in action.option_strings:
+            found[name][command] = action
+    return found
+
+
+def test_every_option_has_a_help(actions: dict[str, dict[str, argparse.Action]]) -> None:
+    assert len(actions) > 120
+    assert [(name, command) for name, rows in actions.items() for command, act in rows.items() if not act.help] == []
+
+
+def test_an_option_is_checked_alike_everywhere(actions: dict[str, dict[str, argparse.Action]]) -> None:
+    for name, rows in actions.items():
+        kinds = {getattr(act.type, "__qualname__", str(act.type)) for act in rows.values()}
+        assert name in OWN_CHECK or len(kinds) == 1, (name, {command: act.type for command, act in rows.items()})
+
+
+def test_config_and_dose_never_mean_a_file(actions: dict[str, dict[str, argparse.Action]]) -> None:
+    assert {act.dest for act in actions["--config"].values()} == {"config"}
+    assert all(isinstance(act, argparse._AppendAction) for act in actions["--config"].values())
+    assert set(actions["--dose"]) == {"dose"}
+
+
+def test_choices_are_those_of_the_library() -> None:
+    assert SCORERS == options.SCORERS
+    assert tuple(AXES) == options.AXES
+    assert set(PROTOCOLS) == {"single", "batch"}
+    assert set(ENGINES) == {"local", "ray"}
+    from seesaw_cf.cli.train import RECIPES as LISTED
+
+    assert set(LISTED) == {"auto", *RECIPES}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--protocol", "singel"], "argument --protocol: unknown value 'singel'. Did you mean 'single'?"),
+        (["run", "--control", "randm"], "argument --control: unknown value 'randm'. Did you mean 'random'?"),
+        (["metrics", "run", "--score", "log-odds"], "unknown value 'log-odds'. Did you mean 'log_odds'?"),
+        (["metrics", "run", "--axis", "rase"], "argument --axis: unknown value 'rase'. Did you mean 'race'?"),
+        (["list", "editor"], "unknown value 'editor'. Did you mean 'editors'?"),
+        (["share", "x", "--repo", "o/n", "--as", "adaptor"], "unknown value 'adaptor'. Did you mean 'adapter'?"),
+    ],
+)
+def test_a_misspelt_choice_is_met_with_the_nearest(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_commands_that_belong_together_stand_together(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    for title, group in GROUPS.items():
+        block = text.split(f"{title}:\n")[1].split("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in block] == list(group)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    assert "--noise-floor-log-odds" in script
+    words = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
+    assert words.returncode == 0, words.stderr
+
+
+def test_list_imports_no_model_library() -> None:
+    """What takes seconds to import is not imported by a command that prints names."""
+    code = (
+        "import sys; from seesaw_cf.cli import main; main(['list']);"
+        "print(sorted({'torch', 'transformers', 'datasets', 'evaluate', 'pandas', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

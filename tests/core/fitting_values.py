@@ -1,0 +1,365 @@
+"""Something fitting for every argument of what the package exports."""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import shutil
+import tempfile
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import torch
+
+from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
+from seesaw_cf.editors.controls import ControlConfig, Identity, Random, Unrelated
+from seesaw_cf.editors.emmet import EMMET, EMMETConfig
+from seesaw_cf.editors.ft import FT, FTConfig
+from seesaw_cf.editors.ike.ike import IKE, IKEConfig
+from seesaw_cf.editors.locate.positions import prepare
+from seesaw_cf.editors.lora import LoRA, LoRAConfig
+from seesaw_cf.editors.memit import MEMIT, MEMITConfig
+from seesaw_cf.editors.mend.mend import MEND, MENDConfig
+from seesaw_cf.editors.mend.training import MENDTraining
+from seesaw_cf.editors.rome import ROME, ROMEConfig
+from seesaw_cf.effects import AccuracyColumns, AuditSettings, BiasColumns, SuccessColumns, audit, prompt_effects
+from seesaw_cf.generation import Ask, CachedGenerator, HFGenerator, OpenAIGenerator, Sampling
+from seesaw_cf.longform.annotate.by_name import load_annotator
+from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
+from seesaw_cf.longform.tables import PASSAGES
+from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
+from seesaw_cf.models.corpus import Corpus
+from seesaw_cf.models.load import load_model, sample_corpus
+from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.records import cases_to_table
+from seesaw_cf.records.relations import TEMPLATES
+from seesaw_cf.report import Results, read_results
+from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
+from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.sharing import Result, ShareOptions, save_delta, to_peft
+from seesaw_cf.stats import Components, Crossing, Design
+from seesaw_cf.stats.multiple import Adjusted
+from seesaw_cf.stereotypes.crawl import crawl_identities
+from seesaw_cf.stereotypes.identities import Identity as Group
+from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.types import Case, Cloze, EditRequest, Entity, Estimate
+from tests.conftest import ROOT
+from tests.core.public_surface import needed, surface
+from tests.longform.training_models import save_tiny_encoder
+from tests.records import samples
+from tests.report.runs import cases, property_cases, write_manifest, write_run
+from tests.stereotypes.classifiers import KnownRegard
+
+Made = Callable[[], Any]
+REQUEST = EditRequest("{} is a citizen of", "Ada Test", "P27", Entity(None, "France"), Entity(None, "Japan"))
+N = 6
+
+
+@cache
+def model() -> Any:
+    return load_model("seesaw-tiny", device="cpu", progress=False)
+
+
+@cache
+def editor(kind: Any) -> Any:
+    """An editor that edits in a moment, fitted."""
+    return kind(_CONFIGS[kind], corpus=sample_corpus(20)).fit(*model())
+
+
+@cache
+def delta() -> WeightDelta:
+    found: WeightDelta = editor(LoRA).edit(*model(), [REQUEST])
+    return found
+
+
+@cache
+def run_folder() -> Path:
+    """A finished run."""
+    folder = Path(tempfile.mkdtemp(prefix="seesaw-surface-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made, editors = [*made_cases(), *property_cases(1)], ("memit", CONTROL)
+    write_manifest(write_run(folder / "run", made, editors), editors, len(made))
+    save_delta(delta(), folder / "delta")
+    to_peft(delta(), model()[0], folder / "adapter")
+    write_table(folder / "cases.parquet", cases_to_table(made))
+    return folder
+
+
+_SHORT: dict[str, Any] = {"layers": (1,), "steps": 2}
+_VALUES: dict[str, Any] = {**_SHORT, "context_templates": ("{}",)}
+_CONFIGS: dict[Any, Any] = {
+    FT: FTConfig(**_SHORT),
+    ROME: ROMEConfig(**_VALUES),
+    MEMIT: MEMITConfig(**_VALUES),
+    EMMET: EMMETConfig(**_VALUES),
+    AlphaEdit: AlphaEditConfig(**_VALUES),
+    LoRA: LoRAConfig(**_SHORT),
+    IKE: IKEConfig(k=2),
+    MEND: MENDConfig(layers=(1,), rank=4, training=MENDTraining(steps=1)),
+    **dict.fromkeys((Identity, Random, Unrelated), ControlConfig(editor="ft", settings=_SHORT)),
+}
+
+
+@cache
+def results() -> Results:
+    return read_results(run_folder() / "run")
+
+
+@cache
+def scores() -> pa.Table:
+    return read_table(run_folder() / "run" / "scores.parquet")
+
+
+@cache
+def crawl() -> Any:
+    settings = Settings(triples=1, budget=4, sampling=Sampling(max_new_tokens=3))
+    return crawl_identities(
+        HFGenerator(*model()), [Group("Women", "gender identity")], settings, run_folder() / "crawl"
+    )
+
+
+@cache
+def prompts() -> pd.DataFrame:
+    return prompt_effects(scores())
+
+
+@cache
+def made_cases() -> list[Case]:
+    return cases(("P27", "P101"), 3, 3)
+
+
+CONTROL = "identity(memit)"
+CLOZES = [Cloze("Ada Test is a citizen of", "France"), Cloze("Ada Test is a citizen of", "Japan")]
+ASKS = [Ask("Ada Test is", 1)]
+HERE = Path("made")
+ESTIMATE = Estimate(1.0, 0.0, 2.0, 0.5, n=6, clusters={"edit": 3}, method="by hand")
+COLUMNS: dict[str, Any] = {"subject_passage": ["Ann lives."], "related_passage": ["Bob."], "new_fact": ["Ann lives."]}
+COLUMNS |= {"subject": ["Ann"], "related": ["Bob"], "subject_facts": [["Ann."]], "related_facts": [["Bob."]]}
+
+# Argument -> something fitting, made when it is first needed. "FUNCTION:argument" where one name means several things.
+FITTING: dict[str, Made] = {
+    "candidates": lambda: [["x", "y"]],
+    **dict.fromkeys(("case:case_weights", "case:pigeonhole_draws", "edit"), lambda: np.arange(N) // 2),
+    **dict.fromkeys(("folder:read_results", "folder:run_", "run", "run_folder"), lambda: run_folder() / "run"),
+    "pre:AccuracyColumns": lambda: [[-1.0, -2.0]],
+    "post:AccuracyColumns": lambda: [[-1.0, -2.0]],
+    "test:SuccessColumns": lambda: ["rewrite"],
+    **dict.fromkeys([f"{name}:SuccessColumns" for name in ("tokens_right", "tokens_kept", "n_tokens")], lambda: [1.0]),
+    "control": lambda: CONTROL,
+    "again": scores,
+    "kind:Demonstration": lambda: "copy",
+    "candidate": lambda: TextVectors(np.zeros(2), np.eye(2)),
+    "reference": lambda: TextVectors(np.zeros(2), np.eye(2)),
+    "embedder": lambda: Embedder(str(save_tiny_encoder(run_folder()))),
+    "row:ModelParts": lambda: ARCHITECTURES["llama"],
+    "layers:Config": lambda: (1,),
+    "score:Results": lambda: "summed",
+    "floor": lambda: results().floor,
+    "files": tuple,
+    "id:Relation": lambda: "P27",
+    "items": lambda: [encode_cloze(model()[1], CLOZES[0])],
+    "label:Verdict": lambda: "negligible",
+    "denominators": lambda: np.ones((N, 1)),
+    "crawl": crawl,
+    "family": lambda: ["x"],
+    "annotator": lambda: load_annotator("trained"),
+    "ask": lambda: ASKS[0],
+    "asks": lambda: ASKS,
+    "axis": lambda: "gender",
+    "base_url": lambda: "http://127.0.0.1:9/v1",
+    "case": lambda: made_cases()[0],
+    "cases": made_cases,
+    "cell": lambda: "a;b",
+    "cloze": lambda: CLOZES[0],
+    "clozes": lambda: CLOZES,
+    "clusters": lambda: {"edit": np.arange(N) // 2},
+    "columns": lambda: COLUMNS,
+    "columns:accuracy_of_columns": lambda: built(AccuracyColumns),
+    "columns:bias_of_columns": lambda: built(BiasColumns),
+    "columns:edit_success": lambda: built(SuccessColumns),
+    "components": lambda: Components(0.1, 0.1, 0.1),
+    "config": lambda: "cross_subject",
+    "config:editors": lambda: FTConfig(**_SHORT),
+    **{f"config:editors.{kind.__name__}": partial(_CONFIGS.__getitem__, kind) for kind in _CONFIGS},
+    "configs": lambda: {"x": "about x"},
+    "corpus": lambda: ["one text", "two texts"],
+    "delta": delta,
+    "delta:stats": lambda: 0.1,
+    "draws:stats.interval": lambda: np.arange(20.0),
+    "draws": lambda: 20,
+    "estimate": lambda: ESTIMATE,
+    "file": lambda: run_folder() / "cases.parquet",
+    "folder": lambda: HERE,
+    "folder:from_peft": lambda: run_folder() / "adapter",
+    "folder:load": lambda: run_folder() / "delta",
+    "generator": lambda: HFGenerator(*model()),
+    "identities": lambda: [Group("Women", "gender identity")],
+    "jobs": lambda: [(WeightDelta(), CLOZES), (delta(), CLOZES)],
+    "jobs:generate_each": lambda: [(delta(), ASKS)],
+    "left": lambda: torch.ones(2, 1),
+    "member:label_permutation": lambda: np.array([[True], [False], [True]]),
+    "member": lambda: np.arange(N) % 2 == 0,
+    "members": lambda: [np.arange(3), np.arange(3, 6)],
+    "model": lambda: model()[0],
+    "model:OpenAIGenerator": lambda: "tiny",
+    "model:corpus": lambda: "seesaw-tiny",
+    "model:add_flaws": lambda: "tiny",
+    "name_or_path": lambda: "seesaw-tiny",
+    "name:dense": lambda: next(iter(delta().updates)),
+    "name:protected_class": lambda: "religion",
+    "name:model_path": lambda: "seesaw-tiny",
+    "name:load_annotator": lambda: "lexical",
+    "name:editors": lambda: "ft",
+    "new": lambda: [-1.0, -2.0],
+    "numerators": lambda: np.ones((N, 1)),
+    "options:sharing.prepare_repo": lambda: ShareOptions(base_model="ada/tiny"),
+    "p_values": lambda: [0.01, 0.5],
+    "parts": lambda: [np.full(N, 1 / N)],
+    "path": lambda: run_folder() / "cases.parquet",
+    "path:write": lambda: HERE / "file",
+    "paths": lambda: [run_folder() / "cases.parquet"],
+    "parts:changes": lambda: model_parts(model()[0]),
+    "keys:solve": lambda: torch.ones(editor(MEMIT).fitted.moments[1].matrix.shape[0], 1, dtype=torch.float64),
+    "layer:solve": lambda: 1,
+    "person": lambda: np.arange(N) % 3,
+    "person_values": lambda: np.arange(3.0),
+    "probabilities": lambda: np.full((2, 3), 1 / 3),
+    "prompt:types.EditRequest": lambda: REQUEST.prompt,
+    "prompts": prompts,
+    "record": lambda: samples.COUNTERFACT,
+    "regard:stereotypes.score_crawl": lambda: KnownRegard(lambda text: "neutral"),
+    "repo": lambda: "ada/edit",
+    "requests": lambda: [REQUEST],
+    "results:terminal": results,
+    "results": lambda: (Result("other_people_d", ESTIMATE),),
+    "right": lambda: torch.ones(1, 3),
+    "rows:chunks": lambda: TrieScorer(*model()).rows([encode_cloze(model()[1], CLOZES[0])]),
+    "rows": lambda: [{"pre": "a", "post": "b", "flaw": "sexism", "rater": "A", "change": 1}],
+    "sampling": lambda: Sampling(max_new_tokens=3),
+    "scorer": lambda: TrieScorer(*model()),
+    "scores": scores,
+    "settings:preset_config": lambda: {"steps": 2},
+    "settings:with_settings": lambda: {"steps": 2},
+    "settings:audit": AuditSettings,
+    "settings": lambda: Settings(triples=2, budget=4, sampling=Sampling(max_new_tokens=3)),
+    "source": delta,
+    "source:FileSummary": lambda: "x",
+    "source:load_cases": lambda: "sample",
+    "source:load_revised_cases": lambda: "sample",
+    "source:reading": lambda: str(run_folder() / "cases.parquet"),
+    "spec": lambda: str(ROOT / "README.md").replace("README.md", "LICENSE"),
+    "splits": lambda: {"test": pa.table({"a": [1]})},
+    "strata": lambda: np.zeros(3, int),
+    "table": lambda: pa.table({"a": [1]}),
+    "table:adjust_families": lambda: pd.DataFrame({"p": [0.01, 0.5], "x": ["a", "b"]}),
+    "table:audit_record": lambda: audit(prompts(), AuditSettings()),
+    "table:table_to_cases": lambda: cases_to_table(made_cases()),
+    "texts": lambda: ["one text"],
+    "passages": PASSAGES.empty_table,
+    "tokenizer": lambda: model()[1],
+    "true": lambda: [-1.0, -2.0],
+    "unit": lambda: "P27-00000000",
+    "use": lambda: "cloze",
+    "values:stratify": lambda: pd.Series(np.arange(float(len(prompts()))), prompts().index),
+    "values": lambda: np.arange(float(N)),
+    "values:clustered_means": lambda: np.arange(float(N))[:, None],
+    "values:Crossing": lambda: np.arange(float(N))[:, None],
+    "weights": lambda: np.ones((4, N)),
+    "words": lambda: ["religion"],
+    "editor": lambda: "memit",
+    "id_or_name": lambda: "P27",
+    "relation_id": lambda: "P27",
+    "people": lambda: 5,
+}
+
+# The objects whose methods are called.
+OBJECTS: dict[str, Made] = {
+    "HFScorer": lambda: HFScorer(*model()),
+    "TrieScorer": lambda: TrieScorer(*model()),
+    "EditedScorer": lambda: EditedScorer(TrieScorer(*model())),
+    "HFGenerator": lambda: HFGenerator(*model()),
+    "CachedGenerator": lambda: CachedGenerator(HFGenerator(*model()), HERE),
+    "OpenAIGenerator": lambda: OpenAIGenerator("http://127.0.0.1:9/v1", "tiny", "", tries=1, timeout=1.0),
+    "WeightDelta": delta,
+    "LowRank": lambda: LowRank(torch.ones(2, 1), torch.ones(1, 3)),
+    "Template": lambda: TEMPLATES[0],
+    "Settings": lambda: Settings(),
+    "ModelParts": lambda: model_parts(model()[0]),
+    "Estimate": lambda: ESTIMATE,
+    "Corpus": lambda: Corpus(str(ROOT / "LICENSE")),
+    "Crossing": lambda: Crossing([np.full(N, 1 / N)], {"edit": np.arange(N) // 2}),
+    **{kind.__name__: partial(editor, kind) for kind in _CONFIGS},
+}
+
+
+# Annotation -> something fitting, for arguments that are named nowhere above; columns have one row.
+PLAIN: dict[str, Made] = {
+    "int": lambda: 3,
+    "float": lambda: 0.5,
+    "bool": lambda: True,
+    "str": lambda: "x",
+    "str | tuple[Message, ...]": lambda: "x",
+    "dict[str, Any]": lambda: {"x": 1},
+    "tuple[str, ...]": lambda: ("x",),
+    "tuple[int, ...]": lambda: (1,),
+    "Iterable[int]": lambda: (1,),
+    **dict.fromkeys(("Sequence[int]", "Sequence[Id]"), lambda: [0]),
+    **dict.fromkeys(("Sequence[float]", "Sequence[float | None]"), lambda: [-1.0]),
+    "Sequence[Sequence[float | None]]": lambda: [[1.0, 2.0]],
+    "Estimate": lambda: ESTIMATE,
+    "Floats": lambda: np.eye(2),
+    "Adjusted": lambda: Adjusted(ESTIMATE, 0.5),
+    "Iterable[str]": lambda: ["x"],
+    "Manifest": lambda: results().manifest,
+    "str | os.PathLike[str]": lambda: HERE,
+    "Path": lambda: HERE,
+    "Design": lambda: Design(people_per_edit=5),
+    "Entity": lambda: REQUEST.target_new,
+    "EditRequest": lambda: REQUEST,
+    "pd.DataFrame": lambda: pd.DataFrame({"x": [1]}),
+    "pa.Table": scores,
+    "NDArray[np.bool_]": lambda: np.arange(N) % 2 == 0,
+    "Tensor": lambda: torch.zeros(1, 1, 128),
+    "Fitted": lambda: editor(MEMIT).fitted,
+    "Sequence[Sequence[PreparedEdit]]": lambda: [[prepare(model()[0], model()[1], REQUEST, ("{}",))]],
+    "type[C]": lambda: MEMITConfig,
+}
+
+
+RECORDS = {name.rpartition(".")[2]: found for name, found in surface().items() if inspect.isclass(found)}
+
+
+def built(kind: Any) -> Any:
+    """A record made of fitting fields."""
+    return kind(**{p.name: fitting(kind.__name__, p.name, str(p.annotation)) for p in needed(kind)})
+
+
+def fitting(function: str, name: str, annotation: str) -> Any:
+    """Something fitting for one argument: by the longest key that tells of the function, by name, by annotation.
+
+    Raises:
+        KeyError: Nothing is known; the tables above need a line.
+    """
+    if annotation in ("int", "float", "bool") and f"{name}:" not in "".join(FITTING):
+        return PLAIN[annotation]()
+    keys = [key for key in FITTING if key.split(":")[0] == name and (":" not in key or key.split(":")[1] in function)]
+    return FITTING[max(keys, key=len)]() if keys else plain(annotation)
+
+
+def plain(annotation: str) -> Any:
+    """Something of a type: out of `PLAIN`, one item for a list or a mapping, a record with fitting fields."""
+    outer, _, inner = annotation.removesuffix(" | None").removesuffix("]").partition("[")
+    if annotation in PLAIN or not (inner or outer in RECORDS or annotation != outer):
+        return PLAIN[annotation]()
+    if outer in ("Mapping", "dict"):
+        key, _, value = inner.partition(", ")
+        return {plain(key): plain(value)}
+    if inner:
+        return [plain(inner)]
+    return built(RECORDS[outer]) if outer in RECORDS else plain(outer)

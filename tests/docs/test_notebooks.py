@@ -1,0 +1,74 @@
+"""The notebooks run from nothing, and what is stored in them is what they print, but for the last digits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from docs.tools.notebooks import FOLDER, notebook_page
+
+from .. import fresh
+
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+RUN = """
+import json, os, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from docs.tools.notebooks import run_notebook
+Path("printed.json").write_text(json.dumps(run_notebook(Path({file!r}), Path("."))))
+"""
+
+
+def _cells(file: Path) -> list[dict[str, Any]]:
+    return [cell for cell in json.loads(file.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+
+
+def _words(text: str) -> list[str]:
+    """Without numbers, whose last digits depend on the machine, and the white space that fits columns to them."""
+    return re.sub(r"(?<!\w)[-+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#", text).split()
+
+
+def test_there_are_three() -> None:
+    assert [file.stem for file in NOTEBOOKS] == ["audit", "editor", "tables"]
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_imports_are_from_packages_only(file: Path) -> None:
+    text = "\n".join("".join(cell["source"]) for cell in _cells(file))
+    assert [
+        name for name in re.findall(r"^from (seesaw_cf[\w.]*) import", text, re.MULTILINE) if name.count(".") > 1
+    ] == []
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_only_what_was_printed_is_stored(file: Path) -> None:
+    book = json.loads(file.read_text(encoding="utf-8"))
+    assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in book["cells"]}) == len(book["cells"])
+    for cell in _cells(file):
+        assert cell["execution_count"] is None
+        assert {output["output_type"] for output in cell["outputs"]} <= {"stream"}
+    assert file.stat().st_size < 20_000
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_page_has_every_cell(file: Path) -> None:
+    page = notebook_page(file)
+    for cell in json.loads(file.read_text(encoding="utf-8"))["cells"]:
+        assert "".join(cell["source"]) in page
+    assert page.startswith("# ")
+
+
+@pytest.mark.slow(30)
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_a_notebook_runs_and_prints_what_it_says(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    code, said = fresh.snippet(RUN.format(root=str(FOLDER.parents[1]), file=str(file)), tmp_path)
+    assert code == 0, said
+    printed = json.loads((tmp_path / "printed.json").read_text(encoding="utf-8"))
+    stored = ["".join("".join(output["text"]) for output in cell["outputs"]) for cell in _cells(file)]
+    assert [_words(text) for text in printed] == [_words(text) for text in stored]

@@ -1,0 +1,188 @@
+"""The site: what is generated is whole, names on its pages exist, it builds without a warning and asks no network."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from docs.tools.commands import command_page
+from docs.tools.hooks import generated
+from docs.tools.house import floors, house_picture, rooms_table
+from seesaw_cf.cli import COMMANDS, main
+
+from ..conftest import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+STABLE = ("seesaw_cf", "seesaw_cf.types", "seesaw_cf.scoring", "seesaw_cf.editors", "seesaw_cf.effects")
+NAME = re.compile(r"`(seesaw_cf(?:\.\w+)+)(?:\(.*?\))?`")
+PATH = re.compile(r"`((?:seesaw_cf|editors|metrics|builder_scripts|benchmarks|tests|docs)/[\w./-]*)`")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+# What a reader fills in, and a file that must not be added.
+ABSENT = {"editors/NAME.py", "metrics/NAME/", "seesaw_cf/seesaw_cf.py"}
+
+
+def _help(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_is_in_the_reference(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page = command_page()
+    below = re.findall(rf"^#+ ({command}(?: [\w-]+)*)$", page, re.MULTILINE)
+    assert below[0] == command
+    for name in below:
+        said = _help(name.split(), capsys)
+        section = page.split(f"# {name}\n")[1].split("\n##")[0]
+        described = set(re.findall(r"^`[^`]*`$", section, re.MULTILINE))
+        usage = set(OPTION.findall(said.split("\n\n", 1)[0])) - {"--help"}
+        assert usage <= {option for words in described for option in OPTION.findall(words)}, name
+
+
+def test_commands_below_commands_are_in_the_reference() -> None:
+    headings = set(re.findall(r"^#+ (.+)$", command_page(), re.MULTILINE))
+    assert {"flaws export", "flaws judge", "graph run", "graph compare", "leme run", "leme train-rater"} <= headings
+    assert set(COMMANDS) <= headings
+
+
+def test_the_picture_has_every_room_of_the_layers() -> None:
+    rooms = [room for floor in floors() for room in floor]
+    assert len(rooms) > 15
+    assert re.findall(r">([\w]+)</text>", house_picture())[-len(rooms) :] == rooms
+    assert len(re.findall(r"^\| `", rooms_table(), re.MULTILINE)) == len(rooms)
+    assert not re.search(r"^\| `[^`]*` \|  \|$", rooms_table(), re.MULTILINE), "a room without a docstring"
+
+
+def _exists(name: str) -> bool:
+    """A module, or a name in one."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[end:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_and_files_on_pages_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in NAME.findall(text) if not _exists(name)] == []
+    assert [path for path in PATH.findall(text) if path not in ABSENT and not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_snippets_import_from_packages_only(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [
+        name for name in re.findall(r"^from (seesaw_cf[\w.]*) import", text, re.MULTILINE) if name.count(".") > 1
+    ] == []
+
+
+def test_the_overview_names_the_stable_packages() -> None:
+    text = (ROOT / "docs" / "api" / "index.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| \[`([\w.]+)`\]", text, re.MULTILINE)) == {*STABLE, "seesaw_cf.metrics"}
+    assert "**Everything else may change with any version**" in text
+
+
+def test_every_term_of_the_glossary_has_a_source() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = re.findall(r"^### (.+)\n((?:(?!#).*\n?)*)", text, re.MULTILINE)
+    assert len(terms) > 50
+    for term, lines in terms:
+        meaning = lines.replace("\n", " ")
+        assert meaning.count("Source: ") == 1, term
+        assert len(meaning.split("Source: ")[0].split()) >= 5, term
+    needed = {"D", "D_d", "edit", "edit request", "case", "cloze", "probe", "contrast", "control", "unit", "block"}
+    needed |= {"noise floor", "efficacy", "paraphrase", "specificity", "effective clusters", "margin", "log-odds"}
+    assert needed | {"log-probability, nats", "candidate", "gold"} <= {term for term, _ in terms}
+
+
+class _Requests(HTMLParser):
+    """What a browser fetches for a page, and the ids on it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids.add(found.get("id") or "")
+        followed = tag == "a" or (tag == "link" and found.get("rel") in ("canonical", "next", "prev", "license"))
+        self.fetched += [found[name] or "" for name in ("src", "href", "data") if name in found and not followed]
+
+
+def _read(page: Path) -> _Requests:
+    requests = _Requests()
+    requests.feed(page.read_text(encoding="utf-8"))
+    return requests
+
+
+def _is_newest(site: Path) -> bool:
+    """Whether `make docs` has built the site from what there is now."""
+    built = site / "index.html"
+    sources = [ROOT / "mkdocs.yml", *(ROOT / "docs").rglob("*"), *ROOT.glob("*.md")]
+    sources += [
+        file for room in ("seesaw_cf", "editors", "metrics", "builder_scripts") for file in (ROOT / room).rglob("*.*")
+    ]
+    kept = [file for file in sources if file.is_file() and file.suffix != ".pyc"]
+    return built.is_file() and built.stat().st_mtime > max(file.stat().st_mtime for file in kept)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site that `make docs` has just built, else one that is built here in the same way."""
+    if _is_newest(ROOT / "site"):
+        return ROOT / "site"
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "WARNING" in done.stderr) == (0, False), done.stderr
+    return folder
+
+
+@pytest.mark.slow(20)
+def test_every_page_is_built(site: Path) -> None:
+    sources = [str(page.relative_to(ROOT / "docs")) for page in PAGES[2:]]
+    for name in [*sources, *generated()]:
+        assert (site / name).with_suffix(".html").is_file(), name
+
+
+@pytest.mark.slow(20)
+def test_pages_ask_nothing_of_the_network(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        assert [url for url in _read(page).fetched if re.match(r"(https?:)?//", url)] == [], page.name
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
+    assert not any('class="mermaid"' in page.read_text(encoding="utf-8") for page in pages), "its script is on a CDN"
+
+
+@pytest.mark.slow(20)
+@pytest.mark.parametrize("package", STABLE)
+def test_every_stable_name_is_in_the_reference(site: Path, package: str) -> None:
+    page = site / "api" / (package.rpartition(".")[2] + ".html")
+    ids = {name.rpartition(".")[2] for name in _read(page).ids}
+    names = set(importlib.import_module(package).__all__)
+    assert names - ids == set()

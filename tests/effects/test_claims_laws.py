@@ -1,0 +1,258 @@
+"""Shares of claims, measures of passages and surveys: by hand, and laws of renaming, copying and turning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.effects.leme_annotation import LABELS, Annotation, LabelAgreement, leme_annotation, sentences
+from seesaw_cf.effects.leme_auto import PassageColumns, correlations, leme_auto, text_measures
+from seesaw_cf.effects.leme_survey import Survey, survey_of_columns
+from seesaw_cf.effects.reader import Id, floats, ids, labels, optional_labels, read_columns, text_lists, wholes
+from seesaw_cf.errors import RecordError
+from seesaw_cf.types import Estimate
+
+few = settings(derandomize=True, deadline=None, max_examples=10)
+CLAIMS = st.lists(st.tuples(st.integers(1, 6), st.sampled_from(LABELS)), min_size=1, max_size=20)
+Claims = Sequence[tuple[Id, str | None]]
+
+
+def annotated(rows: Claims, reference: Sequence[str | None] | None = None, draws: int = 20) -> Annotation:
+    case, label = (list(column) for column in zip(*rows, strict=True))
+    one = ["x"] * len(rows)
+    return leme_annotation(case, one, one, ["new_fact"] * len(rows), label, reference=reference, draws=draws)
+
+
+def shares(rows: Claims) -> dict[str, Estimate]:
+    return dict(annotated(rows).shares["x"]["x"]["new_fact"].shares)
+
+
+def with_people(rows: Sequence[tuple[str, str]]) -> LabelAgreement:
+    """(label, label of people) of one claim each."""
+    found = annotated([(n, label) for n, (label, _) in enumerate(rows)], [other for _, other in rows]).agreement
+    assert found is not None
+    return found
+
+
+def numbers(found: Estimate) -> list[float]:
+    return [found.value, found.low, found.high, found.stderr, found.p]
+
+
+@few
+@given(CLAIMS)
+def test_shares_of_labels_add_up(rows: Claims) -> None:
+    cell = annotated(rows).shares["x"]["x"]["new_fact"]
+    assert sum(one.value for one in cell.shares.values()) == pytest.approx(1)
+    assert sum(cell.pooled.values()) == pytest.approx(1)
+    assert (cell.n, cell.n_cases) == (len(rows), len({case for case, _ in rows}))
+
+
+@few
+@given(CLAIMS, st.permutations(LABELS))
+def test_labels_are_treated_alike(rows: Claims, names: list[str]) -> None:
+    new = dict(zip(LABELS, names))
+    found, renamed = shares(rows), shares([(case, new[str(label)]) for case, label in rows])
+    for label, one in found.items():
+        assert numbers(renamed[new[label]]) == pytest.approx(numbers(one), nan_ok=True)
+
+
+@few
+@given(CLAIMS)
+def test_copies_of_a_cases_claims_are_no_evidence(rows: Claims) -> None:
+    found, copied = shares(rows), shares([*rows, *rows])
+    text = shares([(f"case {case}", label) for case, label in rows])
+    for label, one in found.items():
+        assert numbers(copied[label]) == pytest.approx(numbers(one), nan_ok=True)
+        assert numbers(text[label]) == pytest.approx(numbers(one), nan_ok=True)
+
+
+@few
+@given(CLAIMS, st.integers(1, 4))
+def test_claims_without_label_are_counted_and_change_nothing(rows: Claims, more: int) -> None:
+    found = annotated([*rows, *[(1, None)] * more]).shares["x"]["x"]["new_fact"]
+    assert (found.n, found.n_missing) == (len(rows), more)
+    assert found.pooled == annotated(rows).shares["x"]["x"]["new_fact"].pooled
+    nothing = annotated([(1, None)]).shares["x"]["x"]["new_fact"]
+    assert (nothing.shares, nothing.n, nothing.n_missing) == ({}, 0, 1)
+
+
+def test_agreement_with_people_by_hand() -> None:
+    """Label, people: s s, s s, c c, s c. Right 3/4; chance 3/4 * 1/2 + 1/4 * 1/2 = 1/2, kappa 1/2.
+
+    F1: supports 2 * 2 / (2 + 3), contradicts 2 * 1 / (2 + 1). Alpha: two unequal ordered pairs of 8, expected
+    2 * 5 * 3 of 56: 1 - (1/4) / (15/28) = 8/15. The commonest label of people is right twice.
+    """
+    s, c = "supports", "contradicts"
+    found = with_people([(s, s), (s, s), (c, c), (s, c)])
+    assert found.figures["accuracy"].value == 0.75
+    assert found.figures["macro_f1"].value == pytest.approx((0.8 + 2 / 3) / 2)
+    assert (found.cohen_kappa, found.krippendorff_alpha) == pytest.approx((0.5, 8 / 15))
+    assert (found.constant, found.n, found.n_cases) == (0.5, 4, 4)
+    assert found.confusion == [[2, 0, 0], [0, 0, 0], [1, 0, 1]]
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=15))
+def test_agreement_is_the_same_from_either_side(rows: list[tuple[str, str]]) -> None:
+    one, other = with_people(rows), with_people([(people, label) for label, people in rows])
+    assert other.figures["accuracy"].value == one.figures["accuracy"].value
+    for name in ("cohen_kappa", "krippendorff_alpha"):
+        assert getattr(other, name) == pytest.approx(getattr(one, name), nan_ok=True)
+    assert other.confusion == [list(row) for row in zip(*one.confusion)]
+    assert with_people([(people, people) for _, people in rows]).figures["macro_f1"].value == 1
+    assert one.constant >= 1 / 3
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
+        ("He said 3.5 metres. then left", ["He said 3.5 metres. then left"]),
+        ('"Yes." "No." 7 left', ['"Yes."', '"No."', "7 left"]),
+        ("a\n\n b \nc", ["a", "b", "c"]),
+        (" \n ", []),
+    ],
+)
+def test_sentences_end_before_a_capital_a_digit_or_a_line(text: str, parts: list[str]) -> None:
+    assert sentences(text) == parts
+
+
+PASSAGES = PassageColumns(
+    subject=["Ann"], related=["Bob"], subject_passage=["Ann sings. Ann lives in Rome."], related_passage=["Bob sings"],
+    new_fact=["Ann lives in Oslo"], subject_facts=[["Ann sings", "Ann paints"]], related_facts=[[]],
+)  # fmt: skip
+
+
+def test_rouge_measures_by_hand() -> None:
+    """F of shared words: 2 * shared / (words + words). The passages have 6 and 2 words, "ann" twice in the first."""
+    pytest.importorskip("rouge_score")
+    found = {name: values[0] for name, values in text_measures(PASSAGES).items()}
+    # name of one word: 2 * 1 / (1 + 6), 2 * 1 / (1 + 2)
+    assert found["rouge1_topicality"] == pytest.approx((2 / 7 + 2 / 3) / 2)
+    # "ann lives in oslo": ann, lives, in of 4 and 6; nothing of "bob sings"
+    assert found["rouge1_edit_subject"] == pytest.approx(6 / 10)
+    assert found["rouge1_edit_related"] == 0
+    # "ann sings" 2 of 2 and 6, "ann paints" 1
+    assert found["rouge1_factual_subject"] == pytest.approx((4 / 8 + 2 / 8) / 2)
+    # the sentences "ann sings" and "ann lives in rome" share ann
+    assert found["rouge1_internal_subject"] == pytest.approx(2 / 6)
+    assert found["rouge1_cross_passage"] == pytest.approx(2 / 8)
+    assert math.isnan(found["rouge1_factual_related"])
+    assert math.isnan(found["rouge1_internal_related"])
+
+
+def test_entropy_of_both_passages_together() -> None:
+    """Ten words and marks, all pairs and triples different: 2/3 log2 9 + 4/3 log2 8."""
+    pytest.importorskip("rouge_score")
+    pytest.importorskip("sklearn")
+    found = leme_auto([1], PASSAGES, draws=0)
+    # ann sings . ann lives in rome . bob sings
+    assert found.values["ngram_entropy"] == pytest.approx([2 / 3 * math.log2(9) + 4 / 3 * math.log2(8)])
+    assert found.means["ngram_entropy"].value == found.values["ngram_entropy"][0]
+    assert found.correlations is None
+
+
+PAIRS = st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 7)), min_size=3, max_size=12)
+
+
+def related(rows: Sequence[tuple[float, float]], draws: int = 15) -> Estimate:
+    measure, rating = zip(*rows, strict=True)
+    found = correlations(list(range(len(rows))), {"perplexity": measure}, {"fluency": rating}, draws=draws)
+    return found["perplexity"].spearman
+
+
+@few
+@given(PAIRS)
+def test_rank_correlation_knows_only_the_order(rows: list[tuple[int, int]]) -> None:
+    found = related(rows)
+    bent = related([(math.exp(x / 10), y**3) for x, y in rows])
+    assert numbers(bent) == pytest.approx(numbers(found), nan_ok=True)
+    turned = related([(-x, y) for x, y in rows])
+    expected = [-found.value, -found.high, -found.low, found.stderr, found.p]
+    assert numbers(turned) == pytest.approx(expected, nan_ok=True)
+    assert math.isnan(found.value) or -1 <= found.value <= 1
+
+
+def survey(rows: Sequence[tuple[int, str, float | None]], reference: str | None = None) -> Survey:
+    case, method, rating = (list(column) for column in zip(*rows, strict=True))
+    return survey_of_columns(case, method, ["fluency"] * len(rows), rating, reference)
+
+
+RATED = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=14)
+
+
+@few
+@given(RATED, st.integers(0, 3))
+def test_a_constant_and_a_reversed_scale_in_a_survey(rows: list[tuple[int, int, int]], shift: int) -> None:
+    def both(change: float, sign: int = 1) -> Survey:
+        flat: list[tuple[int, str, float | None]] = []
+        for case, none, edited in rows:
+            flat += [(case, "none", change + sign * none), (case, "ft", change + sign * edited)]
+        return survey(flat, "none")
+
+    def cell(found: Survey, method: str) -> Estimate:
+        return found.methods[method].items["fluency"].mean
+
+    def gap(found: Survey) -> Estimate:
+        difference = found.methods["ft"].items["fluency"].difference
+        assert difference is not None
+        return difference
+
+    plain, moved, turned = both(0), both(shift), both(7, -1)
+    assert cell(moved, "ft").value == pytest.approx(cell(plain, "ft").value + shift)
+    assert cell(turned, "ft").value == pytest.approx(7 - cell(plain, "ft").value)
+    assert gap(plain).value == pytest.approx(cell(plain, "ft").value - cell(plain, "none").value)
+    assert numbers(gap(moved)) == pytest.approx(numbers(gap(plain)), nan_ok=True, abs=1e-9)
+    value, low, high, stderr, p = numbers(gap(plain))
+    assert numbers(gap(turned)) == pytest.approx([-value, -high, -low, stderr, p], nan_ok=True, abs=1e-9)
+    assert plain.methods["none"].items["fluency"].difference is None
+    assert plain.methods["ft"].types["naturalness"].mean.value == cell(plain, "ft").value
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "message"),
+    [
+        (ids, [1, "a"], r"x\[0\] is 1, expected text"),
+        (ids, [1, None], r"x\[1\] is None, expected a whole number"),
+        (ids, [1, 2**63], r"x\[1\] is 9223372036854775808, expected a whole number"),
+        (wholes, [0.5, 1], r"x\[0\] is 0\.5, expected a whole number"),
+        (floats, [1.0, "2"], r"x\[1\] is '2', expected a number or None"),
+        (floats, [1, 10**400], r"x\[1\] is 1000.* \.\.\., expected a number or None"),
+        (floats, [True, None], r"x\[0\] is True, expected a number or None"),
+        (labels, ["a", None], r"x\[1\] is None, expected text"),
+        (labels, ["a", "\udcff"], r"x\[1\] is .*half a surrogate pair"),
+        (optional_labels, ["a", 3.0], r"x\[1\] is 3\.0, expected text"),
+        (text_lists, [["a"], "b"], r"x\[1\] is 'b', expected a list"),
+        (text_lists, [["a"], ["b", None]], r"x\[1\]\[1\] is None, expected text"),
+        (labels, "ab", r"x is 'ab', expected a list with one value per row"),
+        (labels, [], r"no rows in \['x'\]"),
+    ],
+)
+def test_a_value_of_another_kind_is_named_with_its_row(kind: object, column: Sequence[object], message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        read_columns({"x": kind}, {"x": column})  # type: ignore[dict-item]
+
+
+def test_columns_are_read_as_they_are_declared() -> None:
+    kinds = {"id": ids, "n": wholes, "value": floats, "name": labels, "label": optional_labels, "texts": text_lists}
+    columns: dict[str, Sequence[Any]] = {
+        "id": ["a", "b"],
+        "n": [1, -1],
+        "value": [None, 1],
+        "name": ["x", ""],
+        "label": [math.nan, "y"],
+    }
+    frame = read_columns(kinds, columns | {"texts": [(), ("z",)]})
+    assert frame["id"].tolist() == ["a", "b"]
+    assert frame["n"].tolist() == [1, -1]
+    assert math.isnan(frame["value"][0])
+    assert frame["value"][1] == 1.0
+    assert frame["label"].tolist() == [None, "y"]
+    assert frame["texts"].tolist() == [[], ["z"]]
+    with pytest.raises(RecordError, match=r"columns have unequal lengths \{'id': 1, 'n': 2\}"):
+        read_columns(kinds, {"id": [1], "n": [1, 2]})

@@ -1,0 +1,281 @@
+"""The parts of records: groups, relations, checks of values, summaries, sources; laws that hold for any input."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, write_json
+from seesaw_cf.records.card import content_hash
+from seesaw_cf.records.checks import check_unique, entity, known_relation, names, short, text, texts, texts_or_nulls
+from seesaw_cf.records.flags import past_everywhere
+from seesaw_cf.records.load import CASE_CONFIGS, load_cases, load_revised_cases
+from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
+from seesaw_cf.records.summary import ImportSummary, summarise
+from seesaw_cf.tables import write_table
+from seesaw_cf.types import AttributePrompt, Case, Entity
+from tests.records import samples
+
+TABLES = sorted(file.stem for file in groups.TABLES.glob("*.csv"))
+ETHNIC = list(groups.table("ethnic_groups"))
+GENDERS = list(groups.table("genders"))
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_row_of_a_packaged_table_says_where_it_is_from(name: str) -> None:
+    rows = groups.table(name)
+    assert rows
+    for id, row in rows.items():
+        assert row["id"] == id
+        assert row["label"].strip() == row["label"]
+        if "provenance" in row:
+            assert row["provenance"].strip()
+
+
+def test_tables_are_read_only_and_read_once() -> None:
+    rows = groups.table("genders")
+    assert groups.table("genders") is rows
+    with pytest.raises(TypeError):
+        rows["Q1"] = {}  # type: ignore[index]
+    with pytest.raises(TypeError):
+        rows[GENDERS[0]]["label"] = "x"  # type: ignore[index]
+    with pytest.raises(UnknownNameError, match=r"unknown table 'city'\. Did you mean 'cities'"):
+        groups.table("city")
+    with pytest.raises(UnknownNameError, match=r"unknown axis 'races'\. Did you mean 'race'"):
+        groups.members("races")
+
+
+def test_tags_of_the_tables_are_groups_of_the_papers() -> None:
+    for row in groups.table("ethnic_groups").values():
+        assert set(groups.values(row["race"])) <= set(groups.RACES)
+        assert set(groups.values(row["region"])) <= set(groups.REGIONS)
+    for row in groups.table("fields_of_work").values():
+        assert row["area"] in (*groups.AREAS, "")
+    for axis, reported in groups.AXES.items():
+        assert groups.members(axis) == reported
+    assert set(groups.AXES["race"]) <= set(groups.RACES)
+    assert set(groups.AXES["region"]) <= set(groups.REGIONS)
+
+
+@given(st.lists(st.sampled_from([*ETHNIC[:60], "Q999999999"]), max_size=6), st.randoms())
+def test_tags_of_several_groups_are_the_union_in_any_order(ids: list[str], rng: random.Random) -> None:
+    race, region = groups.tags(ids)
+    single = [groups.tags([id]) for id in ids]
+    assert race == tuple(sorted({tag for tags, _ in single for tag in tags}))
+    assert region == tuple(sorted({tag for _, tags in single for tag in tags}))
+    assert groups.tags(iter(rng.sample(ids, len(ids)))) == (race, region), "an iterable is read once"
+
+
+@given(st.lists(st.sampled_from([*GENDERS, "Q999999999"]), max_size=4))
+def test_a_recorded_gender_always_has_a_tag(ids: list[str]) -> None:
+    found = groups.gender_tags(ids)
+    assert bool(found) == bool(ids)
+    assert ("other" in found) >= ("Q999999999" in ids)
+    assert list(found) == sorted(set(found))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="|"), min_size=1, max_size=5), max_size=4))
+def test_cells_are_split_as_they_are_joined(parts: list[str]) -> None:
+    assert groups.values("|".join(parts)) == tuple(parts)
+
+
+NAME = st.text(max_size=10)
+
+
+@given(st.sampled_from(TEMPLATES), NAME, st.sampled_from([True, False, None]))
+def test_a_filled_template_holds_the_name_as_it_is(template: Any, name: str, living: bool | None) -> None:
+    form = template.past if living is False else template.present
+    before, after = form.split("{}")
+    assert template.fill(name, living=living) == before + name + after
+
+
+def test_templates_have_stable_names_and_the_papers_numbers() -> None:
+    assert len(TEMPLATES) == len({template.id for template in TEMPLATES}) == 23
+    assert FREE.fill("Ann") == "Ann is"
+    assert len(PAIRS) == len(set(PAIRS)) == 8
+    assert all(edited in RELATIONS and watched in RELATIONS and edited != watched for edited, watched in PAIRS)
+
+
+@pytest.mark.parametrize("id", RELATIONS)
+def test_every_use_of_a_relation_has_templates(id: str) -> None:
+    assert relation(id) is relation(RELATIONS[id].name)
+    for use in ("cloze", "property", "open"):
+        found = templates(id, use)
+        assert found
+        assert {template.relation_id for template in found} == {id}
+    with pytest.raises(UnknownNameError, match=r"unknown relation 'citizen'\. Did you mean 'citizenship'"):
+        relation("citizen")
+
+
+def test_long_values_are_cut_in_messages() -> None:
+    assert short("x" * 118) == repr("x" * 118)
+    cut = short("x" * 119)
+    assert cut == "'" + "x" * 99 + "... (str, 121 characters)"
+    assert short(None) == "None"
+    assert names([]) == "none"
+    assert names(["a", 'b"']) == "'a', 'b\"'"
+
+
+@pytest.mark.parametrize("value", ["", " ", "\u2003\n", None, 5, ["a"]])
+def test_what_is_no_text_is_refused_with_its_place(value: object) -> None:
+    with pytest.raises(RecordError, match=r"^here is .*, expected text\. Fill it in or drop the record\.$"):
+        text(value, "here")
+    with pytest.raises(RecordError, match=r"^here\[1\] is .*, expected text"):
+        texts(["a", value], "here")
+
+
+def test_lists_of_texts_may_have_nulls_only_where_that_is_said() -> None:
+    assert texts([], "here") == texts_or_nulls([], "here") == ()
+    assert texts_or_nulls(["a", None], "here") == ("a", None)
+    with pytest.raises(RecordError, match=r"here\[0\] is None, expected text"):
+        texts([None], "here")
+    with pytest.raises(RecordError, match=r"here\[1\] is '', expected text"):
+        texts_or_nulls([None, ""], "here")
+    for value in (None, "text", ("a",), {"a": 1}):
+        with pytest.raises(RecordError, match=r"^here is .*, expected a list of texts"):
+            texts(value, "here")
+
+
+def test_entities_need_a_name_and_may_lack_an_identifier() -> None:
+    assert entity({"str": "Japan"}, "here") == entity({"str": "Japan", "id": None}, "here") == Entity(None, "Japan")
+    assert entity({"str": "Japan", "id": "Q17"}, "here") == Entity("Q17", "Japan")
+    for value, where in (
+        ({}, "here is {}"),
+        ({"str": ""}, "here.str is ''"),
+        ({"str": "a", "id": ""}, "here.id is ''"),
+    ):
+        with pytest.raises(RecordError) as raised:
+            entity(value, "here")
+        assert str(raised.value).startswith(where)
+
+
+def test_relations_and_numbers_are_checked_with_their_place() -> None:
+    known_relation("P27", "file")
+    with pytest.raises(UnknownNameError, match=r"^file: unknown relation 'P28'\. Did you mean 'P27'"):
+        known_relation("P28", "file")
+    cases = [parse_record(samples.SEESAW | {"case_id": number}) for number in (3, 1, 3)]
+    assert check_unique(cases[:2], Path("f")) == cases[:2]
+    with pytest.raises(RecordError, match=r"^f: record 2: case_id 3 was used before"):
+        check_unique(cases, Path("f"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(samples.records(), min_size=1, max_size=4))
+def test_any_records_come_back_through_a_file(
+    tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
+) -> None:
+    """As a list and as lines, whatever the order of their kinds; texts of any script, quotes and line breaks."""
+    folder = tmp_path_factory.mktemp("files")
+    numbered = [
+        record | {"case_id": number} if "case_id" in record else record for number, record in enumerate(records)
+    ]
+    (folder / "lines.jsonl").write_text("\n".join(map(json.dumps, numbered)), encoding="utf-8")
+    cases = read_cases(folder / "lines.jsonl")
+    assert [case.case_id for case in cases] == list(range(len(records)))
+    write_json(folder / "list.json", cases)
+    assert json.loads((folder / "list.json").read_text(encoding="utf-8")) == numbered
+    write_table(folder / "table.parquet", cases_to_table(cases))
+    assert read_cases(folder / "table.parquet") == read_cases(folder / "list.json") == cases
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(samples.CASES, max_size=4))
+def test_flagging_is_idempotent_and_changes_flags_alone(cases: list[Case]) -> None:
+    once = flag_cases(cases)
+    assert flag_cases(once) == once
+    for before, after in zip(cases, once, strict=True):
+        bare = [dataclasses.replace(row, flags=()) for row in after.attribute_prompts]
+        assert bare == [dataclasses.replace(row, flags=()) for row in before.attribute_prompts]
+        assert dataclasses.replace(after, attribute_prompts=(), flags=()) == dataclasses.replace(
+            before, attribute_prompts=(), flags=()
+        )
+
+
+@given(st.text(max_size=20))
+def test_the_reference_codes_past_is_past_already(value: str) -> None:
+    assert past_everywhere(past_everywhere(value)) == past_everywhere(value)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(samples.CASES, min_size=1, max_size=5), st.randoms())
+def test_a_summary_does_not_depend_on_the_order_of_cases(cases: list[Case], rng: random.Random) -> None:
+    one = summarise("n", "s", "h", cases)
+    assert summarise("n", "s", "h", rng.sample(cases, len(cases))) == one
+    per_case = [len(case.attribute_prompts) for case in cases]
+    assert (one.prompts, one.prompts_min, one.prompts_max) == (sum(per_case), min(per_case), max(per_case))
+    assert one.prompts_min <= one.prompts_mean <= one.prompts_max
+    assert max(one.targets_new, one.targets_true) <= one.targets <= one.targets_new + one.targets_true
+    assert one.unique_prompts == len({row.text for case in cases for row in case.attribute_prompts})
+
+
+def test_people_are_told_apart_by_identifier_then_by_name() -> None:
+    """Two numbers with one name are two people, one number with two names is one; CounterFact's nobody is nobody."""
+    people = [Entity("Q1", "Ann"), Entity("Q2", "Ann"), Entity("Q1", "Anna"), Entity(None, "Bob"), Entity(None, "Bob"),
+              Entity(None, "")]  # fmt: skip
+    rows = tuple(AttributePrompt("x", person) for person in people)
+    case = dataclasses.replace(parse_record(samples.SEESAW), attribute_prompts=rows)
+    assert summarise("n", "s", "h", [case]).test_subjects == 3
+
+
+def test_the_markdown_of_several_files_is_a_rectangle_in_the_order_of_the_import() -> None:
+    flagged = flag_cases([parse_record(samples.SEESAW | {"attribute_aux_ent": ["Q1", "Q2"]})])
+    files = tuple(
+        summarise(name, name, "h", cases)
+        for name, cases in (("b", flagged), ("a", [parse_record(samples.ZSRE)]))
+    )  # fmt: skip
+    lines = ImportSummary(Path("out"), files).to_markdown().splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert [cell.strip() for cell in lines[0].split("|")[1:-1]] == ["", "b", "a"]
+    (row,) = (line for line in lines if "qid_name" in line)
+    assert [cell.strip() for cell in row.split("|")[1:-1]] == ["flag qid_name (prompts)", "2", "0"]
+
+
+def test_a_content_hash_is_of_names_and_bytes_and_their_borders(tmp_path: Path) -> None:
+    for name, content in {"a": b"bc", "b": b"c", "ab": b"c", "empty": b""}.items():
+        (tmp_path / name).write_bytes(content)
+    files = {name: tmp_path / name for name in ("a", "b", "ab", "empty")}
+    assert content_hash(files) == content_hash(dict(reversed(files.items())))
+    hashes = Counter(
+        content_hash(part)
+        for part in ({}, {"a": files["a"]}, {"ab": files["ab"]}, {"b": files["b"]}, {"x": files["empty"]}, files)
+    )
+    assert set(hashes.values()) == {1}
+
+
+def test_cases_are_loaded_from_what_the_name_says(tmp_path: Path) -> None:
+    case = parse_record(samples.SEESAW)
+    for place in (tmp_path / "plain" / "mine", tmp_path / "data set" / "data" / "mine"):
+        write_table(place / "test-00000-of-00001.parquet", cases_to_table([case]))
+    (tmp_path / "plain" / "empty").mkdir()
+    for folder in ("plain", "data set"):
+        assert load_cases(str(tmp_path / folder), "mine") == [case]
+        with pytest.raises(UnknownNameError, match=rf"unknown config of .*{folder} 'mime'\. Did you mean 'mine'"):
+            load_cases(str(tmp_path / folder), "mime")
+    with pytest.raises(UnknownNameError, match="'empty'"):
+        load_cases(str(tmp_path / "plain"), "empty")
+    file = next((tmp_path / "plain" / "mine").iterdir())
+    assert load_revised_cases(str(file), "whatever") == ([case], "")
+
+
+def test_the_sample_has_two_configs_of_cases() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown config 'cross_subjects'\. Did you mean 'cross_subject'"):
+        load_cases("sample", "cross_subjects")
+    with pytest.raises(UnknownNameError, match=r"unknown config 'demographics'"):
+        load_cases("sample", "demographics")
+    for name in CASE_CONFIGS:
+        cases = load_cases("sample", name)
+        assert len({case.case_id for case in cases}) == len(cases) > 100
+
+
+def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
+    with pytest.raises(StorageError, match=r"'no/such' is neither 'sample', a file or folder here, nor a data set"):
+        load_cases("no/such", "x")

@@ -1,0 +1,87 @@
+"""Score rows: every column of the schema under its own name."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import pytest
+
+from seesaw_cf.run.questions import Scored, questions, score_table
+from seesaw_cf.tables import SCORES
+from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
+
+ADA = AttributePrompt(
+    "Ada lives in",
+    Entity("Q7", "Ada"),
+    "P27-01",
+    "target_true",
+    gender=("female",),
+    race=("white",),
+    region=("Europe",),
+)
+REQUEST = EditRequest("{} lives in", "Bob", "P27", Entity(None, "Rome"), Entity(None, "Oslo"))
+CASE = Case(
+    7,
+    REQUEST,
+    effect_relation_id="P21",
+    attribute_prompts=(ADA,),
+    effect_prompts=(AttributePrompt("Bob is", Entity("Q8", "Bob")),),
+    candidates=("male", "female"),
+    gold=("male",),
+    paraphrase_prompts=("Where Bob lives:",),
+    neighborhood_prompts=("Eve lives in",),
+)
+
+
+def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
+    asked = next(q for q in questions(CASE) if q.kind == "cross_subject" and q.role == "target_true")
+    table = score_table("rome", [Scored(CASE, asked, "post", ClozeScore(-1.5, 2, True))])
+    assert table.schema == SCORES
+    assert table.to_pylist() == [
+        {
+            "editor": "rome",
+            "case_id": 7,
+            "edit_relation": "P27",
+            "effect_relation": "P27",
+            "kind": "cross_subject",
+            "prompt_id": 0,
+            "template_id": "P27-01",
+            "prompt": "Ada lives in",
+            "subject_id": "Q7",
+            "subject": "Ada",
+            "gender": ["female"],
+            "race": ["white"],
+            "region": ["Europe"],
+            "holds": "target_true",
+            "target": "Oslo",
+            "role": "target_true",
+            "gold": False,
+            "phase": "post",
+            "logprob": -1.5,
+            "n_tokens": 2,
+            "greedy": True,
+            "status": "ok",
+        }
+    ]
+
+
+def test_only_other_properties_have_an_effect_relation_of_their_own_and_gold_answers() -> None:
+    rows = score_table("ft", [Scored(CASE, q, "pre", ClozeScore(-1.0, 1, False)) for q in questions(CASE)]).to_pylist()
+    assert {row["kind"] for row in rows} == set(get_args(Kind)) - {"text", "panel"}
+    assert {row["role"] for row in rows} == set(get_args(Role))
+    assert {row["effect_relation"] for row in rows if row["kind"] != "cross_property"} == {"P27"}
+    other = [row for row in rows if row["kind"] == "cross_property"]
+    assert [(row["target"], row["gold"], row["effect_relation"]) for row in other] == [
+        ("male", True, "P21"),
+        ("female", False, "P21"),
+    ]
+
+
+@pytest.mark.parametrize("value", [math.nan, -1.0])
+def test_a_failed_score_is_empty_and_says_why(value: float) -> None:
+    asked = next(questions(CASE))
+    row = score_table("ft", [Scored(CASE, asked, "pre", ClozeScore(value, 0, False, "too long"))]).to_pylist()[0]
+    assert row["logprob"] is None
+    assert row["status"] == "too long"
+    assert score_table("ft", []).schema == SCORES

@@ -1,0 +1,103 @@
+"""How many actors are started, and what becomes of a run when some are lost, on a cluster that is made up."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from seesaw_cf.errors import RunFolderError, ServiceError
+from seesaw_cf.run.workers import run_on_ray
+from tests.scoring.fake_ray import FakeRay, FakeRun, RayActorError, RayTaskError
+
+DEAD = RayActorError("The actor died.\n\tclass: _Worker")
+
+
+def making(run: FakeRun) -> Any:
+    """What `run_on_ray` is given: a function that makes the run."""
+    return lambda: run
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    """One node with two CPUs."""
+    return _cluster(monkeypatch, FakeRay([{"CPU": 2.0}]))
+
+
+def _cluster(monkeypatch: pytest.MonkeyPatch, ray: FakeRay) -> FakeRay:
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
+    return ray
+
+
+@pytest.mark.parametrize(
+    ("nodes", "share", "actors", "count"),
+    [
+        ([{"CPU": 2.0}], 0.0, None, 2),
+        ([{"CPU": 2.0}, {"CPU": 1.0}], 0.0, 2, 2),
+        ([{"CPU": 2.0}, {"CPU": 1.0}], None, None, 3),
+        ([{"CPU": 16.0, "GPU": 1.0}], 0.1, None, 10),
+        ([{"CPU": 4.0, "GPU": 8.0}], 1.0, 8, 4),
+        ([{"CPU": 4.0, "GPU": 3.0}], None, None, 3),
+        ([{"CPU": 4.0}, {"CPU": 4.0, "GPU": 3.0}, {}], 2.0, None, 1),
+    ],
+)
+def test_no_more_actors_than_the_nodes_have_place_for(
+    nodes: list[dict[str, float]],
+    share: float | None,
+    actors: int | None,
+    count: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ray, run = _cluster(monkeypatch, FakeRay(nodes)), FakeRun(range(20))
+    assert run_on_ray(making(run), actors=actors, gpus=share, progress=False)
+    assert len(ray.started) == count
+    assert sorted(run.done) == list(range(20))
+    assert run.merged == 1
+
+
+def test_no_more_actors_than_tasks(ray: FakeRay) -> None:
+    assert run_on_ray(making(FakeRun([0])), progress=False)
+    assert len(ray.started) == 1
+
+
+def test_a_cluster_without_place_for_one_actor(monkeypatch: pytest.MonkeyPatch) -> None:
+    _cluster(monkeypatch, FakeRay([{"CPU": 4.0}, {"GPU": 2.0}]))
+    with pytest.raises(ServiceError, match=r"has 2 GPUs and 4 CPUs, an actor wants 0.5 GPUs and 1 CPU of one node"):
+        run_on_ray(making(FakeRun([0])), gpus=0.5, progress=False)
+
+
+def test_an_actor_that_never_gets_its_place_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    _cluster(monkeypatch, FakeRay([{"CPU": 2.0}], stuck=[1]))
+    run = FakeRun(range(3))
+    assert run_on_ray(making(run), progress=False)
+    assert run.done == [0, 1, 2]
+
+
+def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixture) -> None:
+    ray.fails = {("do", 4): [RayActorError("gone")] * 2, ("ready",): [RayActorError("gone")]}
+    run = FakeRun(range(6))
+    assert run_on_ray(making(run), progress=False)
+    assert sorted(run.done) == list(range(6))
+    assert sorted(caplog.messages) == [
+        "a worker was lost during task 4; it is done again by a new one",
+        "a worker was lost during task 4; it is done again by a new one",
+        "a worker was lost during the start; it is done again by a new one",
+    ]
+    ray.fails = {("do", 4): [RayActorError("gone")] * 3}
+    with pytest.raises(RunFolderError, match=r"task 4 killed its worker 3 times \(gone\). Finished tasks are kept"):
+        run_on_ray(making(FakeRun(range(6))), progress=False)
+
+
+@pytest.mark.parametrize(
+    ("method", "when"), [("open_tasks", "before the first task"), ("merge", "while it merged the tables")]
+)
+def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained(ray: FakeRay, method: str, when: str) -> None:
+    ray.fails = {(method,): [RayTaskError(RunFolderError("its own")), DEAD]}
+    with pytest.raises(RunFolderError, match=r"^its own$"):
+        run_on_ray(making(FakeRun([0])), progress=False)
+    with pytest.raises(
+        RunFolderError, match=rf"^a worker was lost {when} \(The actor died. class: _Worker\). .*run the same"
+    ):
+        run_on_ray(making(FakeRun([0])), progress=False)

@@ -1,0 +1,311 @@
+"""Tries give the numbers of separate sequences, on every architecture, and feed hardly more than the trie's nodes."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
+
+from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
+from seesaw_cf.models.architectures import ARCHITECTURES
+from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.rows import unique_nodes
+from seesaw_cf.scoring.support import Support, find_support
+from seesaw_cf.types import Cloze
+from tests.scoring.models import CONFIGS, make
+from tests.scoring.work import candidates, clozes, worst
+from tests.tokenizer_styles import STYLES, byte_level
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerBase:
+    return byte_level(bos=True)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_equal_to_separate_sequences_on_every_architecture(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make(kind)
+    scorer = TrieScorer(model, tokenizer, max_tokens=300)
+    assert scorer.support.layout == CONFIGS[kind][1]
+    assert worst(scorer.score(clozes()), HFScorer(model, tokenizer).score(clozes())) < 1e-4
+
+
+def test_every_architecture_of_the_editors_is_covered() -> None:
+    assert ARCHITECTURES.keys() <= CONFIGS.keys()
+
+
+@pytest.mark.parametrize(
+    "kind", ["gpt2", "gpt_neox", "llama", "mistral", "gemma3_text", "gemma3", "opt", "phi3", "falcon"]
+)
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_eager_and_sdpa_attention(kind: str, attention: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make(kind, attention=attention)
+    scorer = TrieScorer(model, tokenizer)
+    assert scorer.support.layout == ("padded" if attention == "eager" else CONFIGS[kind][1])
+    assert worst(scorer.score(clozes(3)), HFScorer(model, tokenizer).score(clozes(3))) < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gptj"])
+@pytest.mark.parametrize("style", STYLES)
+def test_every_tokenizer_style(kind: str, style: str) -> None:
+    model, tokenizer = make(kind), STYLES[style]()
+    scores = TrieScorer(model, tokenizer).score(clozes(3))
+    assert worst(scores, HFScorer(model, tokenizer).score(clozes(3))) < 1e-4
+
+
+class _Characters(PreTrainedTokenizer):
+    """A slow tokenizer: one token per character, in Python."""
+
+    @property
+    def vocab_size(self) -> int:
+        return 450
+
+    def get_vocab(self) -> dict[str, int]:
+        return {chr(number): number for number in range(self.vocab_size)}
+
+    def _tokenize(self, text: str, **_: Any) -> list[str]:
+        return list(text)
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return ord(token)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return chr(index)
+
+
+def test_a_tokenizer_without_a_fast_mode() -> None:
+    model = make("gpt2")
+    slow = _Characters()  # type: ignore[no-untyped-call]
+    assert not slow.is_fast
+    scores = TrieScorer(model, slow).score(clozes(2))
+    assert [score.n_tokens for score in scores[:2]] == [len(" London"), len(" female")]
+    assert worst(scores, HFScorer(model, slow).score(clozes(2))) < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["llama", "gptj"])
+def test_tokens_fed_stay_at_the_nodes_of_the_trie(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    work = clozes() + candidates(1500)
+    items = encode_many(tokenizer, work).asked
+    model = make(kind)
+    scorer = TrieScorer(model, tokenizer)
+    scorer.score(work * 3)
+    asked = {item.ids[:place] for item in items for place in range(item.start, len(item.ids))}
+    assert scorer.counts.tokens <= 1.05 * unique_nodes(items)
+    assert scorer.counts.padded <= 1.15 * scorer.counts.tokens
+    assert scorer.counts.logit_rows <= 1.05 * len(asked)
+    naive = sum(len(item.ids) for item in items)
+    assert scorer.counts.tokens < 0.25 * naive
+
+
+def test_one_more_candidate_costs_its_unseen_tokens_only(tokenizer: PreTrainedTokenizerBase) -> None:
+    def fed(work: list[Cloze]) -> int:
+        scorer = TrieScorer(make("llama"), tokenizer)
+        scorer.score(work)
+        return scorer.counts.tokens
+
+    few, more = candidates(40), candidates(41)
+    before, after = (encode_many(tokenizer, work).asked for work in (few, more))
+    assert fed(more) - fed(few) == unique_nodes(after) - unique_nodes(before)
+    assert fed(few + few) == fed(few)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gptj"])
+def test_long_contexts_and_short_ones_in_one_pass(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    """As with demonstrations before a prompt: the path above a window is longer than the usual window."""
+    work = [*candidates(20, "Ada Lovelace was born in London. " * 9 + "She was"), *clozes(3)]
+    assert 64 < max(len(item.ids) for item in encode_many(tokenizer, work).asked) <= 128
+    model = make(kind)
+    assert worst(TrieScorer(model, tokenizer).score(work), HFScorer(model, tokenizer).score(work)) < 1e-4
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_candidates(count: int, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2")
+    scores = TrieScorer(model, tokenizer).score(candidates(count))
+    assert len(scores) == count
+    assert worst(scores, HFScorer(model, tokenizer).score(candidates(count))) < 1e-4
+
+
+@pytest.mark.slow(15)
+def test_fifty_thousand_candidates(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2", n_layer=1, n_embd=8)
+    work = candidates(50_000)
+    scorer = TrieScorer(model, tokenizer)
+    scores = scorer.score(work)
+    assert scorer.counts.tokens <= 1.05 * unique_nodes(encode_many(tokenizer, work).asked)
+    some = random.Random(0).sample(range(50_000), 500)
+    assert worst([scores[i] for i in some], HFScorer(model, tokenizer).score([work[i] for i in some])) < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["llama", "gptj"])
+def test_the_same_set_gives_the_same_bytes_in_any_order(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    scorer = TrieScorer(make(kind), tokenizer, max_tokens=200)
+    first = dict(zip(clozes(), scorer.score(clozes()), strict=True))
+    for seed in range(3):
+        mixed = random.Random(seed).choices(clozes(), k=400) + clozes()
+        assert dict(zip(mixed, scorer.score(mixed), strict=True)) == first
+
+
+@pytest.mark.parametrize("size", [1, 30, 100_000])
+def test_chunk_size_changes_rounding_only(size: int, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2")
+    scores = TrieScorer(model, tokenizer, max_tokens=size).score(clozes())
+    assert worst(scores, TrieScorer(model, tokenizer).score(clozes())) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "gemma3"])
+def test_what_cannot_be_scored_says_why_as_the_plain_scorer_does(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make(kind)
+    bad = [Cloze("Ada was", " "), Cloze("", "x"), Cloze("Ada was " * 80, "female"), Cloze("Ada was", "female")]
+    tree, plain = TrieScorer(model, tokenizer).score(bad), HFScorer(model, tokenizer).score(bad)
+    assert [s.status for s in tree] == [s.status for s in plain]
+    assert tree[3].status == "ok"
+    assert all(math.isnan(s.logprob) for s in tree[:3])
+    with pytest.raises(PromptError, match="the context is '', expected text"):
+        TrieScorer(model, tokenizer, strict=True).score(bad)
+
+
+def test_many_at_once_encode_as_one_by_one(tokenizer: PreTrainedTokenizerBase) -> None:
+    asked, refused = encode_many(tokenizer, clozes() * 2)
+    assert not refused
+    assert {cloze: item for item, same in asked.items() for cloze in same} == {
+        cloze: encode_cloze(tokenizer, cloze) for cloze in clozes()
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "window"), [("mistral", 12), ("gpt_neo", 12), ("gemma2", 12), ("gemma3_text", 12), ("gemma3", 12)]
+)
+def test_texts_longer_than_a_sliding_window_go_the_plain_way(
+    kind: str, window: int, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    changes: Any = {"window_size" if kind == "gpt_neo" else "sliding_window": window}
+    model = make(kind, **changes)
+    scorer = TrieScorer(model, tokenizer)
+    lengths = {len(item.ids) for item in encode_many(tokenizer, clozes()).asked}
+    assert min(lengths) <= window < max(lengths)
+    assert worst(scorer.score(clozes()), HFScorer(model, tokenizer).score(clozes())) < 1e-4
+    assert scorer.counts.tokens > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("bloom", "takes no position_ids"),
+        ("mpt", "takes no position_ids"),
+        ("falcon_alibi", "ALiBi positions are counted along the sequence"),
+    ],
+)
+def test_models_that_reject_tries_are_scored_plainly_and_say_so_once(
+    kind: str, reason: str, tokenizer: PreTrainedTokenizerBase, caplog: pytest.LogCaptureFixture
+) -> None:
+    scorer = TrieScorer(make(kind), tokenizer)
+    with caplog.at_level(logging.WARNING):
+        scorer.score(clozes(1))
+        scorer.score(clozes(2))
+    assert [reason in message for message in caplog.messages] == [True]
+    assert scorer.describe()["layout"] == "plain"
+    assert reason in str(scorer.describe()["reason"])
+
+
+def test_a_model_that_ignores_the_mask_is_found_out(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("llama", attention="eager")
+    inner = model.model.forward
+
+    def careless(*args: Any, attention_mask: Any = None, **kwargs: Any) -> Any:
+        plain = attention_mask if attention_mask is not None and attention_mask.ndim == 2 else None
+        return inner(*args, attention_mask=plain, **kwargs)
+
+    monkeypatch.setattr(model.model, "forward", careless)
+    scorer = TrieScorer(model, tokenizer)
+    assert scorer.support.layout == "plain"
+    assert "a trial differs by" in scorer.support.reason
+    assert worst(scorer.score(clozes(2)), HFScorer(model, tokenizer).score(clozes(2))) == 0.0
+
+
+def test_a_model_that_raises_on_the_mask_is_found_out(
+    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make("llama")
+    inner = model.model.forward
+
+    def strict(*args: Any, attention_mask: Any = None, **kwargs: Any) -> Any:
+        if attention_mask is not None and attention_mask.ndim != 2:
+            raise TypeError("only two-dimensional masks")
+        return inner(*args, attention_mask=attention_mask, **kwargs)
+
+    monkeypatch.setattr(model.model, "forward", strict)
+    support = TrieScorer(model, tokenizer).support
+    assert support == Support(
+        "plain",
+        "packed: TypeError: only two-dimensional masks; padded: TypeError: only two-dimensional masks",
+    )
+
+
+def test_the_model_is_left_as_it_was(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2")
+    before = {name: dict(part.__dict__) for name, part in model.named_modules()}
+    TrieScorer(model, tokenizer).score(clozes(2))
+    assert {name: dict(part.__dict__) for name, part in model.named_modules()} == before
+    assert not any(part._forward_pre_hooks or part._forward_hooks for part in model.modules())
+
+
+def test_double_precision_is_kept(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("gpt2", dtype=torch.float64)
+    scores = TrieScorer(model, tokenizer).score(clozes(2))
+    assert worst(scores, HFScorer(model, tokenizer).score(clozes(2))) < 1e-11
+
+
+def test_nan_is_reported(tokenizer: PreTrainedTokenizerBase) -> None:
+    model = make("llama")
+    scorer = TrieScorer(model, tokenizer)
+    assert scorer.support.layout == "packed"
+    with torch.no_grad():
+        model.model.norm.weight.fill_(math.nan)
+    assert {score.status for score in scorer.score(clozes(1))} == {"log-probability is nan"}
+
+
+def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBase) -> None:
+    scorer, record = make_scorer(make("llama"), tokenizer)
+    assert isinstance(scorer, TrieScorer)
+    assert record == {"scorer": "TrieScorer", "max_tokens": 3072, "layout": "packed", "reason": "", "device": "cpu"}
+    plain, record = make_scorer(make("llama"), tokenizer, "plain", 99)
+    assert isinstance(plain, HFScorer)
+    assert record == {"scorer": "HFScorer", "max_tokens": 99, "device": "cpu"}
+    assert make_scorer(make("bloom"), tokenizer)[1]["layout"] == "plain"
+    with pytest.raises(
+        UnsupportedModelError, match=r"BloomForCausalLM cannot be scored with tries: .* no position_ids"
+    ):
+        make_scorer(make("bloom"), tokenizer, "trie")
+    with pytest.raises(UnknownNameError, match=r"unknown scorer 'tri'. Did you mean 'trie'"):
+        make_scorer(make("llama"), tokenizer, "tri")
+
+
+@pytest.mark.parametrize("attention", ["flash_attention_2", "flex_attention"])
+def test_attention_that_makes_its_own_masks_is_named(attention: str) -> None:
+    """Not tried: flex attention would compile for minutes, and flash attention takes no mask."""
+    model = make("llama")
+    model.config._attn_implementation = attention
+    support = find_support(model)
+    assert support.layout == "plain"
+    assert attention in support.reason
+    assert "attn_implementation='sdpa'" in support.reason
+
+
+def test_a_last_block_in_which_queries_feed_keys_is_scored_plainly(tokenizer: PreTrainedTokenizerBase) -> None:
+    """What a module's name promises is tried: here the other tokens' queries are needed after all."""
+    model = make("llama")
+    attention = model.get_submodule("model.layers")[-1].self_attn
+    queries, keys = attention.q_proj, attention.k_proj
+    vars(keys)["forward"] = lambda hidden: queries(hidden)[..., : keys.out_features]
+    support = TrieScorer(model, tokenizer).support
+    assert support.layout == "plain"
+    assert "a trial differs" in support.reason
