@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-__all__ = ["StopForward", "exchanged", "first_tensor", "hooked", "stop_after", "untouched", "watch"]
+__all__ = ["StopForward", "alone", "exchanged", "first_tensor", "hooked", "stop_after", "untouched", "watch"]
+
+_LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
+_MAKING = threading.Lock()
 
 
 class StopForward(BaseException):
@@ -100,13 +105,32 @@ def exchanged(forwards: Mapping[nn.Module, Callable[..., object]]) -> Iterator[N
 
 
 @contextlib.contextmanager
+def alone(model: nn.Module) -> Iterator[None]:
+    """Waits until no other thread is in such a block with the same model.
+
+    While we score or edit, modules of the model run other functions; a second thread would run them too, with the first
+    one's tokens. Blocks of one thread nest.
+    """
+    with _MAKING:
+        lock = _LOCKS.setdefault(model, threading.RLock())
+    with lock:
+        yield
+
+
+@contextlib.contextmanager
 def untouched(model: PreTrainedModel) -> Iterator[None]:
     """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
 
     Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the
     CPU and of every GPU in use are put back. What is optimised beside the parameters gets its gradients also when the
-    caller is inside `torch.no_grad()` or `torch.inference_mode()`.
+    caller is inside `torch.no_grad()` or `torch.inference_mode()`. Other threads wait, see `alone`.
     """
+    with alone(model), _frozen(model):
+        yield
+
+
+@contextlib.contextmanager
+def _frozen(model: PreTrainedModel) -> Iterator[None]:
     modes = [(module, module.training) for module in model.modules()]
     wants = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     gpus = sorted({p.device.index for p, _ in wants if p.device.type == "cuda" and p.device.index is not None})

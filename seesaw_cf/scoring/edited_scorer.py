@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
@@ -93,11 +94,12 @@ class EditedScorer:
         """
         union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
         answers: list[dict[Cloze, ClozeScore]] = [{} for _ in jobs]
-        for start in range(0, len(union), self.scorer.texts_at_once):
-            part = set(union[start : start + self.scorer.texts_at_once])
-            some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
-            for own, (_, asked), scores in zip(answers, some, self._slab(some), strict=True):
-                own.update(zip(asked, scores, strict=True))
+        with alone(self.scorer.model):
+            for start in range(0, len(union), self.scorer.texts_at_once):
+                part = set(union[start : start + self.scorer.texts_at_once])
+                some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
+                for own, (_, asked), scores in zip(answers, some, self._slab(some), strict=True):
+                    own.update(zip(asked, scores, strict=True))
         return [[own[cloze] for cloze in clozes] for own, (_, clozes) in zip(answers, jobs, strict=True)]
 
     def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:

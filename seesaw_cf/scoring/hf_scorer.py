@@ -15,6 +15,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
+from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_cloze
 from seesaw_cf.scoring.fast.head import wide_head
@@ -40,6 +41,8 @@ def context_length(model: PreTrainedModel) -> int | None:
 @dataclass(frozen=True)
 class HFScorer:
     """Scores clozes with a transformers causal language model.
+
+    Other threads that score or edit with the same model wait while it scores.
 
     Attributes:
         model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
@@ -77,7 +80,7 @@ class HFScorer:
                     raise
                 answers[cloze] = ClozeScore(float("nan"), 0, False, str(error))
         order = sorted(encoded)
-        with torch.inference_mode(), wide_head(self.model):
+        with alone(self.model), torch.inference_mode(), wide_head(self.model):
             for group in batches([len(item.ids) for item in order], self.max_tokens):
                 batch = [order[index] for index in group]
                 for item, score in zip(batch, self._forward(batch), strict=True):

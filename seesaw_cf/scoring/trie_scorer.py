@@ -12,6 +12,7 @@ from operator import attrgetter
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.models.hooks import alone
 from seesaw_cf.scoring.encode import EncodedCloze, check_clozes
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.fast.head import wide_head
@@ -67,8 +68,8 @@ class TrieScorer:
 
     On one type of machine with one number of threads, the same set of clozes gives the same bytes in whatever order and
     however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are
-    single texts longer than a sliding window. While it scores, modules of the model run other functions: one thread at
-    a time may use a model.
+    single texts longer than a sliding window. While it scores, modules of the model run other functions: other
+    threads that score or edit with the same model wait.
 
     Attributes:
         model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
@@ -92,7 +93,8 @@ class TrieScorer:
     @cached_property
     def support(self) -> Support:
         """How this model is fed; found by a small trial when first asked."""
-        return find_support(self.model)
+        with alone(self.model):
+            return find_support(self.model)
 
     @property
     def tokens_per_pass(self) -> int:
@@ -129,8 +131,9 @@ class TrieScorer:
         answers: dict[Cloze, ClozeScore] = {}
         check_clozes(clozes)
         distinct = sorted(set(clozes), key=attrgetter("context", "target"))
-        for start in range(0, len(distinct), self.texts_at_once):
-            answers |= self._slab(distinct[start : start + self.texts_at_once])
+        with alone(self.model):
+            for start in range(0, len(distinct), self.texts_at_once):
+                answers |= self._slab(distinct[start : start + self.texts_at_once])
         return [answers[cloze] for cloze in clozes]
 
     def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
