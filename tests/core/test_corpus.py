@@ -182,7 +182,9 @@ def test_fewer_tokens_than_dimensions_are_refused(name: str, tmp_path: Path) -> 
 
 READ = """
 import sys
+import datasets
 from datasets import Dataset, DatasetDict
+datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN = 0  # the library's pause after every stream
 from seesaw_cf.models.corpus import Corpus, check_corpus
 from seesaw_cf.errors import SeesawError
 numbers = range(300)

@@ -29,8 +29,11 @@ NOT_RUN = {
     "python": "a benchmark: takes minutes and writes into the checkout; its file must exist",
     "torchrun": "several processes; tests/runner runs it",
 }
-# In short: the page's own command, with fewer folds, passes and cases.
+# In short: the page's own command, with fewer folds, passes, samples and cases.
 SHORTER = {
+    "dose": ("--repeats", "1"),
+    "my_run": ("--limit", "1"),
+    "api_run": ("--limit", "1"),
     "train-annotator": ("--folds", "2"),
     "train-rater": ("--folds", "2", "--epochs", "1"),
     "--contact": ("--number", "P21=4", "P101=4", "P27=4", "P19=4", "P103=4"),

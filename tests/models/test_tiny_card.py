@@ -112,6 +112,7 @@ def test_perplexity_of_a_uniform_model_is_its_vocabulary() -> None:
 
 
 @pytest.mark.slow(30)
+@pytest.mark.exhaustive
 def test_figures_of_the_card_are_those_of_the_model(card: str, people: list[Person]) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
     claims = table(card)

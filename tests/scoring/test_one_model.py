@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -31,7 +31,7 @@ def test_threads_that_score_and_edit_with_one_model_do_not_see_each_other() -> N
         made = editor.edit(model, tokenizer, [cases[0].request])
         return [float(made.dense(name).norm()) for name in made.updates]
 
-    jobs: list[Callable[[], list[object]]] = [
+    jobs: list[Callable[[], Sequence[object]]] = [
         partial(HFScorer(model, tokenizer).score, clozes),
         partial(TrieScorer(model, tokenizer).score, clozes),
         edited,

@@ -31,6 +31,7 @@ def cluster() -> Any:
 
 
 @pytest.mark.slow(60)
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="seesaw_cf.run.explain")  # what `--explain` does here; the actors tell all

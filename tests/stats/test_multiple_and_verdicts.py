@@ -51,7 +51,8 @@ def test_corrections_agree_with_their_definitions(p: list[float]) -> None:
         assert adjust(p, ours) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.slow(60)  # the first import of statsmodels is slow
+@pytest.mark.slow(60)
+@pytest.mark.exhaustive  # the first import of statsmodels is slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_corrections_agree_with_statsmodels(p: list[float]) -> None:

@@ -104,6 +104,7 @@ def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow(30)
+@pytest.mark.exhaustive
 def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
     """Two identities change by -0.4, four do not; 6 runs, so that t has five degrees of freedom."""
     hits: dict[bool, list[bool]] = {True: [], False: []}
