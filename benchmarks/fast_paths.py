@@ -10,7 +10,6 @@ quartiles. Writes benchmarks/results/fast_paths.json, where models that are not 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import statistics
 from functools import partial
@@ -24,7 +23,7 @@ from benchmarks.scoring_work import cpu_or_wall, small_model, tokenizer, workloa
 from benchmarks.turns import in_turn
 from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import load_model
-from seesaw_cf.scoring import TrieScorer, encode_many, trie_scorer
+from seesaw_cf.scoring import TrieScorer, encode_many
 from seesaw_cf.scoring.fast import PATHS
 from seesaw_cf.types import Cloze
 
@@ -41,8 +40,6 @@ def loaded(name: str, work: list[Cloze]) -> tuple[Any, Any]:
 
 def without(path: str) -> Any:
     """A context in which one path is not taken."""
-    if path == "head":
-        return mock.patch.object(trie_scorer, "wide_head", return_value=contextlib.nullcontext())
     if path == "parts of texts":
         return mock.patch.object(encode_many, "cuts_at_spaces", return_value=False)
     return mock.patch.dict(PATHS, {key: value for key, value in PATHS.items() if key != path}, clear=True)
@@ -60,7 +57,7 @@ def measure(name: str, work: dict[str, list[Cloze]], seconds: float) -> list[dic
             with without(path):
                 return cpu_or_wall(lambda: scorer.score(clozes), model)
 
-        ways = {path: partial(lambda path, _: timed(path), path) for path in ("", *PATHS, "head", "parts of texts")}
+        ways = {path: partial(lambda path, _: timed(path), path) for path in ("", *PATHS, "parts of texts")}
         times = in_turn(ways, seconds)
         base = times.pop("")
         gains = {path: [own / other for own, other in zip(taken, base, strict=True)] for path, taken in times.items()}

@@ -18,8 +18,8 @@ from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
-from seesaw_cf.scoring.fast.head import wide_head
 from seesaw_cf.scoring.forward import Answers, ask, asked_places
+from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.scoring.hf_scorer import Scorer, context_length
 from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.memory import is_out_of_memory

@@ -104,7 +104,7 @@ def tree_context(model: PreTrainedModel, layout: Layout, places: Tensor | None =
         ValueError: The model's attention cannot be computed by window.
     """
     attention = window_attention(model) if layout.packed else contextlib.nullcontext()
-    with torch.inference_mode(), attention, fast_paths(model, layout, places):
+    with torch.inference_mode(), attention, fast_paths(model, places):
         yield
 
 

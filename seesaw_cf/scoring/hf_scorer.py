@@ -18,7 +18,7 @@ from seesaw_cf.errors import PromptError
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_cloze
-from seesaw_cf.scoring.fast.head import wide_head
+from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.types import Cloze, ClozeScore
 
 __all__ = ["HFScorer", "Scorer", "context_length"]

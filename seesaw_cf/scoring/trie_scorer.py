@@ -15,8 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.scoring.encode import EncodedCloze, check_clozes
 from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.fast.head import wide_head
 from seesaw_cf.scoring.forward import Answers, forward_rows
+from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.scoring.hf_scorer import HFScorer, context_length
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
 from seesaw_cf.scoring.rows import AnyRow, Row, chunks, make_rows

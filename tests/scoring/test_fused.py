@@ -1,4 +1,4 @@
-"""Faster activations and RMS norms: the library's values and gradients, and outside the block its functions."""
+"""Faster activations: the library's values and gradients, and outside the block its functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from transformers.activations import FastGELUActivation, GELUTanh, NewGELUActivation
 
 from seesaw_cf.scoring.fast.activations import fused_activations
-from seesaw_cf.scoring.fast.norms import fused_norms
 from tests.scoring.models import make
 
 
@@ -123,36 +122,3 @@ def test_a_gated_mlp_of_another_formula_or_with_a_watched_activation_is_left_alo
         with torch.inference_mode(), fused_activations(mlp):
             torch.testing.assert_close(mlp(given), expected)
     assert len(seen) == 2
-
-
-def norms(model: nn.Module) -> list[nn.Module]:
-    return [part for part in model.modules() if type(part).__name__.endswith("RMSNorm")]
-
-
-@pytest.mark.parametrize(
-    ("kind", "fused"), [("llama", True), ("qwen3", True), ("olmo2", True), ("phi3", True), ("gemma2", False)]
-)
-def test_rms_norms_are_fused_where_the_formula_is_the_same(kind: str, fused: bool) -> None:
-    """Gemma multiplies by 1 + weight, so that its norms are left alone."""
-    model = make(kind)
-    torch.manual_seed(0)
-    found = norms(model)
-    assert found
-    for part in found:
-        nn.init.uniform_(part.get_parameter("weight"), 0.5, 2.0)
-    given = [3 * torch.randn(2, 7, len(part.get_parameter("weight"))) for part in found]
-    expected = [part(values) for part, values in zip(found, given, strict=True)]
-    with torch.inference_mode(), fused_norms(model):
-        assert {"forward" in vars(part) for part in found} == {fused}
-        again = [part(values) for part, values in zip(found, given, strict=True)]
-        half = found[0](given[0].to(torch.bfloat16))
-    assert half.isfinite().all()
-    for one, other in zip(expected, again, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-    assert not any("forward" in vars(part) for part in model.modules())
-
-
-def test_rms_norms_with_gradients_are_the_librarys() -> None:
-    model = make("llama")
-    with fused_norms(model):
-        assert not any("forward" in vars(part) for part in norms(model))

@@ -14,32 +14,26 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.fast.activations import fused_activations
-from seesaw_cf.scoring.fast.first_block import distinct_rows
 from seesaw_cf.scoring.fast.last_block import last_block_only
-from seesaw_cf.scoring.fast.norms import fused_norms
-from seesaw_cf.scoring.layout import Layout
 
 __all__ = ["PATHS", "fast_paths"]
 
-PATHS: dict[str, Callable[[PreTrainedModel, Layout, Tensor | None], AbstractContextManager[None]]] = {
-    "norms": lambda model, _, __: fused_norms(model),
-    "activations": lambda model, _, __: fused_activations(model),
-    "first block": lambda model, layout, _: distinct_rows(model, layout),
-    "last block": lambda model, _, places: last_block_only(model, places),
+PATHS: dict[str, Callable[[PreTrainedModel, Tensor | None], AbstractContextManager[None]]] = {
+    "activations": lambda model, _: fused_activations(model),
+    "last block": last_block_only,
 }
 """In the order in which they are entered: a later one runs what an earlier one left as a module's forward function."""
 
 
 @contextlib.contextmanager
-def fast_paths(model: PreTrainedModel, layout: Layout, places: Tensor | None) -> Iterator[None]:
+def fast_paths(model: PreTrainedModel, places: Tensor | None) -> Iterator[None]:
     """Inside the block every fast path is taken.
 
     Args:
         model: Its modules are as before afterwards, also after an exception.
-        layout: What will be fed.
         places: Sorted places in the flattened output that are asked; None when all are.
     """
     with contextlib.ExitStack() as entered:
         for path in PATHS.values():
-            entered.enter_context(path(model, layout, places))
+            entered.enter_context(path(model, places))
         yield
