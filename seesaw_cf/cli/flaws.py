@@ -260,7 +260,9 @@ def _generator(args: argparse.Namespace) -> Generator:
     if args.base_url:
         from seesaw_cf.generation import OpenAIGenerator
 
-        return OpenAIGenerator(args.base_url, args.model, api_key_env=args.key_env, chat=True)
+        api = OpenAIGenerator(args.base_url, args.model, api_key_env=args.key_env, chat=True)
+        api.check()
+        return api
     from seesaw_cf.generation import HFGenerator
     from seesaw_cf.models.load import load_model
 

@@ -100,15 +100,16 @@ def score(args: argparse.Namespace) -> None:
     from seesaw_cf.stereotypes.scorers import Detoxifier, attack_classifier, regard_classifier
 
     crawl = read_crawl(args.folder)
+    attack: Any = None
+    if args.attack == "perspective":
+        attack = Perspective(args.attack_url or URL, args.attack_key_env)
+        attack.check()
     regard: Any = None
     if args.regard != "none":
         regard = regard_classifier(args.regard, _labels(args.regard_labels), device=args.device)
-    attack: Any = None
     if args.attack == "detoxify":
         attack = Detoxifier()
-    elif args.attack == "perspective":
-        attack = Perspective(args.attack_url or URL, args.attack_key_env)
-    elif args.attack != "none":
+    elif args.attack not in ("none", "perspective"):
         attack = attack_classifier(args.attack, args.attack_label, device=args.device)
     scored = score_crawl(crawl, regard, attack, contents=args.contents, seed=args.seed)
     _write_json(args.folder / "results.json", regard_and_attack(scored))

@@ -73,6 +73,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     job = replace(job, editors=planned(job.editors))
     texts = job.texts()
     _check_editors(job)
+    _check_keys(job)
     judge = judge_of(job, out)
     annotator, raters = find_annotator(job, judge), find_raters(job, judge)
     rows = {config: read_records(job.data, config) for config in job.configs}
@@ -138,11 +139,17 @@ def _check_editors(job: LemeJob) -> None:
             raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
 
 
+def _check_keys(job: LemeJob) -> None:
+    """Asks for the keys of both servers before a model is loaded for anything."""
+    for url, name, key_env in ((job.base_url, job.model, job.key_env), (job.judge_url, job.judge, job.judge_key_env)):
+        if url and name:
+            OpenAIGenerator(url, name, key_env).check()
+
+
 def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, dict[str, object]]:
     """The model that writes, and what the manifest says of it."""
     if job.base_url:
         api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
-        api.check()
         return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     model, tokenizer = load_model(

@@ -97,8 +97,13 @@ def served(model: str, base_url: str, *, key_env: str, chat: bool = False) -> Ba
         base_url: Such as "http://localhost:8000/v1".
         key_env: Environment variable that holds the key, "" = none is needed.
         chat: Ask plain prompts as a user's turn, for servers without `/completions`.
+
+    Raises:
+        ServiceError: The key is missing or is none.
+        MissingExtraError: The package `openai` is not installed.
     """
     from seesaw_cf.generation.api import OpenAIGenerator
 
     generator = OpenAIGenerator(base_url, model, api_key_env=key_env, chat=chat)
+    generator.check()
     return Backend(generator, {"id": generator.name})

@@ -47,6 +47,14 @@ class Perspective:
         """The server and the attribute."""
         return f"IDENTITY_ATTACK of {self.url}"
 
+    def check(self) -> None:
+        """Asks for the key before anything is sent.
+
+        Raises:
+            ServiceError: There is none.
+        """
+        self._key()
+
     def score(self, texts: Sequence[str]) -> list[Scored]:
         """The attack score of every sentence; a sentence without one has a status.
 

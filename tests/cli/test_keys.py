@@ -1,0 +1,62 @@
+"""A key that is missing is said before a model is loaded, a text is made or a folder is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.cli import main
+from seesaw_cf.longform.tables import PASSAGES
+from seesaw_cf.stereotypes.crawl import crawl_identities
+from seesaw_cf.stereotypes.identities import find
+from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.tables import write_table
+from tests.stereotypes.fakes import FakeGenerator
+
+SERVER = "http://127.0.0.1:9/v1"
+WRITER = ["--editor", "ike", "--base-url", SERVER, "--key-env", "NO_SUCH_KEY"]
+OK = "--acknowledge-content"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["leme", "run", *WRITER, "--model", "m", "--judge", "local/judge", "--out", "new"],
+        ["leme", "run", *WRITER, "--model", "m", "--rater", "minilm", "--annotator", "nli:some/model", "--out", "new"],
+        ["leme", "run", "--judge", "m", "--judge-url", SERVER, "--judge-key-env", "NO_SUCH_KEY", "--out", "new"],
+        ["graph", "run", "--model", "m", *WRITER[2:], "--identities", "Women", "--out", "new", OK],
+        [
+            "graph",
+            "run",
+            "--model",
+            "m",
+            *WRITER[2:],
+            "--select",
+            "dynamic",
+            "--identities",
+            "general",
+            "--out",
+            "new",
+            OK,
+        ],
+        ["graph", "score", "crawl", "--attack", "perspective", "--attack-key-env", "NO_SUCH_KEY", OK],
+        ["flaws", "judge", "passages.parquet", "--model", "m", *WRITER[2:], "--out", "new"],
+    ],
+    ids=["leme writer, local judge", "leme writer, raters", "leme judge", "crawl", "selection", "perspective", "flaws"],
+)
+def test_a_missing_key_is_the_first_thing_that_is_said(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    write_table(tmp_path / "passages.parquet", PASSAGES.empty_table())
+    crawl_identities(FakeGenerator(), find(["Women"]), Settings(triples=4), tmp_path / "crawl")
+    for place in ("AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoTokenizer"):
+        monkeypatch.setattr(
+            f"transformers.{place}.from_pretrained", lambda *_, **__: pytest.fail("a model was loaded before")
+        )
+    capsys.readouterr()
+    assert main(words) == 1
+    assert "the environment variable NO_SUCH_KEY is not set" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
