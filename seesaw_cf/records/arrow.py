@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -65,6 +67,11 @@ CASES: pa.Schema = pa.schema(
     ]
 )
 
+# Struct -> what it is a column of; fields and columns have the same names but for a few.
+_RECORDS: dict[pa.DataType, type] = {ENTITY: Entity, REQUEST: EditRequest, _PROMPT: AttributePrompt}
+_ATTRIBUTES = {"str": "label", "requested_rewrite": "request"}
+_NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
+
 
 def entity_row(entity: Entity) -> dict[str, str | None]:
     """An entity as a value of type `ENTITY`."""
@@ -82,50 +89,20 @@ def request_row(request: EditRequest) -> dict[str, object]:
     }
 
 
-def _lists(type_: pa.DataType, rows: Sequence[Sequence[T]], flat: Callable[[list[T]], pa.Array]) -> pa.Array:
-    """A list column from its rows; `flat` makes the column of all their elements."""
-    offsets = pa.array(itertools.accumulate(map(len, rows), initial=0), pa.int32())
-    return pa.ListArray.from_arrays(offsets, flat(list(itertools.chain.from_iterable(rows))), type=type_)
+def _column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
+    """A column out of values: records, sequences of anything, or what Arrow takes as it is."""
+    if pa.types.is_list(kind):
+        offsets = pa.array(itertools.accumulate(map(len, values), initial=0), pa.int32())
+        items = _column(kind.value_type, list(itertools.chain.from_iterable(values)))
+        return pa.ListArray.from_arrays(offsets, items, type=kind)
+    if pa.types.is_struct(kind):
+        columns = [_column(field.type, _attributes(values, field.name)) for field in kind]
+        return pa.StructArray.from_arrays(columns, fields=list(kind))
+    return pa.array(values, kind)
 
 
-def _strings(rows: Sequence[Sequence[str]]) -> pa.Array:
-    return _lists(_STRINGS, rows, lambda flat: pa.array(flat, pa.string()))
-
-
-def _entities(rows: Sequence[Entity]) -> pa.Array:
-    columns = [pa.array([row.label for row in rows], pa.string()), pa.array([row.id for row in rows], pa.string())]
-    return pa.StructArray.from_arrays(columns, fields=list(ENTITY))
-
-
-def _requests(rows: Sequence[EditRequest]) -> pa.Array:
-    columns = [
-        pa.array([row.prompt for row in rows], pa.string()),
-        pa.array([row.relation_id for row in rows], pa.string()),
-        _entities([row.target_new for row in rows]),
-        _entities([row.target_true for row in rows]),
-        pa.array([row.subject for row in rows], pa.string()),
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(REQUEST))
-
-
-def _prompts(rows: Sequence[AttributePrompt]) -> pa.Array:
-    columns = [
-        pa.array([row.text for row in rows], pa.string()),
-        _entities([row.subject for row in rows]),
-        pa.array([row.template_id for row in rows], pa.string()),
-        pa.array([row.holds for row in rows], pa.string()),
-        _strings([row.gender for row in rows]),
-        _strings([row.race for row in rows]),
-        _strings([row.region for row in rows]),
-        pa.array([row.living for row in rows], pa.bool_()),
-        pa.array([row.sitelinks for row in rows], pa.int64()),
-        _strings([row.flags for row in rows]),
-    ]
-    return pa.StructArray.from_arrays(columns, fields=list(_PROMPT))
-
-
-def _prompt_lists(rows: Sequence[Sequence[AttributePrompt]]) -> pa.Array:
-    return _lists(pa.list_(_PROMPT), rows, _prompts)
+def _attributes(records: Iterable[object], column: str) -> list[Any]:
+    return list(map(attrgetter(_ATTRIBUTES.get(column, column)), records))
 
 
 def cases_to_table(cases: Iterable[Case]) -> pa.Table:
@@ -149,22 +126,9 @@ def cases_to_table(cases: Iterable[Case]) -> pa.Table:
 
 
 def _table(rows: Sequence[Case]) -> pa.Table:
-    columns = [
-        pa.array([row.case_id for row in rows], pa.int64()),
-        _requests([row.request for row in rows]),
-        pa.array([row.effect_relation_id for row in rows], pa.string()),
-        _prompt_lists([row.attribute_prompts for row in rows]),
-        _prompt_lists([row.effect_prompts for row in rows]),
-        _strings([row.candidates for row in rows]),
-        _strings([row.gold for row in rows]),
-        _strings([row.generation_prompts for row in rows]),
-        _strings([row.paraphrase_prompts for row in rows]),
-        _strings([row.neighborhood_prompts for row in rows]),
-        pa.array([row.record_format for row in rows], pa.string()),
-        pa.array([json.dumps(row.extra, sort_keys=True, allow_nan=False) for row in rows], pa.string()),
-        _strings([row.flags for row in rows]),
-    ]
-    return pa.Table.from_arrays(columns, schema=CASES)
+    values = {name: _attributes(rows, name) for name in CASES.names}
+    values["extra"] = [json.dumps(extra, sort_keys=True, allow_nan=False) for extra in values["extra"]]
+    return pa.Table.from_arrays([_column(field.type, values[field.name]) for field in CASES], schema=CASES)
 
 
 def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
@@ -181,55 +145,22 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
 
 
 def _values(column: pa.Array, name: str) -> list[Any]:
-    """The values of a column in which null means nothing."""
-    if column.null_count:
+    """The inverse of `_column`; null only where `_NULLABLE` names the column, or as an item of a list."""
+    if pa.types.is_list(column.type):
+        offsets, items = column.offsets.to_pylist(), _values(column.flatten(), "")
+        return [tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets)]
+    if pa.types.is_struct(column.type):
+        parts = {field.name: _values(column.field(field.name), field.name) for field in column.type}
+        return _records(_RECORDS[column.type], parts)
+    if name and name not in _NULLABLE and column.null_count:
         raise TypeError(f"{name} is null in {column.null_count} rows")
     return list(column.to_pylist())
 
 
-def _parts(column: pa.Array, values: Sequence[T]) -> list[tuple[T, ...]]:
-    """Cuts the flattened values of a list column into one tuple per row."""
-    offsets = column.offsets.to_pylist()
-    return [tuple(values[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets)]
-
-
-def _read_strings(column: pa.Array) -> list[tuple[str, ...]]:
-    return _parts(column, column.flatten().to_pylist())
-
-
-def _read_entities(column: pa.Array) -> list[Entity]:
-    return list(map(Entity, column.field("id").to_pylist(), _values(column.field("str"), "str")))
-
-
-def _read_requests(column: pa.Array) -> list[EditRequest]:
-    return list(
-        map(
-            EditRequest,
-            _values(column.field("prompt"), "prompt"),
-            _values(column.field("subject"), "subject"),
-            _values(column.field("relation_id"), "relation_id"),
-            _read_entities(column.field("target_new")),
-            _read_entities(column.field("target_true")),
-        )
-    )
-
-
-def _read_prompts(column: pa.Array) -> list[tuple[AttributePrompt, ...]]:
-    flat = column.flatten()
-    prompts = map(
-        AttributePrompt,
-        _values(flat.field("text"), "text"),
-        _read_entities(flat.field("subject")),
-        _values(flat.field("template_id"), "template_id"),
-        _values(flat.field("holds"), "holds"),
-        _read_strings(flat.field("gender")),
-        _read_strings(flat.field("race")),
-        _read_strings(flat.field("region")),
-        flat.field("living").to_pylist(),
-        flat.field("sitelinks").to_pylist(),
-        _read_strings(flat.field("flags")),
-    )
-    return _parts(column, list(prompts))
+def _records(kind: type[T], columns: Mapping[str, Iterable[Any]]) -> list[T]:
+    """Records of a dataclass out of the columns of its fields."""
+    by_field = {_ATTRIBUTES.get(name, name): column for name, column in columns.items()}
+    return list(map(kind, *(by_field[field.name] for field in fields(kind))))  # type: ignore[arg-type]
 
 
 def table_to_cases(table: pa.Table) -> list[Case]:
@@ -261,21 +192,5 @@ def table_to_cases(table: pa.Table) -> list[Case]:
 
 
 def _read_batch(batch: pa.RecordBatch) -> list[Case]:
-    return list(
-        map(
-            Case,
-            _values(batch["case_id"], "case_id"),
-            _read_requests(batch["requested_rewrite"]),
-            batch["effect_relation_id"].to_pylist(),
-            _read_prompts(batch["attribute_prompts"]),
-            _read_prompts(batch["effect_prompts"]),
-            _read_strings(batch["candidates"]),
-            _read_strings(batch["gold"]),
-            _read_strings(batch["generation_prompts"]),
-            _read_strings(batch["paraphrase_prompts"]),
-            _read_strings(batch["neighborhood_prompts"]),
-            _values(batch["record_format"], "record_format"),
-            map(json.loads, _values(batch["extra"], "extra")),
-            _read_strings(batch["flags"]),
-        )
-    )
+    columns: dict[str, Iterable[Any]] = {name: _values(batch[name], name) for name in CASES.names}
+    return _records(Case, columns | {"extra": map(json.loads, columns["extra"])})
