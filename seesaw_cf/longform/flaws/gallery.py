@@ -26,32 +26,18 @@ from seesaw_cf.io.text import read_json_lines
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.gallery_page import gallery_page
 from seesaw_cf.records.card import write_card, write_config
-from seesaw_cf.tables import read_table
+from seesaw_cf.tables import Int8, read_table, schema_of
 
 __all__ = ["CONFIG", "GALLERY", "Added", "add_flaws", "merge_published", "read_gallery", "read_rows"]
 
 CONFIG = "flaws"
-# change: 1 = the flaw is more present after the edit, -1 = before. quote: words of the texts that show it.
-GALLERY: pa.Schema = pa.schema(
-    [
-        ("id", pa.string()),
-        ("model", pa.string()),
-        ("editor", pa.string()),
-        ("relation", pa.string()),
-        ("entity_id", pa.string()),
-        ("entity", pa.string()),
-        ("pre", pa.string()),
-        ("post", pa.string()),
-        ("flaw", pa.string()),
-        ("change", pa.int8()),
-        ("rater", pa.string()),
-        ("quote", pa.string()),
-    ]
-)
 
 
 class GalleryRow(TypedDict):
-    """A row of `GALLERY`."""
+    """A row of `GALLERY`.
+
+    change: 1 = the flaw is more present after the edit, -1 = before. quote: words of the texts that show it.
+    """
 
     id: str
     model: str
@@ -62,9 +48,12 @@ class GalleryRow(TypedDict):
     pre: str
     post: str
     flaw: str
-    change: int
+    change: Int8
     rater: str
     quote: str
+
+
+GALLERY = schema_of(GalleryRow)
 
 
 _WHERE = " where"  # of a row, for messages; not a name that a column has

@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TypedDict
 
 import pyarrow as pa
 
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.longform.flaw_items import Flaw, chosen_flaws
 from seesaw_cf.longform.replies import is_refusal
-from seesaw_cf.longform.tables import FlawRow
+from seesaw_cf.longform.tables import CallRow, FlawRow
 from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import (
     FlawAnswer,
@@ -24,33 +24,26 @@ from seesaw_cf.longform.write.pairs import (
     seeded_uniform,
     unblinded,
 )
+from seesaw_cf.tables import Int32, schema_of
 
 __all__ = ["CALLS", "JUDGE_SAMPLING", "JudgeOptions", "Judged", "judge_pairs", "judge_prompt", "parse_reply"]
 
 # temperature 0: a judge that answers differently each time measures nothing by it.
 JUDGE_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0)
 
+
+class _Call(TypedDict):
+    """What a row of `CALLS` begins with: which question, and which try."""
+
+    pair_id: str
+    flaw: str
+    first: str
+    attempt: Int32
+    rater: str
+
+
 # One row per request to the model, in the order made.
-CALLS: pa.Schema = pa.schema(
-    [
-        ("pair_id", pa.string()),
-        ("flaw", pa.string()),
-        ("first", pa.string()),
-        ("attempt", pa.int32()),
-        ("rater", pa.string()),
-        ("prompt", pa.string()),
-        ("temperature", pa.float64()),
-        ("seed", pa.int64()),
-        ("reply", pa.string()),
-        ("status", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("new_tokens", pa.int32()),
-    ]
-)
-_OF_ROW: tuple[Literal["pair_id", "flaw", "first", "rater", "reply", "status"], ...] = (
-    *("pair_id", "flaw", "first"),
-    *("rater", "reply", "status"),
-)
+CALLS = schema_of(_Call, CallRow)
 _BLOCK = 64
 """Questions handed over at once."""
 # How to answer: read by `parse_reply`, so the same whatever the wording of the question.
@@ -222,7 +215,7 @@ def _seed(seed: int, attempt: int, pair: Pair, flaw: Flaw, first: str) -> int:
 
 def _call(row: FlawRow, ask: Ask, completion: Completion, attempt: int, sampling: Sampling) -> dict[str, object]:
     return {
-        **{name: row[name] for name in _OF_ROW},
+        **{name: value for name, value in row.items() if name in CALLS.names},
         "prompt_tokens": completion.prompt_tokens,
         "new_tokens": completion.new_tokens,
         "attempt": attempt,

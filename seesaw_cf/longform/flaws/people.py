@@ -28,6 +28,7 @@ from seesaw_cf.longform.write.pairs import PHASES, FlawAnswer, Pair, flaw_row, f
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.simple import share
+from seesaw_cf.tables import schema_of
 
 __all__ = [
     "LABELS",
@@ -45,23 +46,12 @@ __all__ = [
 LABELS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
 _YES_NO = ("yes", "no", "unsure")
 
-# reflected: "yes", "no", "unsure" or null: whether a text says what the edit says. comment: in the rater's words.
-REFLECTED: pa.Schema = pa.schema(
-    [
-        ("pair_id", pa.string()),
-        ("editor", pa.string()),
-        ("case_id", pa.int64()),
-        ("relation", pa.string()),
-        ("entity", pa.string()),
-        ("rater", pa.string()),
-        ("reflected", pa.string()),
-        ("comment", pa.string()),
-    ]
-)
-
 
 class ReflectedRow(TypedDict):
-    """A row of `REFLECTED`."""
+    """A row of `REFLECTED`.
+
+    reflected: "yes", "no", "unsure" or None: whether a text says what the edit says. comment: in the rater's words.
+    """
 
     pair_id: str
     editor: str
@@ -71,6 +61,9 @@ class ReflectedRow(TypedDict):
     rater: str
     reflected: str | None
     comment: str
+
+
+REFLECTED = schema_of(ReflectedRow)
 
 
 class ReflectedShare(TypedDict):

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypedDict
 
 import pyarrow as pa
 
 from seesaw_cf.effects.survey_items import Item, Shown, chosen_items
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.annotate.annotate import foreign
-from seesaw_cf.longform.tables import RATINGS, PassageRow
+from seesaw_cf.longform.tables import RATINGS, CallRow, PassageRow
 from seesaw_cf.longform.write.claims import claims_of
 from seesaw_cf.longform.write.records import LongformRecord
+from seesaw_cf.tables import Int32, schema_of
 
 __all__ = ["CALLS", "Call", "Question", "Rater", "Rating", "SurveySample", "survey", "survey_samples"]
 
+
+class _CallOf(TypedDict):
+    """What a row of `CALLS` begins with: which question, and which try."""
+
+    editor: str
+    case_id: int
+    phase: str
+    sample: Int32
+    item: str
+    rater: str
+    attempt: Int32
+
+
 # One row per request to a judge, in the order made: everything that was sent and said.
-CALLS: pa.Schema = pa.schema(
-    [
-        ("editor", pa.string()),
-        ("case_id", pa.int64()),
-        ("phase", pa.string()),
-        ("sample", pa.int32()),
-        ("item", pa.string()),
-        ("rater", pa.string()),
-        ("attempt", pa.int32()),
-        ("prompt", pa.string()),
-        ("temperature", pa.float64()),
-        ("seed", pa.int64()),
-        ("reply", pa.string()),
-        ("status", pa.string()),
-        ("prompt_tokens", pa.int32()),
-        ("new_tokens", pa.int32()),
-    ]
-)
+CALLS = schema_of(_CallOf, CallRow)
 _PASSAGE = {"main": "subject", "related": "related"}
 
 

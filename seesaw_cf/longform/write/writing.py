@@ -21,32 +21,20 @@ from seesaw_cf.models.weights import WeightDelta, fingerprint
 from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.tables import Int32, read_table, schema_of, write_table
 from seesaw_cf.types import Case
 
 __all__ = ["EDITS", "ApiWriter", "LocalWriter", "PassageRun", "Writer", "is_final"]
-
-# What became of every edit. delta_norm: Frobenius norm of the change of all weights, null without one.
-# demonstrations: how many in-context editing showed, null for other editors.
-EDITS: pa.Schema = pa.schema(
-    [
-        ("editor", pa.string()),
-        ("case_id", pa.int64()),
-        ("relation", pa.string()),
-        ("subject", pa.string()),
-        ("target_new", pa.string()),
-        ("target_true", pa.string()),
-        ("status", pa.string()),
-        ("delta_norm", pa.float64()),
-        ("demonstrations", pa.int32()),
-    ]
-)
 
 Written = list[list[Completion]]
 
 
 class EditRow(TypedDict):
-    """A row of `EDITS`."""
+    """A row of `EDITS`: what became of an edit.
+
+    delta_norm: Frobenius norm of the change of all weights, None without one. demonstrations: how many in-context
+    editing showed, None for other editors.
+    """
 
     editor: str
     case_id: int
@@ -56,7 +44,10 @@ class EditRow(TypedDict):
     target_true: str
     status: str
     delta_norm: float | None
-    demonstrations: int | None
+    demonstrations: Int32 | None
+
+
+EDITS = schema_of(EditRow)
 
 
 class Writer(Protocol):
