@@ -35,7 +35,7 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import atomic_path, write_text
 
-__all__ = ["Settings", "batch", "make_model", "make_tokenizer", "train"]
+__all__ = ["Settings", "batch", "learning_rate", "make_model", "make_tokenizer", "train"]
 
 ROOT = Path(__file__).resolve().parents[2]
 BOS, EOS = "<s>", "</s>"
@@ -174,7 +174,8 @@ def _mask(mentions: Tensor, hide: Tensor) -> Tensor:
     return (torch.ones(length, length, dtype=torch.bool).tril() & ~unseen)[:, None]
 
 
-def _learning_rate(settings: Settings, step: int) -> float:
+def learning_rate(settings: Settings, step: int) -> float:
+    """The learning rate of a step: linear warm-up to `settings.learning_rate`, then a cosine down to a tenth of it."""
     if step < settings.warmup:
         return settings.learning_rate * (step + 1) / settings.warmup
     done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
@@ -247,7 +248,7 @@ def train(
     bar = tqdm(range(start, settings.steps), initial=start, total=settings.steps, unit="step")
     for step in bar:
         for group in optimizer.param_groups:
-            group["lr"] = _learning_rate(settings, step)
+            group["lr"] = learning_rate(settings, step)
         ids, mask = batch(people, tokenizer, settings, step)
         logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())

@@ -15,7 +15,7 @@ from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
 
-__all__ = ["keys_of", "oriented", "spread"]
+__all__ = ["before_norm", "keys_of", "oriented", "spread"]
 
 _NORM_STEPS = 100
 """Steps to the value that a norm behind the MLP turns into the wanted one; each costs a few products of (n, d)."""
@@ -84,7 +84,7 @@ def spread(
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
         for update, wanted, (keys, outputs, now) in zip(updates, values, seen, strict=True):
             left = distance(wanted.initial.to(now.device), wanted.shift.to(now.device), now)
-            residual = _before_norm(parts, layer, outputs, left / (len(ordered) - number))
+            residual = before_norm(parts, layer, outputs, left / (len(ordered) - number))
             update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
     return updates
 
@@ -127,7 +127,7 @@ def _seen(
     return keys_of(parts, edits, layer, max_tokens), bare.values, bare.stream
 
 
-def _before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
+def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
     """What to add to an MLP's output so that the residual stream moves by `residual`, or as near as it can.
 
     The same, unless a norm stands between the two (`Architecture.post_norm`). An RMS norm fixes the length of what

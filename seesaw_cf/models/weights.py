@@ -75,7 +75,7 @@ class WeightDelta:
 
     def is_finite(self) -> bool:
         """Every stored number is finite."""
-        return all(bool(torch.isfinite(part).all()) for part in self._parts())
+        return all(bool(torch.isfinite(part).all()) for part in self.tensors())
 
     def is_zero(self) -> bool:
         """Nothing would change: no context, and every update is exactly zero."""
@@ -85,7 +85,8 @@ class WeightDelta:
         """Frobenius norm of the change of each parameter."""
         return {name: _norm(update) for name, update in self.updates.items()}
 
-    def _parts(self) -> Iterator[Tensor]:
+    def tensors(self) -> Iterator[Tensor]:
+        """Every tensor that is stored: full changes, and both factors of those that are held as a product."""
         for update in self.updates.values():
             yield from (update.left, update.right) if isinstance(update, LowRank) else (update,)
 

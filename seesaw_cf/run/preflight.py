@@ -26,7 +26,7 @@ from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
 
-__all__ = ["Plan", "check_places", "check_plan", "check_texts", "data_notes", "moment_bytes", "size"]
+__all__ = ["Plan", "check_places", "check_plan", "check_texts", "data_notes", "delta_bytes", "moment_bytes", "size"]
 
 _ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
 _SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
@@ -157,7 +157,7 @@ def _memory(plan: Plan) -> list[str]:
 
 def _disk(plan: Plan) -> list[str]:
     rows = 2 * len(plan.editors) * sum(1 for case in plan.cases for _ in questions(case))
-    wanted = {plan.out: rows * _ROW + (_delta_bytes(plan) if plan.keep_deltas else 0)}
+    wanted = {plan.out: rows * _ROW + (delta_bytes(plan) if plan.keep_deltas else 0)}
     sums, _ = moment_bytes(plan)
     wanted[cache_folder()] = sums + sums * _KEPT // _SUM
     for folder, amount in wanted.items():
@@ -244,8 +244,8 @@ def _method(editor: Editor) -> Editor:
     return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
 
 
-def _delta_bytes(plan: Plan) -> int:
-    """Of all edits: full matrices, or two factors with a rank of one for each request."""
+def delta_bytes(plan: Plan) -> int:
+    """Bytes of the saved deltas of all edits: full matrices, or two factors with a rank of one for each request."""
     total = 0
     for name, editor in plan.editors.items():
         config, dense = _method(editor).config, (split_control(name)[1] or name) in _DENSE

@@ -94,13 +94,10 @@ def _crowd(size: int, gender: str) -> str:
 
 def test_holders_are_a_uniform_sample_of_all(small: Callable[..., Facts]) -> None:
     """Over 200 seeds each of 60 people is drawn 200 * 30 / 60 = 100 times, give or take 4 standard deviations (7.1)."""
-    facts = small(_crowd(60, MALE))
     drawn: Counter[str] = Counter()
     for seed in range(200):
-        rows = facts._source.select(
-            "holders", property="P27", value="Q17", gender=MALE, language="en", seed=seed, limit=30
-        )
-        drawn.update(row["person"] for row in rows)
+        facts = small(_crowd(60, MALE), per_gender=30 - MARGIN, true_per_gender=0, seed=seed)
+        drawn.update(facts.holders("P27", "Q17", MALE))
     assert len(drawn) == 60
     assert all(abs(count - 100) <= 28 for count in drawn.values())
 

@@ -114,3 +114,20 @@ def test_list_imports_no_model_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+RUN = ["run", "--model", "x", "--editor", "ft", "--out", "x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("4GiB", 4 * 2**30), ("500MB", 500_000_000), ("1.5gib", 3 * 2**29), ("77", 77), ("2 KiB", 2048), ("1TB", 10**12)],
+)
+def test_amounts_of_memory(text: str, expected: int) -> None:
+    assert parser("run").parse_args([*RUN, "--memory", text]).memory == expected
+
+
+def test_no_amount_of_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser("run").parse_args([*RUN, "--memory", "much"])
+    assert "--memory: got 'much', expected an amount of memory such as 4GiB" in capsys.readouterr().err

@@ -207,7 +207,7 @@ def test_half_precision_models(name: str, dtype: torch.dtype, tokenizer: PreTrai
     model = whole.to(dtype)
     editor = make(name, model, tokenizer)
     delta = editor.edit(model, tokenizer, REQUESTS[:1])
-    assert all(part.dtype == torch.float32 for part in delta._parts())
+    assert all(part.dtype == torch.float32 for part in delta.tensors())
     check_approaches(editor, model, tokenizer, REQUESTS[0], delta)
 
 

@@ -8,6 +8,7 @@ import json
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.models.corpus import Corpus, _sampled, check_corpus, corpus_facts, corpus_of
+from seesaw_cf.models.corpus import Corpus, check_corpus, corpus_facts, corpus_of
 from seesaw_cf.models.load import load_model
 from seesaw_cf.run.job import make_editor
 
@@ -70,21 +71,35 @@ def test_every_kind_of_file_gives_its_texts(
     check_corpus(spec)
 
 
-@given(st.integers(0, 60), st.integers(1, 70), st.integers(0, 5))
-def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(n: int, limit: int, seed: int) -> None:
-    texts = [f"{number:03d}" for number in range(n)]
-    drawn = _sampled(texts, limit, seed)
-    assert drawn == sorted(set(drawn)) == _sampled(iter(texts), limit, seed)
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], str]:
+    """The name of a file of that many texts, "000", "001", ..."""
+    folder = tmp_path_factory.mktemp("numbers")
+
+    def named(n: int) -> str:
+        file = folder / f"{n}.txt"
+        file.write_text("".join(f"{number:03d}\n" for number in range(n)))
+        return str(file)
+
+    return named
+
+
+@given(n=st.integers(1, 60), limit=st.integers(1, 70), seed=st.integers(0, 5))
+def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(
+    numbers: Callable[[int], str], n: int, limit: int, seed: int
+) -> None:
+    spec = numbers(n)
+    drawn = list(Corpus(spec, limit, seed))
+    assert drawn == sorted(set(drawn)) == list(Corpus(spec, limit, seed))
+    assert set(drawn) <= {f"{number:03d}" for number in range(n)}
     assert len(drawn) == min(n, limit)
 
 
-def test_every_text_is_drawn_equally_often() -> None:
+def test_every_text_is_drawn_equally_often(numbers: Callable[[int], str]) -> None:
     """20 texts, 5 kept, 4,000 seeds: each is kept 1,000 times, standard deviation sqrt(4000 * 3/16) = 27.4."""
-    texts = [str(number) for number in range(20)]
-    counts = dict.fromkeys(texts, 0)
-    for seed in range(4000):
-        for text in _sampled(texts, 5, seed):
-            counts[text] += 1
+    spec = numbers(20)
+    counts = Counter(text for seed in range(4000) for text in Corpus(spec, 5, seed))
+    assert len(counts) == 20
     assert max(abs(count - 1000) for count in counts.values()) < 5 * 27.4
 
 

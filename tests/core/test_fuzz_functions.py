@@ -103,6 +103,18 @@ def needed(function: Any) -> dict[str, Any]:
     return {name: FITTING.get(parameter_kind(function, name)) for name in named}
 
 
+def alone(function: Any, name: str) -> Any:
+    """A checked function with this one argument of another function."""
+
+    def taken(*values: Any) -> None:
+        pass
+
+    parameter = inspect.signature(function).parameters[name].replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    taken.__signature__ = inspect.Signature([parameter])  # type: ignore[attr-defined]
+    taken.__annotations__ = {name: typing.get_type_hints(function)[name]}
+    return arguments.checked(taken, function.__name__)
+
+
 def test_no_function_is_left_out() -> None:
     assert len(FUNCTIONS) >= 40
     known = [name for function, name in PARAMETERS if parameter_kind(FUNCTIONS[function], name)]
@@ -117,8 +129,8 @@ def test_another_type_is_named(function: str, name: str) -> None:
     for value in WRONG.get(expected, ()):
         if value is None and written.endswith("| None"):
             continue
-        with pytest.raises(RecordError, match=f"{name} is .*, expected "):
-            arguments._check(f"{called.__name__}: {name}", value, typing.get_type_hints(called)[name], written)
+        with pytest.raises(RecordError, match=f"^{called.__name__}: {name} is .*, expected "):
+            alone(called, name)(value)
         calls = needed(called) | {name: value}
         if all(fit is not None for other, fit in calls.items() if other != name):
             with pytest.raises(RecordError, match=f"^{called.__name__}: {name} is .*, expected "):

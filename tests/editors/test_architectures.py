@@ -15,7 +15,7 @@ from seesaw_cf.editors.emmet import EMMET, EMMETConfig
 from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.positions import Row, prepare
 from seesaw_cf.editors.locate.resume import lay_out
-from seesaw_cf.editors.locate.spread import _before_norm
+from seesaw_cf.editors.locate.spread import before_norm
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
@@ -105,10 +105,10 @@ def test_the_projection_gives_what_the_norm_turns_into_the_wanted_value(
     asked: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
 
     def noted(parts: Any, layer: int, values: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
-        asked.append((values, residual, _before_norm(parts, layer, values, residual)))
+        asked.append((values, residual, before_norm(parts, layer, values, residual)))
         return asked[-1][2]
 
-    monkeypatch.setattr("seesaw_cf.editors.locate.spread._before_norm", noted)
+    monkeypatch.setattr("seesaw_cf.editors.locate.spread.before_norm", noted)
     config = EMMETConfig(layers=(1,), slack=0.0, steps=6, learning_rate=0.1, context_templates=("{}",))
     delta = EMMET(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS[:1])
     parts, rows = model_parts(model), prepare(model, tokenizer, REQUESTS[0], ("{}",)).rows
@@ -131,7 +131,7 @@ def test_a_move_through_a_norm_is_never_worse_than_none(kind: str) -> None:
         norm.weight.uniform_(0.2, 2.0, generator=generator)
         values, residual = torch.randn(2, 20, 32, generator=generator, dtype=torch.float64)
         for size in (1e-3, 1.0, 1e3):
-            change = _before_norm(model_parts(model), 1, values, size * residual)
+            change = before_norm(model_parts(model), 1, values, size * residual)
             left = (norm(values + change) - norm(values) - size * residual).norm(dim=1)
             assert (left <= size * residual.norm(dim=1) * (1 + 1e-3)).all()
             assert torch.allclose((values + change).norm(dim=1), values.norm(dim=1), rtol=1e-9)
@@ -146,9 +146,9 @@ def test_moves_that_a_norm_can_make_are_found(kind: str) -> None:
         norm.weight.uniform_(0.5, 1.5, generator=generator)
         old, new = torch.randn(2, 3, 32, generator=generator, dtype=torch.float64)
         new *= old.norm(dim=1, keepdim=True) / new.norm(dim=1, keepdim=True)
-        change = _before_norm(model_parts(model), 1, old, norm(new) - norm(old))
+        change = before_norm(model_parts(model), 1, old, norm(new) - norm(old))
         assert torch.allclose(norm(old + change), norm(new), atol=1e-3)
-        assert torch.equal(_before_norm(model_parts(tiny_model("llama")), 1, old, new), new)
+        assert torch.equal(before_norm(model_parts(tiny_model("llama")), 1, old, new), new)
 
 
 def test_unknown_type_shows_the_row_to_add_and_accepts_one() -> None:

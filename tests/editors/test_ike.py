@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from seesaw_cf.editors.ike.encoders import lexical_similarity, transformers_encoder
-from seesaw_cf.editors.ike.ike import IKE, Demonstration, IKEConfig, _quota, chat_messages, demonstrations
+from seesaw_cf.editors.ike.ike import IKE, Demonstration, IKEConfig, chat_messages, demonstrations
 from seesaw_cf.errors import EditError, StorageError, UnknownNameError
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze
@@ -102,11 +102,18 @@ def test_balance_keeps_the_asked_shares() -> None:
     assert delta.meta["diagnostics"][0]["demonstrations"] == {"copy": 2, "update": 6, "retain": 8}
 
 
+KINDS: tuple[Literal["copy", "update", "retain"], ...] = ("copy", "update", "retain")
+POOL = tuple(Demonstration(kind, "a fact", "a question", "an answer") for kind in KINDS for _ in range(64))
+
+
 @given(st.integers(0, 64), st.tuples(*[st.floats(0, 10)] * 3).filter(lambda shares: sum(shares) > 0.1))
-def test_quota_adds_up_and_stays_within_one_of_the_share(k: int, shares: tuple[float, float, float]) -> None:
-    counts = list(_quota(k, shares).values())
-    assert sum(counts) == k
-    assert all(abs(count - k * share / sum(shares)) < 1 + 1e-9 for count, share in zip(counts, shares, strict=True))
+def test_the_demonstrations_add_up_to_k_and_each_kind_stays_within_one_of_its_share(
+    k: int, shares: tuple[float, float, float]
+) -> None:
+    editor = IKE(IKEConfig(k=k, balance=shares), pool=POOL, encoder=lambda texts: np.ones((len(texts), 1)))
+    found = editor.edit(MODEL, TOKENIZER, [CURIE]).meta["diagnostics"][0]["demonstrations"]
+    assert sum(found.values()) == k
+    assert all(abs(found[kind] - k * share / sum(shares)) < 1 + 1e-9 for kind, share in zip(KINDS, shares, strict=True))
 
 
 def test_examples_that_do_not_fit_are_left_out_and_counted(caplog: pytest.LogCaptureFixture) -> None:

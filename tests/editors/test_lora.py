@@ -71,7 +71,7 @@ def test_it_stops_when_the_loss_is_small() -> None:
 def test_half_precision_models(dtype: torch.dtype) -> None:
     model = tiny_model("llama", dtype=dtype)
     delta = LoRA(config()).edit(model, TOKENIZER, REQUESTS[:1])
-    assert all(part.dtype == torch.float32 for part in delta._parts())
+    assert all(part.dtype == torch.float32 for part in delta.tensors())
     with applied(model, delta):
         assert model.dtype == dtype
     assert new_log_probability(model, TOKENIZER, REQUESTS[0], delta) > new_log_probability(

@@ -14,10 +14,11 @@ from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.config import with_settings
+from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.presets import DEFAULTS
-from seesaw_cf.editors.locate.solve import factor_bytes, factorise
+from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.locate.templates import MEMIT_STARTS, sample_templates
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
@@ -228,14 +229,24 @@ def test_unknown_names_are_errors_with_suggestions() -> None:
     assert {"ft", "rome", "memit", "emmet", "alphaedit"} <= set(EDITORS)
 
 
-def test_factors_without_room_are_made_again_and_change_nothing() -> None:
+def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(moment: torch.Tensor, where: str, extra: float = 0.0) -> Factor:
+        made.append(where)
+        return factorise(moment, where, extra)
+
+    monkeypatch.setattr("seesaw_cf.editors.locate.fitted.factorise", counted)
     model, tokenizer = tiny_model("gpt2", dtype=torch.float64), tiny_tokenizer()
     kept = memit().fit(model, tokenizer)
     assert kept.fitted is not None
-    tight = replace(kept, fitted=replace(kept.fitted, room=0, _factors={}))
+    tight = replace(kept, fitted=Fitted(kept.fitted.templates, kept.fitted.moments, room=0))
     deltas = [editor.edit_each(model, tokenizer, REQUESTS) for editor in (kept, tight)]
-    assert tight.fitted is not None
-    assert [len(editor.fitted._factors) for editor in (kept, tight) if editor.fitted] == [2, 1]
+    assert made == ["layer 1", "layer 2"] * 2
+    kept.edit_each(model, tokenizer, REQUESTS)
+    assert made == ["layer 1", "layer 2"] * 2, "both are kept"
+    tight.edit_each(model, tokenizer, REQUESTS)
+    assert made == ["layer 1", "layer 2"] * 3, "only the last one was kept"
     for one, other in zip(*deltas, strict=True):
         assert all(torch.equal(one.dense(name), other.dense(name)) for name in one.updates)
 

@@ -11,7 +11,13 @@ from scipy import stats
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.report import values as an
-from seesaw_cf.longform.report.comparisons import _bootstrap, _statistic, chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.longform.report.comparisons import (
+    chi_square_tests,
+    correlations,
+    pearson_statistics,
+    weighted_spearman,
+    wilcoxon_tests,
+)
 from seesaw_cf.longform.report.kinds import edit_kinds, kind_differences, kind_shares
 
 from .analysis_samples import annotated, ratings, scores, table
@@ -146,7 +152,7 @@ def test_the_statistic_of_the_exchanges_is_pearsons(columns: list[tuple[int, int
     counts = np.array(columns).T
     if (counts.sum(axis=0) > 0).all() and (counts.sum(axis=1) > 0).all():
         expected = stats.chi2_contingency(counts, correction=False).statistic
-        assert _statistic(counts[None, 0], counts[None, 1])[0] == pytest.approx(expected)
+        assert pearson_statistics(counts[None, 0], counts[None, 1])[0] == pytest.approx(expected)
 
 
 def values_of(method: str, metric: str, numbers: list[float]) -> pd.DataFrame:
@@ -174,7 +180,7 @@ def test_a_row_that_counts_twice_is_there_twice(rows: list[tuple[int, int, int]]
     x, y, counts = (np.array(column, float) for column in zip(*rows, strict=True))
     repeated = [np.repeat(column, counts.astype(int)) for column in (x, y)]
     if all(len(set(column)) > 1 for column in repeated):
-        found = _bootstrap(x, y, counts[None])[0]
+        found = weighted_spearman(x, y, counts[None])[0]
         assert found == pytest.approx(stats.spearmanr(repeated[0], repeated[1]).statistic)
 
 

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 from seesaw_cf.builder_scripts.tiny_model import train as script
 from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents
-from seesaw_cf.builder_scripts.tiny_model.train import Settings, batch, make_tokenizer, train
+from seesaw_cf.builder_scripts.tiny_model.train import Settings, batch, learning_rate, make_tokenizer, train
 from seesaw_cf.errors import RunFolderError
 
 PEOPLE = [
@@ -91,7 +91,7 @@ def test_mask_is_causal_and_hides_only_inner_tokens_of_names(tokenizer: PreTrain
 
 
 def test_learning_rate_warms_up_and_falls_to_a_tenth() -> None:
-    rates = [script._learning_rate(SMALL, step) for step in range(SMALL.steps + 1)]
+    rates = [learning_rate(SMALL, step) for step in range(SMALL.steps + 1)]
     assert rates[0] == pytest.approx(SMALL.learning_rate / 2)
     assert max(rates) == pytest.approx(SMALL.learning_rate)
     assert rates[-1] == pytest.approx(SMALL.learning_rate / 10)

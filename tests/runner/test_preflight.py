@@ -139,8 +139,8 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
     dense, thin = _plan(folder, tmp_path, ["ft"]), plan
     ft = dense.editors["ft"]
     assert isinstance(ft, FT)
-    assert preflight._delta_bytes(dense) == 9 * 4 * 16 * 32 * len(ft.config.layers)
-    assert preflight._delta_bytes(thin) == 9 * 4 * (16 + 32)
+    assert preflight.delta_bytes(dense) == 9 * 4 * 16 * 32 * len(ft.config.layers)
+    assert preflight.delta_bytes(thin) == 9 * 4 * (16 + 32)
     pages = {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 100}
     monkeypatch.setattr("os.sysconf", pages.__getitem__)
     with pytest.raises(SeesawError, match=r"the weights take .* in float32 and the sums .* this machine has 1 kB"):

@@ -11,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from seesaw_cf.scoring import encode_cloze
-from seesaw_cf.scoring.boundary import _CUTTERS, cuts_at_spaces
+from seesaw_cf.scoring.boundary import cuts_at_spaces
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.types import Cloze
 from tests.tokenizer_styles import STYLES, TEXTS, byte_level
@@ -32,11 +32,13 @@ def _split(pattern: str | None, normalizer: Any = None) -> PreTrainedTokenizerBa
     return PreTrainedTokenizerFast(tokenizer_object=made)
 
 
-FAMILIES = {
-    "gpt2": _split(None),
-    "llama3": _split(_CUTTERS[0]),
-    "qwen2": _split(_CUTTERS[1], normalizers.NFC()),
-}
+# As in the tokenizer.json of meta-llama/Meta-Llama-3-8B and of Qwen/Qwen2-7B.
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+    r"|\s+(?!\S)|\s+"
+)
+QWEN2 = LLAMA3.replace("{1,3}", "")
+FAMILIES = {"gpt2": _split(None), "llama3": _split(LLAMA3), "qwen2": _split(QWEN2, normalizers.NFC())}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

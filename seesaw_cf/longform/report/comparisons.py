@@ -17,7 +17,7 @@ from seesaw_cf.stats.case_means import case_difference, with_adjusted
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
 
-__all__ = ["chi_square_tests", "correlations", "wilcoxon_tests"]
+__all__ = ["chi_square_tests", "correlations", "pearson_statistics", "weighted_spearman", "wilcoxon_tests"]
 
 
 def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int, seed: int) -
     swap = np.random.default_rng(seed).random((draws, len(counts))) < 0.5
     straight, turned = counts[:, 0], counts[:, 1]
     first = np.where(swap[:, :, None], turned, straight).sum(axis=1)
-    drawn = _statistic(first, counts.sum(axis=(0, 1)) - first)
+    drawn = pearson_statistics(first, counts.sum(axis=(0, 1)) - first)
     p = (1 + int((drawn >= chi2 - 1e-9).sum())) / (1 + draws)
     return rows | {"chi2": float(chi2), "df": int(df), "p_paper": float(p_paper), "p": p, "note": ""}
 
@@ -116,8 +116,15 @@ def _counts(part: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.int64]:
     return out
 
 
-def _statistic(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Pearson's statistic of many tables of two rows; (draws, labels) each."""
+def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Pearson's chi-square statistic of many tables of two rows.
+
+    Args:
+        first, second: (draws, labels) counts, one row of each table.
+
+    Returns:
+        (draws,); a label without any count adds nothing.
+    """
     table = np.stack([first, second], axis=1).astype(np.float64)
     expected = (
         table.sum(axis=2, keepdims=True) * table.sum(axis=1, keepdims=True) / table.sum(axis=(1, 2), keepdims=True)
@@ -173,7 +180,7 @@ def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str
     out |= {"rho": rho, "p_paper": float(found.pvalue)}
     if n_cases < MIN_EFFECTIVE:
         return out | {"note": f"too few cases for an interval ({n_cases})"}
-    drawn = _bootstrap(x, y, cluster_weights(n_cases, draws, seed)[:, case])
+    drawn = weighted_spearman(x, y, cluster_weights(n_cases, draws, seed)[:, case])
     spread = float(np.nanstd(np.arctanh(np.clip(drawn, -1 + 1e-9, 1 - 1e-9)), ddof=1))
     centre, half = float(np.arctanh(np.clip(rho, -1 + 1e-9, 1 - 1e-9))), stats.t.ppf(0.975, n_cases - 1) * spread
     if spread <= 1e-9:
@@ -182,8 +189,18 @@ def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str
     return out | {"low": float(np.tanh(centre - half)), "high": float(np.tanh(centre + half)), "p": p}
 
 
-def _bootstrap(x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Spearman's correlation when row i counts `weights[draw, i]` times; (draws,), NaN where a side has one value."""
+def weighted_spearman(
+    x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Spearman's rank correlation of pairs that count several times, such as those of a bootstrap sample.
+
+    Args:
+        x, y: (n,) values.
+        weights: (draws, n), how often each pair counts.
+
+    Returns:
+        (draws,), NaN where x or y has one value only.
+    """
     ranks = [_ranks(values, weights) for values in (x, y)]
     total = weights.sum(axis=1, keepdims=True)
     one, two = (rank - (weights * rank).sum(axis=1, keepdims=True) / total for rank in ranks)
