@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 
@@ -42,21 +42,11 @@ Examples:
     0.314
 """
 
+_COLUMNS = {"ratings": "list of float64"}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
     """How far annotators agree, raw and beyond chance."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "ratings": datasets.List(datasets.Value("float64")),
-                }
-            ),
-        )
 
     _compute = staticmethod(as_json(annotator_agreement))

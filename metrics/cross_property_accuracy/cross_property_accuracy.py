@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _DESCRIPTION = """\
 Accuracy of a model's first choice for property P2 of a person before and after an edit of property P1 of the same
@@ -65,53 +62,16 @@ Examples:
     'too few clusters (person: 3.0 effective); about 2 more equal ones are needed'
 """
 
+_COLUMNS = {
+    "case_id": "int64",
+    **dict.fromkeys(("edit_relation", "effect_relation", "prompt"), "string"),
+    **dict.fromkeys(("candidates", "gold"), "list of string"),
+    **dict.fromkeys(("pre", "post"), "list of float64"),
+}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
     """Accuracy on the effect property pre and post, per pair of properties, with a paired test."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "case_id": datasets.Value("int64"),
-                    "edit_relation": text,
-                    "effect_relation": text,
-                    "prompt": text,
-                    "candidates": datasets.List(text),
-                    "gold": datasets.List(text),
-                    "pre": datasets.List(datasets.Value("float64")),
-                    "post": datasets.List(datasets.Value("float64")),
-                }
-            ),
-        )
-
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        edit_relation: Sequence[str],
-        effect_relation: Sequence[str],
-        prompt: Sequence[str],
-        candidates: Sequence[Sequence[str]],
-        gold: Sequence[Sequence[str]],
-        pre: Sequence[Sequence[float]],
-        post: Sequence[Sequence[float]],
-        mode: str = "exact",
-        post_prompts: Sequence[str] | None = None,
-        n_tokens: Sequence[Sequence[int]] | None = None,
-        pre_prior: Sequence[Sequence[float]] | None = None,
-        post_prior: Sequence[Sequence[float]] | None = None,
-        groups: Sequence[Sequence[str]] | None = None,
-        subject: Sequence[str] | None = None,
-        draws: int = 2000,
-        seed: int = 0,
-    ) -> dict[str, object]:
-        rows = AccuracyColumns(
-            *(case_id, edit_relation, effect_relation, prompt, candidates, gold, pre, post),
-            *(post_prompts, n_tokens, pre_prior, post_prior, groups, subject),
-        )
-        return as_json(accuracy_of_columns)(rows, mode=mode, draws=draws, seed=seed)  # type: ignore[arg-type]
+    _compute = staticmethod(column_arguments(accuracy_of_columns, AccuracyColumns))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects import BiasColumns, bias_of_columns
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.pairs import SIDES
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _DESCRIPTION = """\
 D_d per demographic group: how far an edit of one person's fact moves a model's confidence in the same property of other
@@ -64,57 +62,17 @@ Examples:
     (2, 0)
 """
 
+_COLUMNS = {
+    "case_id": "int64",
+    "prompt": "string",
+    "subject": "string",
+    "groups": "list of string",
+    **dict.fromkeys(SIDES, "float64"),
+}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class EditBias(evaluate.Metric):  # type: ignore[misc]
     """D_pre, D_post and D_d per group, with errors clustered by edit and person."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        logprob = datasets.Value("float64")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "case_id": datasets.Value("int64"),
-                    "prompt": datasets.Value("string"),
-                    "subject": datasets.Value("string"),
-                    "groups": datasets.List(datasets.Value("string")),
-                    "pre_new": logprob,
-                    "pre_true": logprob,
-                    "post_new": logprob,
-                    "post_true": logprob,
-                }
-            ),
-        )
-
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        prompt: Sequence[str],
-        subject: Sequence[str],
-        groups: Sequence[Sequence[str]],
-        pre_new: Sequence[float],
-        pre_true: Sequence[float],
-        post_new: Sequence[float],
-        post_true: Sequence[float],
-        axis: str | None = None,
-        reference: str | None = None,
-        mode: str = "crossed",
-        score: str = "summed",
-        n_tokens_new: Sequence[int] | None = None,
-        n_tokens_true: Sequence[int] | None = None,
-        draws: int = 2000,
-        seed: int = 0,
-    ) -> dict[str, object]:
-        sides = (pre_new, pre_true, post_new, post_true)
-        return as_json(bias_of_columns)(
-            BiasColumns(case_id, prompt, subject, groups, *sides, n_tokens_new, n_tokens_true),
-            axis=axis,
-            reference=reference,
-            mode=mode,  # type: ignore[arg-type]
-            score=score,  # type: ignore[arg-type]
-            draws=draws,
-            seed=seed,
-        )
+    _compute = staticmethod(column_arguments(bias_of_columns, BiasColumns))

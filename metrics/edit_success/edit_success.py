@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects import SuccessColumns, edit_success
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.effects.pairs import SIDES
+from seesaw_cf.effects.success import Success
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _DESCRIPTION = """\
 CounterFact's ES, PS, NS, S and magnitudes, zsRE's efficacy, paraphrase, specificity and score, EasyEdit-style
@@ -55,47 +54,20 @@ Examples:
     True
 """
 
+_COLUMNS = {
+    "case_id": "int64",
+    "test": "string",
+    **dict.fromkeys((*SIDES, "tokens_right", "tokens_kept", "n_tokens", "generated"), "float64"),
+}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+def _success(columns: SuccessColumns, *, draws: int = 2000, seed: int = 0) -> Success:
+    """A tie is what it is for float32: columns do not say which model they are from."""
+    return edit_success(columns, draws=draws, seed=seed)
+
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class EditSuccess(evaluate.Metric):  # type: ignore[misc]
     """Whether an edit works, generalises and stays local, per protocol."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "case_id": datasets.Value("int64"),
-                    "test": datasets.Value("string"),
-                    "pre_new": datasets.Value("float64"),
-                    "pre_true": datasets.Value("float64"),
-                    "post_new": datasets.Value("float64"),
-                    "post_true": datasets.Value("float64"),
-                    "tokens_right": datasets.Value("float64"),
-                    "tokens_kept": datasets.Value("float64"),
-                    "n_tokens": datasets.Value("float64"),
-                    "generated": datasets.Value("float64"),
-                }
-            ),
-        )
-
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        test: Sequence[str],
-        pre_new: Sequence[float | None],
-        pre_true: Sequence[float | None],
-        post_new: Sequence[float | None],
-        post_true: Sequence[float | None],
-        tokens_right: Sequence[float | None],
-        tokens_kept: Sequence[float | None],
-        n_tokens: Sequence[float | None],
-        generated: Sequence[float | None],
-        draws: int = 2000,
-        seed: int = 0,
-    ) -> dict[str, object]:
-        sides = (pre_new, pre_true, post_new, post_true)
-        rows = SuccessColumns(case_id, test, *sides, tokens_right, tokens_kept, n_tokens, generated)
-        return as_json(edit_success)(rows, draws=draws, seed=seed)
+    _compute = staticmethod(column_arguments(_success, SuccessColumns))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.texts import generation_quality
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
@@ -41,23 +41,11 @@ Examples:
     (2.39, 4.0, 0.0)
 """
 
+_COLUMNS = {"case_id": "int64", "texts": "list of string", "references": "list of string"}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class GenerationQuality(evaluate.Metric):  # type: ignore[misc]
     """Quality of generated texts from the texts alone."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "case_id": datasets.Value("int64"),
-                    "texts": datasets.List(datasets.Value("string")),
-                    "references": datasets.List(datasets.Value("string")),
-                }
-            ),
-        )
 
     _compute = staticmethod(as_json(generation_quality))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_annotation import leme_annotation
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
@@ -48,20 +48,11 @@ Examples:
     (0.25, 0.5, 2)
 """
 
+_COLUMNS = {"case_id": "int64"} | dict.fromkeys(("group", "passage", "claim_kind", "label"), "string")
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class LemeAnnotation(evaluate.Metric):  # type: ignore[misc]
     """Shares of claims that passages support, leave open or contradict."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {"case_id": datasets.Value("int64"), "group": text, "passage": text, "claim_kind": text, "label": text}
-            ),
-        )
 
     _compute = staticmethod(as_json(leme_annotation))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_auto import PassageColumns, leme_auto
-from seesaw_cf.stats.plain import as_json
+from seesaw_cf.metrics.module import column_arguments, describe
 
 _DESCRIPTION = """\
 ROUGE-1 in five uses, TF-IDF consistency and n-gram entropy of passages written by an edited model, and the rank
@@ -53,44 +50,15 @@ Examples:
     [0.5]
 """
 
+_COLUMNS = {
+    "case_id": "int64",
+    **dict.fromkeys(("subject", "related", "subject_passage", "related_passage", "new_fact"), "string"),
+    **dict.fromkeys(("subject_facts", "related_facts"), "list of string"),
+}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class LemeAuto(evaluate.Metric):  # type: ignore[misc]
     """Simple measures of passages and what they stand for."""
 
-    def _info(self) -> evaluate.MetricInfo:
-        text = datasets.Value("string")
-        texts = ("subject", "related", "subject_passage", "related_passage", "new_fact")
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "case_id": datasets.Value("int64"),
-                    **dict.fromkeys(texts, text),
-                    "subject_facts": datasets.List(text),
-                    "related_facts": datasets.List(text),
-                }
-            ),
-        )
-
-    def _compute(
-        self,
-        case_id: Sequence[int],
-        subject: Sequence[str],
-        related: Sequence[str],
-        subject_passage: Sequence[str],
-        related_passage: Sequence[str],
-        new_fact: Sequence[str],
-        subject_facts: Sequence[Sequence[str]],
-        related_facts: Sequence[Sequence[str]],
-        measures: Mapping[str, Sequence[float | None]] | None = None,
-        ratings: Mapping[str, Sequence[float | None]] | None = None,
-        draws: int = 1000,
-        seed: int = 0,
-    ) -> dict[str, object]:
-        rows = PassageColumns(
-            subject, related, subject_passage, related_passage, new_fact, subject_facts, related_facts
-        )
-        return as_json(leme_auto)(case_id, rows, measures=measures, ratings=ratings, draws=draws, seed=seed)
+    _compute = staticmethod(column_arguments(leme_auto, PassageColumns))

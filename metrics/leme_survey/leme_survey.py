@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.leme_survey import survey_of_columns
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
@@ -46,24 +46,11 @@ Examples:
     (7.0, 1, 1, 6.0)
 """
 
+_COLUMNS = {"case_id": "int64", "method": "string", "item": "string", "rating": "float64"}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class LemeSurvey(evaluate.Metric):  # type: ignore[misc]
     """Mean ratings per method, item and question type, clustered by edit."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "case_id": datasets.Value("int64"),
-                    "method": datasets.Value("string"),
-                    "item": datasets.Value("string"),
-                    "rating": datasets.Value("float64"),
-                }
-            ),
-        )
 
     _compute = staticmethod(as_json(survey_of_columns))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
@@ -47,25 +47,11 @@ Examples:
     'too few clusters (item: 2.0 effective); about 3 more equal ones are needed'
 """
 
+_COLUMNS = dict.fromkeys(("item", "group", "flaw", "rater"), "string") | {"rating": "float64"}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
     """Whether flaws are more present in texts after an edit."""
-
-    def _info(self) -> evaluate.MetricInfo:
-        return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {
-                    "item": datasets.Value("string"),
-                    "group": datasets.Value("string"),
-                    "flaw": datasets.Value("string"),
-                    "rater": datasets.Value("string"),
-                    "rating": datasets.Value("float64"),
-                }
-            ),
-        )
 
     _compute = staticmethod(as_json(open_ended_flaws))

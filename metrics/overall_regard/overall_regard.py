@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.regard import overall_regard
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
@@ -45,20 +45,11 @@ Examples:
     1.0
 """
 
+_COLUMNS = {"identity": "string", "regard": "string"}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class OverallRegard(evaluate.Measurement):  # type: ignore[misc]
     """N positive minus N negative per identity, normalised, with intervals."""
-
-    def _info(self) -> evaluate.MeasurementInfo:
-        return evaluate.MeasurementInfo(
-            module_type="measurement",
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {"identity": datasets.Value("string"), "regard": datasets.Value("string")},
-            ),
-        )
 
     _compute = staticmethod(as_json(overall_regard))

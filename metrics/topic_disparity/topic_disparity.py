@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import datasets
 import evaluate
 
 from seesaw_cf.citations import bibtex
 from seesaw_cf.effects.topics import topic_disparity
+from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
 _DESCRIPTION = """\
@@ -48,20 +48,11 @@ Examples:
     '1 triples with a topic, fewer than 30: nothing is shown'
 """
 
+_COLUMNS = {"identity": "string", "topic": "int64"}
 
-@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
+
+@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
 class TopicDisparity(evaluate.Measurement):  # type: ignore[misc]
     """Topic shares per identity and relative entropy to the rest."""
-
-    def _info(self) -> evaluate.MeasurementInfo:
-        return evaluate.MeasurementInfo(
-            module_type="measurement",
-            description=_DESCRIPTION,
-            citation=_CITATION,
-            inputs_description=_INPUTS,
-            features=datasets.Features(
-                {"identity": datasets.Value("string"), "topic": datasets.Value("int64")},
-            ),
-        )
 
     _compute = staticmethod(as_json(topic_disparity))

@@ -1,0 +1,62 @@
+"""What every `evaluate` module here has: its description and columns, and results as plain JSON types."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import datasets
+import evaluate
+
+from seesaw_cf.stats.plain import as_json
+
+__all__ = ["column_arguments", "describe"]
+
+Module = TypeVar("Module", bound=evaluate.EvaluationModule)
+
+
+def describe(
+    description: str, citation: str, inputs: str, columns: Mapping[str, str]
+) -> Callable[[type[Module]], type[Module]]:
+    """Gives a module its help text and what `evaluate` wants to know of it.
+
+    Args:
+        description, citation: For its page.
+        inputs: Arguments, results and examples.
+        columns: Name -> Arrow type of a row's value, such as "int64" or "list of string".
+    """
+
+    def described(kind: type[Module]) -> type[Module]:
+        info = evaluate.MetricInfo if issubclass(kind, evaluate.Metric) else evaluate.MeasurementInfo
+        told = {"description": description, "citation": citation, "inputs_description": inputs}
+        features = {name: _feature(what) for name, what in columns.items()}
+        kind._info = lambda self: info(**told, features=datasets.Features(features))
+        kind.__doc__ = f"{description}{inputs}\n\n{kind.__doc__}"
+        return kind
+
+    return described
+
+
+def _feature(what: str) -> object:
+    value = datasets.Value(what.removeprefix("list of "))
+    return datasets.List(value) if what.startswith("list of ") else value
+
+
+def column_arguments(function: Callable[..., object], record: type[Any]) -> Callable[..., dict[str, Any]]:
+    """`function` with the fields of its argument `columns` as arguments of their own, and its result as plain JSON.
+
+    Args:
+        function: Takes `columns`, and options.
+        record: The dataclass of the columns.
+    """
+    fields = inspect.signature(record).parameters
+    own = inspect.signature(function).parameters
+
+    def call(**given: Any) -> dict[str, Any]:
+        columns = record(**{name: given.pop(name) for name in fields if name in given})
+        return as_json(function)(columns=columns, **given)
+
+    every = [one for name in own for one in (fields.values() if name == "columns" else [own[name]])]
+    call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in every])  # type: ignore[attr-defined]
+    return call
