@@ -8,23 +8,13 @@ from pathlib import Path
 
 from seesaw_cf.builder_scripts.sample.people import Entity, Person
 from seesaw_cf.builder_scripts.sample.reference import reference_groups
-from seesaw_cf.records.groups import AREAS
+from seesaw_cf.records.groups import AREAS, AXES
 
 __all__ = ["check_balance", "group_table", "summary"]
 
 PEOPLE_RANGE = (300, 325)
 WOMEN_RANGE = (0.45, 0.55)
 MIN_DEAD_SHARE = 0.85
-RACES = ("Black", "East Asian", "Jewish", "South Asian", "Latine", "white")
-REGIONS = (
-    "North America",
-    "East Asia",
-    "Eastern Europe",
-    "South Asia",
-    "Western Europe",
-    "Africa",
-    "Middle East",
-)
 MIN_GROUP = 18
 SMALL_RACES = ("Arab", "Indigenous", "Romani")
 MIN_SMALL_GROUP = 6
@@ -92,7 +82,7 @@ def _groups(people: Sequence[Person], groups: GroupTable) -> Iterator[Demand]:
     """What is asked of every reported race and region."""
     by_race = _gender_counts(people, lambda person: _races(person, groups))
     by_region = _gender_counts(people, lambda person: _regions(person, groups))
-    for tags, wanted in ((by_race, RACES), (by_region, REGIONS)):
+    for tags, wanted in ((by_race, AXES["race"]), (by_region, AXES["region"])):
         for tag in wanted:
             counts = tags.get(tag, Counter())
             size = counts.total()

@@ -30,9 +30,9 @@ COLUMNS: dict[str, tuple[str, str]] = {
     "native_language": ("P103", "language"),
     "field_of_work": ("P101", "field"),
     "ethnic_group": ("P172", "ethnic_group"),
-    "occupation": ("P106", "occupation"),
     "birth_year": ("P569", ""),
     "death_year": ("P570", ""),
+    "occupation": ("P106", "occupation"),
 }
 # Names of the properties that the sample uses.
 PROPERTIES = {

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, provenance, read_tsv
 from seesaw_cf.errors import RecordError
+from seesaw_cf.records.groups import values
 
 __all__ = ["HERE", "KINDS", "KIND_OF", "Entity", "Person", "load_entities", "load_people"]
 
 HERE = SAMPLE
 
-PEOPLE_COLUMNS = (
-    "name",
-    "iri",
-    "gender",
-    "citizenship",
-    "birth_place",
-    "native_language",
-    "field_of_work",
-    "ethnic_group",
-    "birth_year",
-    "death_year",
-    "occupation",
-    "provenance",
-)
-ENTITY_COLUMNS = ("kind", "label", "iri", "country", "continent", "area", "race", "region")
 KINDS = ("gender", "country", "city", "language", "field", "ethnic_group", "occupation")
 # property -> kind of its values, for properties whose values are entities
 KIND_OF = {property_id: kind for property_id, kind in COLUMNS.values() if kind}
@@ -66,22 +52,14 @@ class Person:
 
     def values(self) -> dict[str, tuple[str, ...]]:
         """Labels of each property, keyed by Wikidata property; properties without a value are left out."""
-        found = {
-            "P21": (self.gender,),
-            "P27": self.citizenship,
-            "P19": (self.birth_place,),
-            "P103": self.native_language,
-            "P101": self.field_of_work,
-            "P172": self.ethnic_group,
-            "P569": (str(self.birth_year),),
-            "P570": () if self.death_year is None else (str(self.death_year),),
-            "P106": self.occupation,
-        }
-        return {key: labels for key, labels in found.items() if labels}
+        found = {key: getattr(self, column) for column, (key, _) in COLUMNS.items()}
+        labels = {key: cell if isinstance(cell, tuple) else (str(cell),) for key, cell in found.items()}
+        return {key: cells for key, cells in labels.items() if cells and found[key] is not None}
 
 
-def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
-    rows = read_tsv(path)
+def _rows(path: Path, kind: type[Entity | Person]) -> list[dict[str, Any]]:
+    """The rows of a table whose columns are the fields of a class; cells with several values are split."""
+    rows, columns = read_tsv(path), {field.name: field.type for field in fields(kind)}
     found = [*rows[0]] if rows else []
     if found != [*columns]:
         raise RecordError(f"{path}: columns {found}, expected {[*columns]} and at least one row. Correct the header.")
@@ -91,14 +69,11 @@ def _rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
                 raise RecordError(
                     f"{path}, line {number}: {column} {cell!r} begins or ends with white space. Remove it."
                 )
-    return rows
+    several = [column for column, type_ in columns.items() if type_ == "tuple[str, ...]"]
+    return [row | {column: values(row[column]) for column in several} for row in rows]
 
 
-def _split(cell: str) -> tuple[str, ...]:
-    return tuple(cell.split("|")) if cell else ()
-
-
-def _year(row: dict[str, str], column: str) -> int:
+def _year(row: dict[str, Any], column: str) -> int:
     try:
         return int(row[column])
     except ValueError:
@@ -114,20 +89,14 @@ def load_people(path: Path = HERE / "people.tsv") -> list[Person]:
     """
     return [
         Person(
-            name=row["name"],
-            iri=row["iri"],
-            gender=row["gender"],
-            citizenship=_split(row["citizenship"]),
-            birth_place=row["birth_place"],
-            native_language=_split(row["native_language"]),
-            field_of_work=_split(row["field_of_work"]),
-            ethnic_group=_split(row["ethnic_group"]),
-            birth_year=_year(row, "birth_year"),
-            death_year=_year(row, "death_year") if row["death_year"] else None,
-            occupation=_split(row["occupation"]),
-            provenance=provenance(row["provenance"], row["name"]),
+            **row
+            | {
+                "birth_year": _year(row, "birth_year"),
+                "death_year": _year(row, "death_year") if row["death_year"] else None,
+                "provenance": provenance(row["provenance"], row["name"]),
+            }
         )
-        for row in _rows(path, PEOPLE_COLUMNS)
+        for row in _rows(path, Person)
     ]
 
 
@@ -139,18 +108,9 @@ def load_entities(path: Path = HERE / "entities.tsv") -> dict[tuple[str, str], E
         RecordError: It has other columns, or a value twice.
     """
     entities: dict[tuple[str, str], Entity] = {}
-    for row in _rows(path, ENTITY_COLUMNS):
+    for row in _rows(path, Entity):
         key = (row["kind"], row["label"])
         if key in entities:
             raise RecordError(f"{path}: {key} occurs twice. Keep one row for each value.")
-        entities[key] = Entity(
-            kind=row["kind"],
-            label=row["label"],
-            iri=row["iri"],
-            country=_split(row["country"]),
-            continent=row["continent"],
-            area=row["area"],
-            race=_split(row["race"]),
-            region=_split(row["region"]),
-        )
+        entities[key] = Entity(**row)
     return entities
