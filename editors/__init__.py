@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.checks import one_of
 from seesaw_cf.exports import lazy, resolve
 
 if TYPE_CHECKING:
@@ -85,9 +85,7 @@ def load_editor(name: str) -> type[Any]:
     Raises:
         UnknownNameError: No such editor; near names are suggested.
     """
-    if name not in EDITORS:
-        raise unknown_name("editor", name, EDITORS)
-    found: type[Any] = resolve(EDITORS[name])
+    found: type[Any] = resolve(EDITORS[one_of("editor", name, EDITORS)])
     return found
 
 

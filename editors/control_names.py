@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seesaw_cf.errors import UnknownNameError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import UnknownNameError
 
 __all__ = ["CONTROLS", "compared", "control_name", "is_control", "planned", "split_control"]
 
@@ -43,8 +44,7 @@ def planned(editors: Sequence[str], controls: Sequence[str] = ()) -> tuple[str, 
         UnknownNameError: No such kind of control, or no editor that it could be the control of.
     """
     for kind in controls:
-        if kind not in CONTROLS:
-            raise unknown_name("control", kind, CONTROLS)
+        one_of("control", kind, CONTROLS)
     kinds = list(dict.fromkeys([*controls, *(name for name in editors if name in CONTROLS)]))
     named = list(dict.fromkeys(name for name in editors if name not in CONTROLS))
     audited = [name for name in named if not is_control(name)]

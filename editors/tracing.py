@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before
-from seesaw_cf.errors import EditError, unknown_name
+from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
 from seesaw_cf.models.hooks import first_tensor, untouched, watch
 from seesaw_cf.scoring.encode import encode_cloze
@@ -84,8 +85,7 @@ class TraceOptions:
         Raises:
             UnknownNameError: See above.
         """
-        if self.kind not in KINDS:
-            raise unknown_name("kind of causal tracing", self.kind, KINDS)
+        one_of("kind of causal tracing", self.kind, KINDS)
 
 
 def trace_fact(
@@ -162,8 +162,7 @@ def estimates(traces: Sequence[FactTrace], position: str = "last subject token")
     Raises:
         UnknownNameError: An unknown position.
     """
-    if position not in POSITIONS:
-        raise unknown_name("position", position, POSITIONS)
+    one_of("position", position, POSITIONS)
     rows = torch.stack([trace.effects[POSITIONS.index(position)] for trace in traces]).double()
     made = []
     for column in rows.T:

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-from seesaw_cf.errors import RecordError, SeesawError, StorageError, need, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError, SeesawError, StorageError, need
 
 __all__ = [
     "OWN",
@@ -166,8 +167,7 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
         RecordError: A parameter is missing, is not asked for, or is not what its place takes.
     """
     known = {file.stem: file for file in QUERIES.glob("*.rq")}
-    if name not in known:
-        raise unknown_name("query", name, known)
+    one_of("query", name, known)
     text = known[name].read_text(encoding="utf-8")
     places = set(_PLACE.findall(text))
     if places != set(parameters):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.checks import one_of
 
 __all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "preset"]
 
@@ -129,8 +129,7 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     shape = _shape(model)
     if (editor, MODELS.get(shape, "")) in PRESETS:
         return dict(PRESETS[editor, MODELS[shape]].settings)
-    if editor not in DEFAULTS:
-        raise unknown_name("editor with published settings", editor, DEFAULTS)
+    one_of("editor with published settings", editor, DEFAULTS)
     (low, high), settings = DEFAULTS[editor]
     n_layers = shape[1]
     top = n_layers - 2 if n_layers > 1 else 0  # leave a block above to read the change

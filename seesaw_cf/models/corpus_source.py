@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError, unknown_name
 
 if TYPE_CHECKING:
@@ -135,8 +136,7 @@ def _json_lines(source: Source, path: Path) -> _Found:
         if not isinstance(row, dict):
             raise RecordError(f"corpus {where}: expected a JSON object, got {row!r:.60}.")
         column = column or _only(where, [name for name, value in row.items() if isinstance(value, str)], row)
-        if column not in row:
-            raise unknown_name(f"column of corpus {where}:", column, row)
+        one_of(f"column of corpus {where}:", column, row)
         yield _text(row[column], column, where), where
 
 
@@ -149,8 +149,7 @@ def _parquet(source: Source, path: Path) -> _Found:
             schema = file.schema_arrow
             texts = [field.name for field in schema if _is_text(field.type)]
             column = source.column or _only(str(path), texts, schema.names)
-            if column not in schema.names:
-                raise unknown_name(f"column of corpus {path}:", column, schema.names)
+            one_of(f"column of corpus {path}:", column, schema.names)
             if column not in texts:
                 raise RecordError(
                     f"corpus {path}: column {column!r} is {schema.field(column).type}, expected text. Columns of "
@@ -194,8 +193,7 @@ def _hub(source: Source, seed: int | None) -> _Found:
     column, iterator, where = source.column, iter(rows), f"data set {source.spec}"
     while (row := _asked(source, lambda: next(iterator, None))) is not None:
         column = column or _only(where, [name for name, value in row.items() if isinstance(value, str)], row)
-        if column not in row:
-            raise unknown_name(f"column of corpus {where}:", column, row)
+        one_of(f"column of corpus {where}:", column, row)
         yield _text(row[column], column, where), where
 
 

@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import one_of
 from seesaw_cf.errors import (
     RecordError,
     SeesawError,
@@ -73,8 +74,7 @@ def model_path(name: str) -> Path:
         UnknownNameError: No embedded model has that name; near names are suggested.
         StorageError: The folder is incomplete, as in a package that was built without its data files.
     """
-    if name not in EMBEDDED:
-        raise unknown_name("embedded model", name, EMBEDDED)
+    one_of("embedded model", name, EMBEDDED)
     folder = Path(str(importlib.resources.files("seesaw_cf"))) / "models" / name
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:

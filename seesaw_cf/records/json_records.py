@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
 from seesaw_cf.records.checks import Record, names, short
 from seesaw_cf.records.formats import PARSERS, REQUIRED, WRITERS
 from seesaw_cf.types import Case
@@ -87,8 +88,7 @@ def write_record(case: Case) -> Record:
     Raises:
         UnknownNameError: `record_format` is none of the four.
     """
-    if case.record_format not in WRITERS:
-        raise unknown_name("record format", case.record_format, WRITERS)
+    one_of("record format", case.record_format, WRITERS)
     return _merge(WRITERS[case.record_format](case), case.extra)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import check_path
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.checks import check_path, one_of
+from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.records.parquet import read_cases, table_to_cases
 from seesaw_cf.types import Case
 
@@ -37,8 +37,7 @@ def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
     if source == "sample":
         from seesaw_cf.records.sample import path
 
-        if config not in CASE_CONFIGS:
-            raise unknown_name("config", config, CASE_CONFIGS)
+        one_of("config", config, CASE_CONFIGS)
         return read_cases(path() / "data" / config), ""
     local = check_path(source)
     if local.is_file():
@@ -51,9 +50,7 @@ def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
 def _config_folder(folder: Path, config: str) -> Path:
     root = folder / "data" if (folder / "data").is_dir() else folder
     found = {child.name: child for child in root.iterdir() if child.is_dir() and any(child.glob("*.parquet"))}
-    if config not in found:
-        raise unknown_name(f"config of {folder}", config, found)
-    return found[config]
+    return found[one_of(f"config of {folder}", config, found)]
 
 
 def _from_hub(source: str, config: str) -> tuple[list[Case], str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -42,8 +43,7 @@ def load(config: str = "cross_subject", split: str = "test", **options: object) 
         UnknownNameError: There is no such config.
         RecordError: There is no such split, or part of one.
     """
-    if config not in configs():
-        raise unknown_name("config", config, configs())
+    one_of("config", config, configs())
     from datasets import load_dataset
 
     try:

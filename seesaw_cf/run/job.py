@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.editors.control_names import planned
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.models.corpus import LIMIT, corpus_facts, corpus_of
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import load_model, outline_model
@@ -29,7 +30,7 @@ from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import Plan, check_places, check_plan, data_notes
 from seesaw_cf.run.questions import some_clozes
 from seesaw_cf.run.runner import PROTOCOLS, Run
-from seesaw_cf.run.workers import check_engine, local_device, rank_and_world, run_on_ray, run_share
+from seesaw_cf.run.workers import ENGINES, local_device, rank_and_world, run_on_ray, run_share
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
 from seesaw_cf.scoring.memory import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
@@ -132,7 +133,7 @@ def run_job(
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
     """
-    check_engine(engine)
+    one_of("engine", engine, ENGINES)
     if engine == "ray":
         make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
         return run_on_ray(make, actors=actors, gpus=gpus, address=address, progress=progress)
@@ -151,10 +152,8 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     Raises:
         SeesawError: A name, file, record or amount of memory that cannot be used.
     """
-    if job.protocol not in PROTOCOLS:
-        raise unknown_name("protocol", job.protocol, PROTOCOLS)
-    if job.scorer not in SCORERS:
-        raise unknown_name("scorer", job.scorer, SCORERS)
+    one_of("protocol", job.protocol, PROTOCOLS)
+    one_of("scorer", job.scorer, SCORERS)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     names = planned(job.editors, job.controls)

@@ -8,11 +8,11 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from seesaw_cf.checks import shown
+from seesaw_cf.checks import one_of, shown
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, split_control
 from seesaw_cf.editors.locate.config import preset_config
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
 from seesaw_cf.types import Case
@@ -92,8 +92,7 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str
             )
     known = {part for name in names for part in split_control(name) if part}
     for name, settings in found.items():
-        if name not in known:
-            raise unknown_name("editor of this run", name, known)
+        one_of("editor of this run", name, known)
         if name in CONTROLS and settings.keys() & {"editor", "settings"}:
             raise RecordError(
                 f"{file}: {name!r} says what it wraps, but a control of a run wraps each of its editors "

@@ -16,7 +16,8 @@ from pathlib import Path
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import EditError, RecordError, StorageError
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.models.delta_files import save_delta
 from seesaw_cf.models.editor import Editor, EditsEach
@@ -61,8 +62,7 @@ def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
         UnknownNameError: Another protocol.
         RecordError: Two cases share a number (and effect relation) in the "single" protocol.
     """
-    if protocol not in PROTOCOLS:
-        raise unknown_name("protocol", protocol, PROTOCOLS)
+    one_of("protocol", protocol, PROTOCOLS)
     groups: dict[str, list[Case]] = {}
     for case in cases:
         name = "-".join(filter(None, (case.request.relation_id, case.effect_relation_id)))

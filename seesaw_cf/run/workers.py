@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from seesaw_cf.errors import RunFolderError, ServiceError, need, unknown_name
+from seesaw_cf.errors import RunFolderError, ServiceError, need
 from seesaw_cf.run.explain import Line, announce, collected, tell
 
 if TYPE_CHECKING:
@@ -251,13 +251,3 @@ def _ray() -> Any:
         import ray
         import ray.exceptions
     return ray
-
-
-def check_engine(name: str) -> None:
-    """Refuses an engine that does not exist.
-
-    Raises:
-        UnknownNameError: With near names.
-    """
-    if name not in ENGINES:
-        raise unknown_name("engine", name, ENGINES)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.errors import StorageError, unknown_name
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.io.text import read_json
@@ -127,8 +128,7 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
         tables[name] = read_table(file, schema)
     edits = tables["edits"].to_pylist()
     names = sorted({row["editor"] for row in edits})
-    if editor not in names:
-        raise unknown_name(f"editor of the run {folder}", editor, names)
+    one_of(f"editor of the run {folder}", editor, names)
     keys = {row["case_id"]: _unit(row, protocol) for row in edits if row["editor"] == editor}
     cases = [case for case, key in keys.items() if key == unit]
     if not cases:

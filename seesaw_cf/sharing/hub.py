@@ -13,6 +13,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.hub import NAME, check_repo, explained
@@ -83,8 +84,7 @@ def share(
         RecordError: The name of the repository or base is malformed, or a file is damaged.
         StorageError: The Hub refused (rights, other content there) or did not answer.
     """
-    if as_ not in FORMS:
-        raise unknown_name("form to share an edit in", as_, FORMS)
+    one_of("form to share an edit in", as_, FORMS)
     check_repo(repo)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "repository"
