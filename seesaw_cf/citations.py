@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EDITOR_PAPERS", "PAPERS", "bibtex", "cited"]
+__all__ = ["EDITOR_PAPERS", "PAPERS", "bibtex"]
 
 PAPERS: dict[str, dict[str, str]] = {
     "seesaw_cf": {
@@ -91,14 +91,6 @@ def bibtex(*keys: str, note: str = "") -> str:
     """
     notes = [note, *[""] * (len(keys) - 1)]
     return "\n".join(_entry(key, PAPERS[key], text) for key, text in zip(keys, notes, strict=True))
-
-
-def cited(key: str) -> str:
-    """One paper in a line of plain text: authors' surnames, year, title, arXiv number."""
-    paper = PAPERS[key]
-    names = [author.split(",")[0] for author in paper["author"].split(" and ")]
-    who = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-    return f"{who} ({paper['year']}), {paper['title']}, arXiv {paper['eprint']}"
 
 
 def _entry(key: str, paper: Mapping[str, str], note: str) -> str:

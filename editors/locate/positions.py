@@ -16,7 +16,7 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.types import Cloze, EditRequest
 
-__all__ = ["PreparedEdit", "Row", "encode_text", "last_token_before", "prepare", "subject_last_index"]
+__all__ = ["PreparedEdit", "Row", "encode_text", "last_token_before", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,42 +94,6 @@ def last_token_before(tokenizer: PreTrainedTokenizerBase, text: str, end: int) -
             f"{tokenizer.convert_ids_to_tokens(list(body))}. Load the fast tokenizer or rephrase the prompt."
         )
     return len(lead) + len(head) - 1
-
-
-def subject_last_index(
-    tokenizer: PreTrainedTokenizerBase, text: str, subject: str, occurrence: int | None = None
-) -> int:
-    """Index of the subject's last token in a text in which the subject occurs.
-
-    Args:
-        tokenizer: Any transformers tokenizer.
-        text: A filled prompt.
-        subject: The name to look for, exactly as written.
-        occurrence: Which one, from 0, when there are several.
-
-    Returns:
-        The index, special tokens in front included.
-
-    Raises:
-        PromptError: The subject is empty, does not occur, or occurs several times and `occurrence` does not say which.
-    """
-    name = subject.strip()
-    starts = [at for at in range(len(text)) if name and text.startswith(name, at)]
-    if not starts:
-        raise PromptError(
-            f"the subject {subject!r} does not occur in {text!r}. Write it exactly as it is in the prompt."
-        )
-    if occurrence is None and len(starts) > 1:
-        raise PromptError(
-            f"the subject {subject!r} occurs {len(starts)} times in {text!r}, at characters {starts}. "
-            f"Say which one is meant with occurrence=0 to {len(starts) - 1}."
-        )
-    if not 0 <= (occurrence or 0) < len(starts):
-        raise PromptError(
-            f"occurrence={occurrence} of the subject {subject!r} was asked for, but {text!r} has {len(starts)}. "
-            f"Use 0 to {len(starts) - 1}."
-        )
-    return last_token_before(tokenizer, text, starts[occurrence or 0] + len(name))
 
 
 def _subject_end(template: str, request: EditRequest) -> tuple[str, int]:

@@ -27,7 +27,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.corpus_source import read_source
 
-__all__ = ["LIMIT", "Corpus", "check_corpus", "corpus_facts", "corpus_of"]
+__all__ = ["LIMIT", "Corpus", "corpus_facts", "corpus_of"]
 
 # A file, with a column perhaps, or a data set of the Hub: not only a path, and so not checked as one.
 TextSource: TypeAlias = str | Path
@@ -62,7 +62,7 @@ class Corpus(Sequence[str]):
         texts = source.texts(self.seed)
         kept = _sampled(texts, self.limit, self.seed) if source.path else _first(texts, self.limit, self.spec)
         if not kept:
-            raise _empty(self.spec)
+            raise RecordError(f"corpus {self.spec}: no text in it has visible characters. Expected one text or more.")
         return kept
 
     @cached_property
@@ -106,37 +106,6 @@ def corpus_facts(corpus: Sequence[str] | None) -> dict[str, object]:
     if not isinstance(corpus, Corpus):
         return {}
     return {"corpus": {"source": corpus.spec, "texts": len(corpus), "seed": corpus.seed, "sha256": corpus.sha256}}
-
-
-def check_corpus(spec: TextSource, least_tokens: int = 0) -> None:
-    """Refuses what cannot be read, and texts that are too short whatever the tokenizer. No model is needed.
-
-    Files are read to their end; of a Hub data set only as much as shows that there is enough.
-
-    Args:
-        spec: Where the texts are; see `Corpus`.
-        least_tokens: Tokens needed. A text has at most one token a byte, and one in front.
-
-    Raises:
-        RecordError: Too short, or another of `Corpus`' errors.
-    """
-    source = read_source(str(spec))
-    most = texts = 0
-    for text in source.texts():
-        most, texts = most + len(text.encode()) + 1, texts + 1
-        if source.path is None and most >= least_tokens:
-            return
-    if not texts:
-        raise _empty(spec)
-    if most < least_tokens:
-        raise RecordError(
-            f"corpus {spec}: too short: its {texts:,} texts have at most {most:,} tokens, {least_tokens:,} are "
-            "needed. Give more texts."
-        )
-
-
-def _empty(spec: TextSource) -> RecordError:
-    return RecordError(f"corpus {spec}: no text in it has visible characters. Expected one text or more.")
 
 
 def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:

@@ -51,8 +51,8 @@ class Source:
     column: str | None
     parts: tuple[str, ...] = ()
 
-    def texts(self, seed: int | None = None) -> Iterator[str]:
-        """Every text with visible characters: of a file in its order, of a Hub data set shuffled when there is a seed.
+    def texts(self, seed: int) -> Iterator[str]:
+        """Every text with visible characters: of a file in its order, of a Hub data set shuffled.
 
         Raises:
             SeesawError: See `seesaw_cf.models.corpus.Corpus`.
@@ -186,10 +186,8 @@ def _text(value: object, column: str, where: str) -> str | None:
     raise RecordError(f"corpus {where}: column {column!r} holds {value!r:.60}, expected text.")
 
 
-def _hub(source: Source, seed: int | None) -> _Found:
-    rows = _stream(source)
-    if seed is not None:
-        rows = rows.shuffle(seed=seed, buffer_size=BUFFER)
+def _hub(source: Source, seed: int) -> _Found:
+    rows = _stream(source).shuffle(seed=seed, buffer_size=BUFFER)
     column, iterator, where = source.column, iter(rows), f"data set {source.spec}"
     while (row := _asked(source, lambda: next(iterator, None))) is not None:
         column = column or _only(where, [name for name, value in row.items() if isinstance(value, str)], row)

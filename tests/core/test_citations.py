@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seesaw_cf.citations import EDITOR_PAPERS, PAPERS, bibtex, cited
+from seesaw_cf.citations import EDITOR_PAPERS, PAPERS, bibtex
 from seesaw_cf.editors import EDITORS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,10 +24,6 @@ def test_entries_are_whole() -> None:
         assert "note = {section 1}" in text
     assert set(EDITOR_PAPERS) <= set(EDITORS)
     assert bibtex("leme", "rome") == bibtex("leme") + "\n" + bibtex("rome")
-
-
-def test_a_line_of_text() -> None:
-    assert cited("leme") == "Rosati et al. (2024), Long-form evaluation of model editing, arXiv 2402.09394"
 
 
 @pytest.mark.parametrize("page", ["README.md", "dataset_card.md"])

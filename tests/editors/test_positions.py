@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.editors.locate.positions import encode_text, last_token_before, prepare, subject_last_index
+from seesaw_cf.editors.locate.positions import encode_text, last_token_before, prepare
 from seesaw_cf.errors import PromptError
 from tests.fakes import request, tiny_model, tiny_tokenizer
 from tests.tokenizer_styles import STYLES
@@ -24,7 +24,7 @@ def test_the_token_found_ends_the_subject(style: str, side: str, prompt: str) ->
     tokenizer.padding_side = side
     for subject in SUBJECTS:
         text = prompt.format(subject)
-        index = subject_last_index(tokenizer, text, subject)
+        index = last_token_before(tokenizer, text, text.index(subject) + len(subject))
         ids = encode_text(tokenizer, text)
         upto = str(tokenizer.decode(list(ids[: index + 1]), skip_special_tokens=True))
         before = tokenizer.decode(list(ids[:index]), skip_special_tokens=True)
@@ -40,23 +40,6 @@ def test_bytes_of_one_character_count_for_the_last(subject: str) -> None:
     text = f"{subject} was born in"
     index = last_token_before(tokenizer, text, len(subject))
     assert str(tokenizer.decode(list(encode_text(tokenizer, text)[: index + 1]))).startswith(subject)
-
-
-def test_a_name_that_occurs_twice_must_be_chosen() -> None:
-    tokenizer = tiny_tokenizer()
-    text = "Curie, born Curie, was"
-    with pytest.raises(PromptError, match=r"occurs 2 times.*characters \[0, 12\].*occurrence=0 to 1"):
-        subject_last_index(tokenizer, text, "Curie")
-    first, second = (subject_last_index(tokenizer, text, "Curie", occurrence=k) for k in (0, 1))
-    assert first < second
-    with pytest.raises(PromptError, match="occurrence=2"):
-        subject_last_index(tokenizer, text, "Curie", occurrence=2)
-
-
-@pytest.mark.parametrize("subject", ["Einstein", "", "  "])
-def test_a_missing_subject_is_an_error(subject: str) -> None:
-    with pytest.raises(PromptError, match="does not occur in"):
-        subject_last_index(tiny_tokenizer(), "Marie Curie was", subject)
 
 
 def test_a_request_knows_its_own_subject() -> None:
@@ -107,9 +90,10 @@ def test_slow_tokenizers_find_the_same(prompt: str) -> None:
     fast = tiny_tokenizer()
     for subject in SUBJECTS:
         text = prompt.format(subject)
-        assert subject_last_index(_Slow(fast), text, subject) == subject_last_index(fast, text, subject)  # type: ignore[arg-type]
+        end = text.index(subject) + len(subject)
+        assert last_token_before(_Slow(fast), text, end) == last_token_before(fast, text, end)  # type: ignore[arg-type]
 
 
 def test_slow_tokenizers_refuse_merges_across_the_end() -> None:
     with pytest.raises(PromptError, match="merge across the end of the subject"):
-        subject_last_index(_Slow(tiny_tokenizer()), "London was", "Lond")  # type: ignore[arg-type]
+        last_token_before(_Slow(tiny_tokenizer()), "London was", len("Lond"))  # type: ignore[arg-type]
