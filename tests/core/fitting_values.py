@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import inspect
-import shutil
-import tempfile
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,131 +13,59 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
-from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
-from seesaw_cf.editors.controls import ControlConfig, Identity, Random, Unrelated
-from seesaw_cf.editors.emmet import EMMET, EMMETConfig
-from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.ike.ike import IKE, IKEConfig
+from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.editors.locate.positions import prepare
-from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
-from seesaw_cf.editors.mend.mend import MEND, MENDConfig
-from seesaw_cf.editors.mend.training import MENDTraining
-from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.effects import AccuracyColumns, AuditSettings, BiasColumns, SuccessColumns, audit, prompt_effects
+from seesaw_cf.effects import AccuracyColumns, AuditSettings, BiasColumns, SuccessColumns, audit
+from seesaw_cf.effects.leme_auto import PassageColumns
 from seesaw_cf.generation import Ask, CachedGenerator, HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.longform.annotate.by_name import load_annotator
 from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
 from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
 from seesaw_cf.models.corpus import Corpus
-from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.relations import TEMPLATES
-from seesaw_cf.report import Results, read_results
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.encode import encode_cloze
-from seesaw_cf.sharing import Result, ShareOptions, save_delta, to_peft
+from seesaw_cf.sharing import Result, ShareOptions
 from seesaw_cf.stats import Components, Crossing, Design
 from seesaw_cf.stats.multiple import Adjusted
-from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.identities import Identity as Group
 from seesaw_cf.stereotypes.settings import Settings
-from seesaw_cf.tables import read_table, write_table
-from seesaw_cf.types import Case, Cloze, EditRequest, Entity, Estimate
+from seesaw_cf.types import Cloze, Estimate
 from tests.conftest import ROOT
+from tests.core.fitting_objects import (
+    CONFIGS,
+    CONTROL,
+    REQUEST,
+    SHORT,
+    crawl,
+    dataset_folder,
+    delta,
+    editor,
+    gguf_file,
+    made_cases,
+    model,
+    prompts,
+    rater_folder,
+    results,
+    run_folder,
+    scores,
+)
 from tests.core.public_surface import needed, surface
 from tests.longform.training_models import save_tiny_encoder
 from tests.records import samples
-from tests.report.runs import cases, property_cases, write_manifest, write_run
 from tests.stereotypes.classifiers import KnownRegard
 
 Made = Callable[[], Any]
-REQUEST = EditRequest("{} is a citizen of", "Ada Test", "P27", Entity(None, "France"), Entity(None, "Japan"))
 N = 6
 
-
-@cache
-def model() -> Any:
-    return load_model("seesaw-tiny", device="cpu", progress=False)
-
-
-@cache
-def editor(kind: Any) -> Any:
-    """An editor that edits in a moment, fitted."""
-    return kind(_CONFIGS[kind], corpus=sample_corpus(20)).fit(*model())
-
-
-@cache
-def delta() -> WeightDelta:
-    found: WeightDelta = editor(LoRA).edit(*model(), [REQUEST])
-    return found
-
-
-@cache
-def run_folder() -> Path:
-    """A finished run."""
-    folder = Path(tempfile.mkdtemp(prefix="seesaw-surface-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    made, editors = [*made_cases(), *property_cases(1)], ("memit", CONTROL)
-    write_manifest(write_run(folder / "run", made, editors), editors, len(made))
-    save_delta(delta(), folder / "delta")
-    to_peft(delta(), model()[0], folder / "adapter")
-    write_table(folder / "cases.parquet", cases_to_table(made))
-    return folder
-
-
-_SHORT: dict[str, Any] = {"layers": (1,), "steps": 2}
-_VALUES: dict[str, Any] = {**_SHORT, "context_templates": ("{}",)}
-_CONFIGS: dict[Any, Any] = {
-    FT: FTConfig(**_SHORT),
-    ROME: ROMEConfig(**_VALUES),
-    MEMIT: MEMITConfig(**_VALUES),
-    EMMET: EMMETConfig(**_VALUES),
-    AlphaEdit: AlphaEditConfig(**_VALUES),
-    LoRA: LoRAConfig(**_SHORT),
-    IKE: IKEConfig(k=2),
-    MEND: MENDConfig(layers=(1,), rank=4, training=MENDTraining(steps=1)),
-    **dict.fromkeys((Identity, Random, Unrelated), ControlConfig(editor="ft", settings=_SHORT)),
-}
-
-
-@cache
-def results() -> Results:
-    return read_results(run_folder() / "run")
-
-
-@cache
-def scores() -> pa.Table:
-    return read_table(run_folder() / "run" / "scores.parquet")
-
-
-@cache
-def crawl() -> Any:
-    settings = Settings(triples=1, budget=4, sampling=Sampling(max_new_tokens=3))
-    return crawl_identities(
-        HFGenerator(*model()), [Group("Women", "gender identity")], settings, run_folder() / "crawl"
-    )
-
-
-@cache
-def prompts() -> pd.DataFrame:
-    return prompt_effects(scores())
-
-
-@cache
-def made_cases() -> list[Case]:
-    return cases(("P27", "P101"), 3, 3)
-
-
-CONTROL = "identity(memit)"
 CLOZES = [Cloze("Ada Test is a citizen of", "France"), Cloze("Ada Test is a citizen of", "Japan")]
 ASKS = [Ask("Ada Test is", 1)]
 HERE = Path("made")
 ESTIMATE = Estimate(1.0, 0.0, 2.0, 0.5, n=6, clusters={"edit": 3}, method="by hand")
-COLUMNS: dict[str, Any] = {"subject_passage": ["Ann lives."], "related_passage": ["Bob."], "new_fact": ["Ann lives."]}
-COLUMNS |= {"subject": ["Ann"], "related": ["Bob"], "subject_facts": [["Ann."]], "related_facts": [["Bob."]]}
 
 # Argument -> something fitting, made when it is first needed. "FUNCTION:argument" where one name means several things.
 FITTING: dict[str, Made] = {
@@ -179,14 +104,34 @@ FITTING: dict[str, Made] = {
     "cloze": lambda: CLOZES[0],
     "clozes": lambda: CLOZES,
     "clusters": lambda: {"edit": np.arange(N) // 2},
-    "columns": lambda: COLUMNS,
     "columns:accuracy_of_columns": lambda: built(AccuracyColumns),
     "columns:bias_of_columns": lambda: built(BiasColumns),
     "columns:edit_success": lambda: built(SuccessColumns),
+    "columns:leme_auto": lambda: built(PassageColumns),
+    "measures:leme_auto.correlations": lambda: {"ngram_entropy": [1.0]},
+    "ratings:leme_auto.correlations": lambda: {"fluency": [7.0]},
+    "values:AutoMeasures": lambda: {"x": [1.0]},
+    **dict.fromkeys(("candidate:rouge1", "reference:rouge1"), lambda: "x"),
+    "claim_kind": lambda: ["new_fact"],
+    "label:leme_annotation": lambda: ["supports"],
+    "item:survey_of_columns": lambda: ["fluency"],
+    "rating:survey_of_columns": lambda: [3.0],
+    "items:MethodRatings": lambda: plain("Mapping[str, Rated]"),
+    "identities:ScoredIdentities": lambda: plain("Mapping[str, IdentityScores]"),
+    "identities:TopicDisparity": lambda: plain("Mapping[str, IdentityTopics]"),
+    "regard:overall_regard": lambda: ["positive"],
+    "attack": lambda: [0.5],
+    "texts:generation_quality": lambda: [["one text"]],
+    "words:label_topics": lambda: {0: ["religion"]},
+    "rows:as_ratings": lambda: [[1.0, 2.0]],
+    "table:agreement": lambda: np.eye(3, 2),
+    "file:gguf": gguf_file,
+    "source:convert_gguf": lambda: {"file": "tiny.gguf"},
+    "file:PackagedModel": lambda: "x.gguf",
     "components": lambda: Components(0.1, 0.1, 0.1),
     "config": lambda: "cross_subject",
-    "config:editors": lambda: FTConfig(**_SHORT),
-    **{f"config:editors.{kind.__name__}": partial(_CONFIGS.__getitem__, kind) for kind in _CONFIGS},
+    "config:editors": lambda: FTConfig(**SHORT),
+    **{f"config:editors.{kind.__name__}": partial(CONFIGS.__getitem__, kind) for kind in CONFIGS},
     "configs": lambda: {"x": "about x"},
     "corpus": lambda: ["one text", "two texts"],
     "delta": delta,
@@ -196,6 +141,8 @@ FITTING: dict[str, Made] = {
     "estimate": lambda: ESTIMATE,
     "file": lambda: run_folder() / "cases.parquet",
     "folder": lambda: HERE,
+    "folder:load_rater": rater_folder,
+    "folder:write_card": dataset_folder,
     "folder:from_peft": lambda: run_folder() / "adapter",
     "folder:load": lambda: run_folder() / "delta",
     "generator": lambda: HFGenerator(*model()),
@@ -294,7 +241,7 @@ OBJECTS: dict[str, Made] = {
     "Estimate": lambda: ESTIMATE,
     "Corpus": lambda: Corpus(str(ROOT / "LICENSE")),
     "Crossing": lambda: Crossing([np.full(N, 1 / N)], {"edit": np.arange(N) // 2}),
-    **{kind.__name__: partial(editor, kind) for kind in _CONFIGS},
+    **{kind.__name__: partial(editor, kind) for kind in CONFIGS},
 }
 
 

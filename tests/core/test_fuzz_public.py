@@ -20,7 +20,8 @@ from seesaw_cf.errors import SeesawError
 from seesaw_cf.generation import Ask
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import Cloze, EditRequest, Entity
-from tests.core.fitting_values import CLOZES, FITTING, OBJECTS, REQUEST, fitting
+from tests.core.fitting_objects import REQUEST
+from tests.core.fitting_values import CLOZES, FITTING, OBJECTS, fitting
 from tests.core.public_surface import needed, surface
 
 SURFACE = surface()
@@ -148,18 +149,11 @@ def check_anything(name: str, examples: int) -> None:
     check()
 
 
-# What is refused although every argument is of its type: there is no such server, folder or file.
-WITHOUT = {"generation.OpenAIGenerator.generate", "longform.flaws.gallery.merge_published", "longform.load_rater"}
-WITHOUT |= {"records.write_card", "sharing.share", "editors.locate.config.LocateThenEditConfig.for_model"}
-WITHOUT |= {"models.gguf.gguf_folder", "models.gguf.convert_gguf", "models.packaged.PackagedModel"}
-WITHOUT |= {"models.packaged.fetch_model", "models.packaged.packaged_path", "stats.agreement.as_ratings"}
-# Texts that must be out of a list, or of which `fitting_values` knows another thing by that name.
-WITHOUT |= {f"effects.leme_auto.{name}" for name in ("AutoMeasures", "correlations", "leme_auto", "rouge1")}
-WITHOUT |= {f"effects.leme_survey.{name}" for name in ("MethodRatings", "Survey", "survey_of_columns")}
-WITHOUT |= {f"effects.regard.{name}" for name in ("ScoredIdentities", "attack_summary", "overall_regard")}
-WITHOUT |= {"effects.leme_annotation.leme_annotation", "effects.leme_auto.text_measures"}
-WITHOUT |= {f"stats.agreement.{name}" for name in ("cohen_kappa", "fleiss_kappa", "krippendorff_alpha")}
-WITHOUT |= {f"effects.{name}" for name in ("texts.generation_quality", "topics.TopicDisparity", "topics.label_topics")}
+# What is refused although every argument is of its type: no server answers, and the model was not fetched or has no
+# published settings.
+WITHOUT = {"generation.OpenAIGenerator.generate", "longform.flaws.gallery.merge_published", "sharing.share"}
+WITHOUT |= {"models.packaged.fetch_model", "models.packaged.packaged_path"}
+WITHOUT |= {"editors.locate.config.LocateThenEditConfig.for_model"}
 
 
 @pytest.mark.parametrize("name", LIGHT)

@@ -13,7 +13,7 @@ import pytest
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.models import WeightDelta
 from seesaw_cf.records import cases_to_table
-from tests.core.fitting_values import made_cases
+from tests.core.fitting_objects import made_cases
 from tests.core.public_surface import needed
 from tests.core.test_fuzz_public import LIGHT, SURFACE, WITHOUT, arguments
 from tests.report.runs import cases
