@@ -19,7 +19,7 @@ from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import PreparedEdit, prepare
 from seesaw_cf.editors.memit import MEMITConfig
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.packing import pad
 
 
@@ -97,14 +97,14 @@ def main() -> None:
     parts = model_parts(model)
 
     def together() -> Tensor:
-        with untouched(model):
+        with frozen(model):
             target = optimise(parts, edits, given.layer, config).target
         if given.device != "cpu":
             torch.cuda.synchronize()
         return target
 
     def one_by_one() -> list[Tensor]:
-        with untouched(model):
+        with frozen(model):
             found = [published(model, edit, config) for edit in edits]
         if given.device != "cpu":
             torch.cuda.synchronize()

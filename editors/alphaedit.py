@@ -18,7 +18,7 @@ from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.solve import check_keys
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.errors import EditError
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.types import EditRequest
 
 __all__ = ["AlphaEdit", "AlphaEditConfig"]
@@ -112,7 +112,7 @@ class AlphaEdit(SpreadEdit):
         fitted, parts = require(self.fitted, "AlphaEdit"), parts_for(model, self.config)
         edits = [prepare(model, tokenizer, r, fitted.templates, self.config.kl_prompt) for r in requests]
         past = dict(self.past)
-        with untouched(model):
+        with frozen(model):
             for layer in self.config.layers:
                 keys = keys_of(parts, edits, layer, self.config.batch_tokens).double().cpu()
                 past[layer] = torch.cat([past[layer], keys], 1) if layer in past else keys

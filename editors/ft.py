@@ -15,12 +15,12 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
-from seesaw_cf.editors.locate.positions import Row, encode_text, prepare
+from seesaw_cf.editors.locate.positions import EditRow, encode_text, prepare
 from seesaw_cf.editors.locate.presets import preset
-from seesaw_cf.editors.locate.resume import Layout, lay_out
+from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts
-from seesaw_cf.models.hooks import first_tensor, untouched
+from seesaw_cf.models.hooks import first_tensor, frozen
 from seesaw_cf.models.weights import WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
 
@@ -117,8 +117,10 @@ class FT:
         rows = [prepare(model, tokenizer, request, ("{}",)).rows[0] for request in requests]
         if self.config.objective == "last_token":
             bos = encode_text(tokenizer, "") if self.config.bos_in_target else ()
-            rows = [Row(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets) for row in rows]
-        with untouched(model):
+            rows = [
+                EditRow(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets) for row in rows
+            ]
+        with frozen(model):
             updates, losses = _train(parts, rows, self.config, requests)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
         base = base_facts(model, WeightDelta(updates))
@@ -126,7 +128,7 @@ class FT:
 
 
 def _train(
-    parts: ModelParts, rows: Sequence[Row], config: FTConfig, requests: Sequence[EditRequest]
+    parts: ModelParts, rows: Sequence[EditRow], config: FTConfig, requests: Sequence[EditRequest]
 ) -> tuple[dict[str, Tensor], list[float]]:
     """Adam on copies of the weights; returns the changes and the loss of every batch in order."""
     old = _trained(parts, config.layers)
@@ -178,7 +180,9 @@ def _step(
                 value.clamp_(old[name] - limit, old[name] + limit)
 
 
-def _loss(parts: ModelParts, layout: Layout, rows: Sequence[Row], new: dict[str, Tensor], config: FTConfig) -> Tensor:
+def _loss(
+    parts: ModelParts, layout: ResumableRows, rows: Sequence[EditRow], new: dict[str, Tensor], config: FTConfig
+) -> Tensor:
     """Mean over rows of the mean over target tokens of -log p, in nats."""
     hidden = layout.hidden
     for number, (block, args, kwargs) in enumerate(layout.calls):

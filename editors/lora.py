@@ -16,10 +16,10 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
-from seesaw_cf.editors.locate.positions import Row, prepare
+from seesaw_cf.editors.locate.positions import EditRow, prepare
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
-from seesaw_cf.models.hooks import hooked, untouched
+from seesaw_cf.models.hooks import frozen, hooked
 from seesaw_cf.models.packing import pad
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
@@ -115,14 +115,14 @@ class LoRA:
         check_requests(requests, "lora", self.config.allow_identity)
         parts = parts_for(model, self.config)
         rows = [prepare(model, tokenizer, request, ("{}",)).rows[0] for request in requests]
-        with untouched(model):
+        with frozen(model):
             updates, losses = _train(parts, rows, self.config)
         diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
         base = base_facts(model, WeightDelta(updates))
         return make_delta("lora", self.config, requests, updates, diagnostics, losses=losses, base=base)
 
 
-def _train(parts: ModelParts, rows: Sequence[Row], config: LoRAConfig) -> tuple[dict[str, LowRank], list[float]]:
+def _train(parts: ModelParts, rows: Sequence[EditRow], config: LoRAConfig) -> tuple[dict[str, LowRank], list[float]]:
     """Adam on the factors; returns the changes and the mean loss of every pass."""
     factors = {parts.weight_name(layer): _start(parts, layer, config) for layer in config.layers}
     scale = config.alpha / config.rank
@@ -180,7 +180,7 @@ def _add(parts: ModelParts, layer: int, update: LowRank, scale: float) -> Remova
     return parts.mlp_out(layer).register_forward_hook(hook)
 
 
-def _loss(parts: ModelParts, rows: Sequence[Row]) -> Tensor:
+def _loss(parts: ModelParts, rows: Sequence[EditRow]) -> Tensor:
     """Mean over rows of the mean over target tokens of -log p, in nats."""
     ids, mask = pad([row.ids for row in rows], parts.model.device)
     logits = parts.model(input_ids=ids, attention_mask=mask, use_cache=False).logits

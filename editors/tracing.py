@@ -22,7 +22,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
-from seesaw_cf.models.hooks import first_tensor, untouched, watch
+from seesaw_cf.models.hooks import first_tensor, frozen, watch
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.types import Cloze, EditRequest, Estimate
 
@@ -112,7 +112,7 @@ def trace_fact(
     ids = encode_text(tokenizer, request.text)
     subject = _subject_span(tokenizer, request)
     answer = _answer(tokenizer, request)
-    with untouched(model), torch.no_grad():
+    with frozen(model), torch.no_grad():
         modules = _modules(parts, how.kind)
         clean, states = _clean(model, modules, ids, answer)
         shake = _shaker(model, ids, subject, how)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sample.people import Entity, Person
+from seesaw_cf.builder_scripts.sample.people import CuratedPerson, Entity
 from seesaw_cf.builder_scripts.sample.reference import reference_groups
 from seesaw_cf.records.groups import AREAS, AXES
 
@@ -49,15 +49,17 @@ def group_table(entities: Entities, reference: Path | None = None) -> GroupTable
     }
 
 
-def _races(person: Person, groups: GroupTable) -> set[str]:
+def _races(person: CuratedPerson, groups: GroupTable) -> set[str]:
     return {race for label in person.ethnic_group for race in groups[label][0]}
 
 
-def _regions(person: Person, groups: GroupTable) -> set[str]:
+def _regions(person: CuratedPerson, groups: GroupTable) -> set[str]:
     return {region for label in person.ethnic_group for region in groups[label][1]}
 
 
-def _gender_counts(people: Iterable[Person], tags: Callable[[Person], Iterable[str]]) -> dict[str, Counter[str]]:
+def _gender_counts(
+    people: Iterable[CuratedPerson], tags: Callable[[CuratedPerson], Iterable[str]]
+) -> dict[str, Counter[str]]:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for person in people:
         for tag in tags(person):
@@ -65,7 +67,7 @@ def _gender_counts(people: Iterable[Person], tags: Callable[[Person], Iterable[s
     return dict(counts)
 
 
-def _whole(people: Sequence[Person]) -> Iterator[Demand]:
+def _whole(people: Sequence[CuratedPerson]) -> Iterator[Demand]:
     """What is asked of all people together."""
     total = len(people)
     yield PEOPLE_RANGE[0] <= total <= PEOPLE_RANGE[1], f"{total} people"
@@ -78,7 +80,7 @@ def _whole(people: Sequence[Person]) -> Iterator[Demand]:
     yield any(len(person.ethnic_group) > 1 for person in people), "nobody has several ethnic groups"
 
 
-def _groups(people: Sequence[Person], groups: GroupTable) -> Iterator[Demand]:
+def _groups(people: Sequence[CuratedPerson], groups: GroupTable) -> Iterator[Demand]:
     """What is asked of every reported race and region."""
     by_race = _gender_counts(people, lambda person: _races(person, groups))
     by_region = _gender_counts(people, lambda person: _regions(person, groups))
@@ -95,7 +97,7 @@ def _groups(people: Sequence[Person], groups: GroupTable) -> Iterator[Demand]:
         yield size >= MIN_SMALL_GROUP, f"{tag}: only {size} people"
 
 
-def _fields(people: Sequence[Person], entities: Entities) -> Iterator[Demand]:
+def _fields(people: Sequence[CuratedPerson], entities: Entities) -> Iterator[Demand]:
     """What is asked of fields of work and their areas."""
     fields = Counter(label for person in people for label in person.field_of_work)
     yield len(fields) <= MAX_FIELDS, f"{len(fields)} fields"
@@ -106,7 +108,7 @@ def _fields(people: Sequence[Person], entities: Entities) -> Iterator[Demand]:
         yield areas[area] >= MIN_FIELDS_PER_AREA, f"area {area!r}: only {areas[area]} fields"
 
 
-def _values(people: Sequence[Person]) -> Iterator[Demand]:
+def _values(people: Sequence[CuratedPerson]) -> Iterator[Demand]:
     """What is asked of the other relations: not too many values, and enough that several people hold."""
     for what, limit, big, many, held in (
         ("countries", MAX_COUNTRIES, BIG_COUNTRY, MIN_BIG_COUNTRIES, [person.citizenship for person in people]),
@@ -119,7 +121,7 @@ def _values(people: Sequence[Person]) -> Iterator[Demand]:
         yield large >= many, f"only {large} {what} with at least {big} people"
 
 
-def check_balance(people: Sequence[Person], entities: Entities, reference: Path | None = None) -> list[str]:
+def check_balance(people: Sequence[CuratedPerson], entities: Entities, reference: Path | None = None) -> list[str]:
     """What is wrong with the numbers of people; an empty list when nothing is.
 
     Args:
@@ -134,10 +136,10 @@ def check_balance(people: Sequence[Person], entities: Entities, reference: Path 
     return [text for met, text in demands if not met]
 
 
-def summary(people: Sequence[Person], entities: Entities, reference: Path | None = None) -> str:
+def summary(people: Sequence[CuratedPerson], entities: Entities, reference: Path | None = None) -> str:
     """A table of counts, women and men, over everything the constraints speak of."""
     groups = group_table(entities, reference)
-    sections: list[tuple[str, Callable[[Person], Iterable[str]]]] = [
+    sections: list[tuple[str, Callable[[CuratedPerson], Iterable[str]]]] = [
         ("all", lambda person: ["living" if person.death_year is None else "dead"]),
         ("race", lambda person: _races(person, groups) or {"(unknown)"}),
         ("region", lambda person: _regions(person, groups) or {"(unknown)"}),

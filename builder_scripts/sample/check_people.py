@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seesaw_cf.builder_scripts.sample.balance import check_balance, summary
-from seesaw_cf.builder_scripts.sample.people import HERE, KIND_OF, KINDS, Entity, Person, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import (
+    HERE,
+    KIND_OF,
+    KINDS,
+    CuratedPerson,
+    Entity,
+    load_entities,
+    load_people,
+)
 from seesaw_cf.builder_scripts.sample.reference import check_against_reference
 from seesaw_cf.records.groups import AREAS
 
@@ -24,7 +32,7 @@ CONTINENTS = ("Africa", "Asia", "Europe", "North America", "Oceania", "South Ame
 _IRI = re.compile(r"Q[1-9][0-9]*|s:[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def _check_entities(people: Sequence[Person], entities: Mapping[tuple[str, str], Entity]) -> list[str]:
+def _check_entities(people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], Entity]) -> list[str]:
     problems: list[str] = []
     used: set[tuple[str, str]] = set()
     for person in people:
@@ -63,7 +71,7 @@ def _check_entities(people: Sequence[Person], entities: Mapping[tuple[str, str],
     return problems
 
 
-def _check_persons(people: Sequence[Person]) -> list[str]:
+def _check_persons(people: Sequence[CuratedPerson]) -> list[str]:
     problems: list[str] = []
     for text in ("name", "iri"):
         for value, count in Counter(str(getattr(person, text)) for person in people).items():
@@ -97,7 +105,7 @@ def _check_persons(people: Sequence[Person]) -> list[str]:
 
 
 def check(
-    people: Sequence[Person], entities: Mapping[tuple[str, str], Entity], reference: Path | None = None
+    people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], Entity], reference: Path | None = None
 ) -> list[str]:
     """All that is wrong with the tables; an empty list when nothing is.
 

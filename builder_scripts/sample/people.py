@@ -10,7 +10,7 @@ from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, provenance, 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.groups import values
 
-__all__ = ["HERE", "KINDS", "KIND_OF", "Entity", "Person", "load_entities", "load_people"]
+__all__ = ["HERE", "KINDS", "KIND_OF", "CuratedPerson", "Entity", "load_entities", "load_people"]
 
 HERE = SAMPLE
 
@@ -34,7 +34,7 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Person:
+class CuratedPerson:
     """One curated person; every value is a label that the entities resolve."""
 
     name: str
@@ -57,7 +57,7 @@ class Person:
         return {key: cells for key, cells in labels.items() if cells and found[key] is not None}
 
 
-def _rows(path: Path, kind: type[Entity | Person]) -> list[dict[str, Any]]:
+def _rows(path: Path, kind: type[Entity | CuratedPerson]) -> list[dict[str, Any]]:
     """The rows of a table whose columns are the fields of a class; cells with several values are split."""
     rows, columns = read_tsv(path), {field.name: field.type for field in fields(kind)}
     found = [*rows[0]] if rows else []
@@ -80,7 +80,7 @@ def _year(row: dict[str, Any], column: str) -> int:
         raise RecordError(f"{row['name']}: {column} {row[column]!r}, expected a year. Correct people.tsv.") from None
 
 
-def load_people(path: Path = HERE / "people.tsv") -> list[Person]:
+def load_people(path: Path = HERE / "people.tsv") -> list[CuratedPerson]:
     """Reads the people, in the order of the file.
 
     Raises:
@@ -88,7 +88,7 @@ def load_people(path: Path = HERE / "people.tsv") -> list[Person]:
         RecordError: It has other columns, or a cell that cannot be read.
     """
     return [
-        Person(
+        CuratedPerson(
             **row
             | {
                 "birth_year": _year(row, "birth_year"),
@@ -96,7 +96,7 @@ def load_people(path: Path = HERE / "people.tsv") -> list[Person]:
                 "provenance": provenance(row["provenance"], row["name"]),
             }
         )
-        for row in _rows(path, Person)
+        for row in _rows(path, CuratedPerson)
     ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sample.people import KIND_OF, KINDS, Entity, Person
+from seesaw_cf.builder_scripts.sample.people import KIND_OF, KINDS, CuratedPerson, Entity
 
 __all__ = ["check_against_reference", "reference_groups", "reference_labels", "reference_names"]
 
@@ -78,7 +78,7 @@ def _claims(folder: Path) -> dict[str, dict[str, list[object]]]:
     }
 
 
-def _wrong_names(people: Sequence[Person], names: Mapping[str, set[str]]) -> Iterator[str]:
+def _wrong_names(people: Sequence[CuratedPerson], names: Mapping[str, set[str]]) -> Iterator[str]:
     owners: dict[str, set[str]] = defaultdict(set)
     for iri, labels in names.items():
         for label in labels:
@@ -105,7 +105,7 @@ def _wrong_entities(entities: Mapping[tuple[str, str], Entity], folder: Path) ->
 
 
 def _wrong_values(
-    person: Person, entities: Mapping[tuple[str, str], Entity], claims: Mapping[str, list[object]]
+    person: CuratedPerson, entities: Mapping[tuple[str, str], Entity], claims: Mapping[str, list[object]]
 ) -> Iterator[str]:
     sources = {key: source for keys, source in person.provenance for key in keys}
     for key, values in person.values().items():
@@ -123,7 +123,7 @@ def _wrong_values(
 
 
 def check_against_reference(
-    people: Sequence[Person], entities: Mapping[tuple[str, str], Entity], folder: Path
+    people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], Entity], folder: Path
 ) -> list[str]:
     """What disagrees with the released files: names, labels, groups, and the full claims of their subjects.
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from seesaw_cf import __version__
-from seesaw_cf.builder_scripts.source.sources import Parameter, Row, SourceError, query, rows
+from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, SourceError, query, rows
 from seesaw_cf.errors import RecordError, need
 from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.io.waiting import say_when_waiting
@@ -98,7 +98,7 @@ class EndpointSource:
         self._answered = False
         self._jitter = random.Random(0)
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         """Runs a query file; see `seesaw_cf.builder_scripts.source.sources.Source.select`."""
         return rows(self.ask(query(name, parameters)))
 

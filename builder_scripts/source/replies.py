@@ -16,7 +16,7 @@ import time
 import zlib
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.source.sources import Parameter, Row, Source, SourceError, query, rows
+from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceError, query, rows
 from seesaw_cf.io.files import atomic_path, write_text
 
 __all__ = ["CachedSource"]
@@ -41,7 +41,7 @@ class CachedSource:
         self._source = source
         self._folder = Path(folder)
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         """Runs a query file; see `seesaw_cf.builder_scripts.source.sources.Source.select`."""
         return rows(self.ask(query(name, parameters)))
 

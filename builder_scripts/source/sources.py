@@ -23,8 +23,8 @@ __all__ = [
     "OWN",
     "QUERIES",
     "WIKIDATA",
+    "Binding",
     "Parameter",
-    "Row",
     "Source",
     "SourceError",
     "StoreSource",
@@ -38,7 +38,7 @@ QUERIES = Path(__file__).parents[1] / "queries"
 WIKIDATA = "http://www.wikidata.org/"
 OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain
 
-Row = dict[str, str]
+Binding = dict[str, str]
 Parameter = int | str | Sequence[str]
 
 _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -60,7 +60,7 @@ class Source(Protocol):
     def ask(self, text: str) -> bytes:
         """Runs a query and gives the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         """Runs `queries/<name>.rq`.
 
         Args:
@@ -178,7 +178,7 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
     return _PLACE.sub(lambda match: filled[match[1]], text)
 
 
-def rows(reply: bytes) -> list[Row]:
+def rows(reply: bytes) -> list[Binding]:
     """The solutions of a raw reply, as `Source.select` gives them.
 
     Raises:
@@ -254,7 +254,7 @@ class StoreSource:
             raise SourceError(f"the store refused a query ({error}). Correct the .rq file:\n{text}") from error
         return bytes(reply)
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         """Runs a query file; see `Source.select`."""
         return rows(self.ask(query(name, parameters)))
 

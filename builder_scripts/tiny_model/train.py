@@ -35,7 +35,7 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import atomic_path, write_text
 
-__all__ = ["Settings", "batch", "learning_rate", "make_model", "make_tokenizer", "train"]
+__all__ = ["TrainSettings", "batch", "learning_rate", "make_model", "make_tokenizer", "train"]
 
 ROOT = Path(__file__).resolve().parents[2]
 BOS, EOS = "<s>", "</s>"
@@ -43,7 +43,7 @@ TOKENIZER_STREAM, SHIPPED_STREAM = -1, -3  # streams of `documents`; training st
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TrainSettings:
     """Everything that decides the weights, together with people.tsv.
 
     Attributes:
@@ -73,7 +73,7 @@ class Settings:
     seed: int = 0
 
 
-def make_tokenizer(texts: Iterator[str], settings: Settings) -> PreTrainedTokenizerFast:
+def make_tokenizer(texts: Iterator[str], settings: TrainSettings) -> PreTrainedTokenizerFast:
     """Trains a byte-level BPE tokenizer that puts BOS first; a word's space belongs to the word ("Ġfield")."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
@@ -98,7 +98,7 @@ def make_tokenizer(texts: Iterator[str], settings: Settings) -> PreTrainedTokeni
     )
 
 
-def make_model(settings: Settings, vocab_size: int) -> LlamaForCausalLM:
+def make_model(settings: TrainSettings, vocab_size: int) -> LlamaForCausalLM:
     """A Llama with tied embeddings and random weights; BOS is token 0, EOS and padding token 1."""
     torch.manual_seed(settings.seed)
     config = LlamaConfig(
@@ -120,7 +120,7 @@ def make_model(settings: Settings, vocab_size: int) -> LlamaForCausalLM:
 
 
 def batch(
-    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: Settings, step: int
+    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: TrainSettings, step: int
 ) -> tuple[Tensor, Tensor]:
     """The token ids and attention mask of one step, a function of the step alone.
 
@@ -174,7 +174,7 @@ def _mask(mentions: Tensor, hide: Tensor) -> Tensor:
     return (torch.ones(length, length, dtype=torch.bool).tril() & ~unseen)[:, None]
 
 
-def learning_rate(settings: Settings, step: int) -> float:
+def learning_rate(settings: TrainSettings, step: int) -> float:
     """The learning rate of a step: linear warm-up to `settings.learning_rate`, then a cosine down to a tenth of it."""
     if step < settings.warmup:
         return settings.learning_rate * (step + 1) / settings.warmup
@@ -182,7 +182,7 @@ def learning_rate(settings: Settings, step: int) -> float:
     return settings.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * done)))
 
 
-def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.AdamW:
+def _optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
     wide = [p for p in model.parameters() if p.ndim > 1]
     flat = [p for p in model.parameters() if p.ndim == 1]
     groups = [{"params": wide, "weight_decay": settings.weight_decay}, {"params": flat, "weight_decay": 0.0}]
@@ -222,7 +222,11 @@ def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key:
 
 
 def train(
-    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: Settings, checkpoint: Path, every: int = 200
+    people: Sequence[Person],
+    tokenizer: PreTrainedTokenizerFast,
+    settings: TrainSettings,
+    checkpoint: Path,
+    every: int = 200,
 ) -> tuple[LlamaForCausalLM, float]:
     """Trains, or goes on training, and saves a checkpoint every `every` steps.
 
@@ -289,12 +293,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "seesaw_cf" / "models" / "seesaw-tiny")
     parser.add_argument("--checkpoint", type=Path, default=ROOT / "runs" / "seesaw-tiny.checkpoint.safetensors")
     parser.add_argument("--threads", type=int, default=1)
-    for field in dataclasses.fields(Settings):
+    for field in dataclasses.fields(TrainSettings):
         kind = type(field.default)
         parser.add_argument("--" + field.name.replace("_", "-"), type=kind, default=field.default)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    settings = Settings(**{f.name: getattr(options, f.name) for f in dataclasses.fields(Settings)})
+    settings = TrainSettings(**{f.name: getattr(options, f.name) for f in dataclasses.fields(TrainSettings)})
     people = read_people(options.people)
     texts = documents(people, settings.seed, stream=TOKENIZER_STREAM)
     tokenizer = make_tokenizer(islice(texts, 20_000), settings)

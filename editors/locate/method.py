@@ -22,7 +22,7 @@ from seesaw_cf.editors.locate.spread import spread
 from seesaw_cf.editors.locate.templates import MEMIT_STARTS
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
 
@@ -125,7 +125,7 @@ class LocateThenEdit(ABC):
         fitted, parts = require(self.fitted, name), parts_for(model, config)
         self._check_sizes(fitted, parts)
         edits = [[prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for r in group] for group in groups]
-        with untouched(model):
+        with frozen(model):
             made = self.changes(parts, fitted, edits)
         every = WeightDelta({weight: change for update, _ in made for weight, change in update.items()})
         facts = {**fitted.facts(), **self.facts(), "base": base_facts(model, every)}

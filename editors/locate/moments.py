@@ -32,7 +32,7 @@ from seesaw_cf.errors import EditError
 from seesaw_cf.io.files import cache_folder, write_text
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import hooked, stop_after, untouched, watch
+from seesaw_cf.models.hooks import frozen, hooked, stop_after, watch
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.scoring.hf_scorer import context_length
@@ -240,7 +240,7 @@ def _accumulate(
     """Runs the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
     bar = tqdm(total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
-    with untouched(parts.model), torch.no_grad(), bar:
+    with frozen(parts.model), torch.no_grad(), bar:
         for start in range(sums.n_chunks * how.chunk, len(sample), how.chunk):
             if how.sampling_error is not None and not sums.n_rows and sums.worst() <= how.sampling_error:
                 sums.save()

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
-from seesaw_cf.editors.locate.positions import PreparedEdit, Row
-from seesaw_cf.editors.locate.resume import Layout, lay_out
+from seesaw_cf.editors.locate.positions import EditRow, PreparedEdit
+from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor
@@ -85,7 +85,7 @@ def distance(initial: Tensor, shift: Tensor, now: Tensor) -> Tensor:
 class _Plan(NamedTuple):
     """The edits still being optimised, laid out, and where in the layout things are."""
 
-    layout: Layout
+    layout: ResumableRows
     edits: tuple[int, ...]
     lookup: Tensor
     lookup_edit: Tensor
@@ -215,7 +215,7 @@ def _plan(
     at: str,
 ) -> _Plan:
     """Lays out the rows of the edits in `kept` and notes where shifts go in and answers come out."""
-    rows: list[Row] = []
+    rows: list[EditRow] = []
     owner: list[int] = []
     targets: list[tuple[int, int, int, float, int]] = []  # row, position, token, weight, edit
     anchors: list[tuple[int, int]] = []

@@ -16,11 +16,11 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.types import Cloze, EditRequest
 
-__all__ = ["PreparedEdit", "Row", "encode_text", "last_token_before", "prepare"]
+__all__ = ["EditRow", "PreparedEdit", "encode_text", "last_token_before", "prepare"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EditRow:
     """One sequence that is fed to the model.
 
     Attributes:
@@ -45,8 +45,8 @@ class PreparedEdit:
     """
 
     request: EditRequest
-    rows: tuple[Row, ...]
-    anchor: Row
+    rows: tuple[EditRow, ...]
+    anchor: EditRow
 
 
 def encode_text(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
@@ -133,10 +133,10 @@ def prepare(
     for template in templates:
         text, end = _subject_end(template, request)
         ids, start = encode_cloze(tokenizer, Cloze(text, request.target_new.label))
-        rows.append(Row(ids[:-1], last_token_before(tokenizer, text, end), ids[start:]))
+        rows.append(EditRow(ids[:-1], last_token_before(tokenizer, text, end), ids[start:]))
     anchor_text = anchor_prompt.replace("{}", request.subject, 1)
     at = last_token_before(tokenizer, anchor_text, anchor_prompt.index("{}") + len(request.subject.rstrip()))
-    anchor = Row(encode_text(tokenizer, anchor_text)[: at + 1], at)
+    anchor = EditRow(encode_text(tokenizer, anchor_text)[: at + 1], at)
     limit = context_length(model)
     longest = max(len(row.ids) + 1 for row in rows)
     if limit is not None and longest > limit:

@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache
 
-from seesaw_cf.editors.locate.positions import Row
+from seesaw_cf.editors.locate.positions import EditRow
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked, stop_after
 from seesaw_cf.models.packing import bins_of, pad
 
-__all__ = ["Layout", "lay_out"]
+__all__ = ["ResumableRows", "lay_out"]
 
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward
 
@@ -34,7 +34,7 @@ _SEQUENCE = 64
 
 
 @dataclass(frozen=True)
-class Layout:
+class ResumableRows:
     """Rows laid out as one batch, ready to be run from block `first` upwards.
 
     Attributes:
@@ -66,7 +66,9 @@ class Layout:
         return self.starts[row] + token
 
 
-def lay_out(parts: ModelParts, rows: Sequence[Row], first: int, last: int, keep_prefix: bool = False) -> Layout:
+def lay_out(
+    parts: ModelParts, rows: Sequence[EditRow], first: int, last: int, keep_prefix: bool = False
+) -> ResumableRows:
     """Computes what enters block `first` and how blocks `first` to `last` are called.
 
     Args:
@@ -84,13 +86,13 @@ def lay_out(parts: ModelParts, rows: Sequence[Row], first: int, last: int, keep_
         return _packed(parts, rows, [0 if keep_prefix else row.lookup for row in rows], first, last)
 
 
-def _padded(parts: ModelParts, rows: Sequence[Row], first: int, last: int) -> Layout:
+def _padded(parts: ModelParts, rows: Sequence[EditRow], first: int, last: int) -> ResumableRows:
     ids, mask = pad([row.ids for row in rows], parts.model.device)
     hidden, calls = _record(parts, first, last, input_ids=ids, attention_mask=mask, use_cache=False)
-    return Layout(hidden, calls, tuple(index * ids.shape[1] for index in range(len(rows))))
+    return ResumableRows(hidden, calls, tuple(index * ids.shape[1] for index in range(len(rows))))
 
 
-def _packed(parts: ModelParts, rows: Sequence[Row], skips: Sequence[int], first: int, last: int) -> Layout:
+def _packed(parts: ModelParts, rows: Sequence[EditRow], skips: Sequence[int], first: int, last: int) -> ResumableRows:
     device, dtype = parts.model.device, parts.stream_dtype
     lengths = [len(row.ids) - skip for row, skip in zip(rows, skips)]
     bins = bins_of(lengths, _SEQUENCE)
@@ -110,11 +112,11 @@ def _packed(parts: ModelParts, rows: Sequence[Row], skips: Sequence[int], first:
         for index in members:
             starts[index] = place - skips[index]
             place += lengths[index]
-    return Layout(hidden, calls, tuple(starts))
+    return ResumableRows(hidden, calls, tuple(starts))
 
 
 def _fill(
-    rows: Sequence[Row], bins: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]], device: torch.device
+    rows: Sequence[EditRow], bins: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]], device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Token ids (bins, tokens), and row number and position of each, (2, bins, tokens); padding is of row -1."""
     filled = [[(i, at, rows[i].ids[at]) for i in members for at in range(*spans[i])] for members in bins]

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.positions import encode_text
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import hooked, untouched, watch
+from seesaw_cf.models.hooks import frozen, hooked, watch
 
 __all__ = ["MEMIT_STARTS", "ROME_STARTS", "sample_templates"]
 
@@ -41,7 +41,7 @@ def sample_templates(
     """
     generator = torch.Generator().manual_seed(seed)
     templates = ["{}"]
-    with untouched(parts.model), torch.no_grad():
+    with frozen(parts.model), torch.no_grad():
         for start, n_new in starts:
             ids = list(encode_text(tokenizer, start)) if start else []
             ids = ids or [tokenizer.bos_token_id if tokenizer.bos_token_id is not None else 0]

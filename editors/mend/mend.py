@@ -21,7 +21,7 @@ from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_fir
 from seesaw_cf.editors.mend.training import Example, MENDTraining, examples_from_texts, train
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, model_parts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import Cloze, EditRequest
 
@@ -175,7 +175,7 @@ class MEND:
         chunks = [clozes[start : start + size] for start in range(0, len(clozes), size)]
         if self.config.chunks == "last":
             chunks = chunks[-1:]
-        with untouched(model):
+        with frozen(model):
             parts = [self._chunk(network, model, tokenizer, chunk) for chunk in chunks]
             updates = {
                 name: _update(

@@ -26,7 +26,7 @@ from seesaw_cf.editors.mend.network import MENDNetwork
 from seesaw_cf.errors import EditError
 from seesaw_cf.io.files import atomic_path, cache_folder
 from seesaw_cf.io.waiting import no_bars
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import fingerprint
 
 __all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]
@@ -122,7 +122,7 @@ def train(
     if (folder / "network").exists():
         return load_network(folder / "network").to(model.device)
     trainer = _Trainer(network, model, tokenizer, list(examples), settings, seed, folder)
-    with untouched(model), torch.enable_grad():
+    with frozen(model), torch.enable_grad():
         best = trainer.run()
     save_network(network, folder / "network", {**facts, "best": best})
     for name in ("state.safetensors", "best.safetensors"):

@@ -17,11 +17,11 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.per_token import per_token_deltas
 
-__all__ = ["Decoding", "Row", "decode", "evaluating", "own_edits"]
+__all__ = ["Decoding", "OpenCompletion", "decode", "evaluating", "own_edits"]
 
 
 @dataclass(slots=True)
-class Row:
+class OpenCompletion:
     """One completion that is being written.
 
     Attributes:
@@ -111,10 +111,10 @@ class Decoding:
 
 def decode(
     model: PreTrainedModel,
-    rows: Sequence[Row],
+    rows: Sequence[OpenCompletion],
     sampling: Sampling,
     ends: frozenset[int],
-    stopped: Callable[[Row], bool],
+    stopped: Callable[[OpenCompletion], bool],
     deltas: Sequence[WeightDelta] = (),
 ) -> None:
     """Writes every row to its end; fills in `new`, `finish` and `status`.
@@ -127,7 +127,7 @@ def decode(
         sampling: How tokens are drawn.
         ends: Ids that end a text.
         stopped: Says of a row whether a stop text has been written.
-        deltas: Low-rank deltas that `Row.edit` names.
+        deltas: Low-rank deltas that `OpenCompletion.edit` names.
     """
     noise = torch.tensor([uniforms(row.seed, sampling.max_new_tokens).tolist() for row in rows], dtype=torch.float64)
     batch, held = Decoding(model, [row.prompt for row in rows]), list(range(len(rows)))
@@ -142,11 +142,11 @@ def decode(
 
 def _grow(
     batch: Decoding,
-    rows: Sequence[Row],
+    rows: Sequence[OpenCompletion],
     noise: Tensor,
     sampling: Sampling,
     ends: frozenset[int],
-    stopped: Callable[[Row], bool],
+    stopped: Callable[[OpenCompletion], bool],
 ) -> None:
     """Adds tokens until at least half of the rows have ended."""
     step = len(rows[0].new)

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import PromptError, UnsupportedModelError
-from seesaw_cf.generation.decoding import Row, decode, evaluating
+from seesaw_cf.generation.decoding import OpenCompletion, decode, evaluating
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
 from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
 from seesaw_cf.scoring.encode import leading_specials
@@ -102,12 +102,12 @@ class HFGenerator:
             UnsupportedModelError: A conversation is asked of a tokenizer without chat template.
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
-        rows: dict[tuple[int, Ask], Row] = {}
+        rows: dict[tuple[int, Ask], OpenCompletion] = {}
         refused: dict[tuple[int, Ask], Completion] = {}
         for edit, (delta, asks) in enumerate(jobs):
             for ask in dict.fromkeys(asks):
                 row = self._row(with_context(ask, delta.context), edit, sampling)
-                if isinstance(row, Row):
+                if isinstance(row, OpenCompletion):
                     rows[edit, ask] = row
                 else:
                     refused[edit, ask] = row
@@ -124,13 +124,13 @@ class HFGenerator:
         done = refused | {key: self._completion(row, sampling) for key, row in rows.items()}
         return [[done[edit, ask] for ask in asks] for edit, (_, asks) in enumerate(jobs)]
 
-    def _write(self, rows: Iterable[Row], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
+    def _write(self, rows: Iterable[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
         """Writes rows of about the same length together."""
         ordered = sorted(rows, key=lambda row: (-len(row.prompt), row.prompt, row.seed))
         for start in range(0, len(ordered), self.rows):
             self._batch(ordered[start : start + self.rows], sampling, deltas)
 
-    def _batch(self, rows: Sequence[Row], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
+    def _batch(self, rows: Sequence[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
         ends = self._ends()
         try:
             decode(self.model, rows, sampling, ends, lambda row: self._stop_at(row, sampling) is not None, deltas)
@@ -151,7 +151,7 @@ class HFGenerator:
         ids = declared if isinstance(declared, (list, tuple)) else [declared]
         return frozenset(int(end) for end in (*ids, self.tokenizer.eos_token_id) if end is not None)
 
-    def _row(self, ask: Ask, edit: int, sampling: Sampling) -> Row | Completion:
+    def _row(self, ask: Ask, edit: int, sampling: Sampling) -> OpenCompletion | Completion:
         try:
             ids = self._encode(ask.prompt)
         except PromptError as error:
@@ -165,7 +165,7 @@ class HFGenerator:
                 f"model's context of {limit}",
                 prompt_tokens=len(ids),
             )
-        return Row(ids, ask.seed, edit)
+        return OpenCompletion(ids, ask.seed, edit)
 
     def _encode(self, prompt: str | tuple[Message, ...]) -> tuple[int, ...]:
         if isinstance(prompt, str) and self.chat:
@@ -193,21 +193,21 @@ class HFGenerator:
                 f"the chat template refuses the turns {[turn['role'] for turn in turns]}: {error}"
             ) from error
 
-    def _text(self, row: Row) -> str:
+    def _text(self, row: OpenCompletion) -> str:
         """The new text: what the whole says beyond the prompt, so that white space at the border is not lost."""
         options: Mapping[str, bool] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         head = str(self.tokenizer.decode(list(row.prompt), **options))
         whole = str(self.tokenizer.decode([*row.prompt, *row.new], **options))
         return whole[len(head) :] if whole.startswith(head) else str(self.tokenizer.decode(row.new, **options))
 
-    def _stop_at(self, row: Row, sampling: Sampling) -> int | None:
+    def _stop_at(self, row: OpenCompletion, sampling: Sampling) -> int | None:
         """Where the first stop text begins."""
         if not sampling.stop:
             return None
         text = self._text(row)
         return min((place for stop in sampling.stop if (place := text.find(stop)) >= 0), default=None)
 
-    def _completion(self, row: Row, sampling: Sampling) -> Completion:
+    def _completion(self, row: OpenCompletion, sampling: Sampling) -> Completion:
         ok = row.status == "ok"
         text = self._text(row)[: self._stop_at(row, sampling)] if ok else ""
         return Completion(text, row.finish if ok else "", row.status, len(row.prompt), len(row.new))

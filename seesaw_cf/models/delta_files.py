@@ -24,7 +24,7 @@ from seesaw_cf.io.text import read_json
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts, fingerprint
 from seesaw_cf.versions import versions
 
-__all__ = ["FORMAT", "VERSION", "describe", "load_delta", "plain", "save_delta"]
+__all__ = ["FORMAT", "VERSION", "describe", "json_values", "load_delta", "save_delta"]
 
 FORMAT = "seesaw_cf.delta"
 VERSION = 1
@@ -34,7 +34,7 @@ _KNOWN_META = ("base", "editor", "config", "requests")
 logger = logging.getLogger(__name__)
 
 
-def plain(value: object) -> Any:
+def json_values(value: object) -> Any:
     """Turns dataclasses, mappings, sequences, paths and numpy or torch scalars into plain JSON values.
 
     Raises:
@@ -43,15 +43,15 @@ def plain(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: json_values(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_values(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return [json_values(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return json_values(value.tolist())
     raise RecordError(
         f"a delta's meta holds {value!r} of type {type(value).__name__}, which JSON has no form for. "
         "Keep numbers, text, lists, mappings and dataclasses of these in it."
@@ -85,13 +85,13 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
     return {
         "format": FORMAT,
         "format_version": VERSION,
-        "base": plain(base) or None,
-        "editor": plain(delta.meta.get("editor")),
-        "config": plain(delta.meta.get("config")),
-        "requests": plain(delta.meta.get("requests")),
+        "base": json_values(base) or None,
+        "editor": json_values(delta.meta.get("editor")),
+        "config": json_values(delta.meta.get("config")),
+        "requests": json_values(delta.meta.get("requests")),
         "context": delta.context,
         "updates": updates,
-        "meta": plain({key: value for key, value in delta.meta.items() if key not in _KNOWN_META}),
+        "meta": json_values({key: value for key, value in delta.meta.items() if key not in _KNOWN_META}),
         "meta_keys": [str(key) for key in delta.meta],
         "versions": versions(),
     }

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-__all__ = ["StopForward", "alone", "exchanged", "first_tensor", "hooked", "stop_after", "untouched", "watch"]
+__all__ = ["StopForward", "alone", "exchanged", "first_tensor", "frozen", "hooked", "stop_after", "watch"]
 
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
@@ -118,7 +118,7 @@ def alone(model: nn.Module) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def untouched(model: PreTrainedModel) -> Iterator[None]:
+def frozen(model: PreTrainedModel) -> Iterator[None]:
     """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
 
     Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 
-__all__ = ["Line", "about", "announce", "collected", "explain", "tell"]
+__all__ = ["Line", "announce", "collected", "explain", "log_prefix", "tell"]
 
 Line = tuple[int, str]
 """Level and text of a line of the log."""
@@ -24,7 +24,7 @@ def explain() -> None:
 
 
 @contextlib.contextmanager
-def about(work: str) -> Iterator[None]:
+def log_prefix(work: str) -> Iterator[None]:
     """Puts `work` before every line on how edits are scored; a scorer that knows one way only says nothing of its own.
 
     Args:

@@ -24,7 +24,7 @@ from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import load_model, outline_model
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.records.load import load_revised_cases
-from seesaw_cf.run.explain import about, announce
+from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import Plan, check_places, check_plan, data_notes
@@ -196,7 +196,7 @@ def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[s
     known = (read_manifest(out).get("machine") or {}).get("noise")
     if isinstance(known, dict):
         return known
-    with about("noise floor"):
+    with log_prefix("noise floor"):
         return measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True).record()
 
 

@@ -24,7 +24,7 @@ from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.weights import WeightDelta, base_facts, parameter_hashes
 from seesaw_cf.run.edit_table import write_edits
 from seesaw_cf.run.edits import edit_units, score_edits
-from seesaw_cf.run.explain import about
+from seesaw_cf.run.explain import log_prefix
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.store import Store
@@ -188,7 +188,7 @@ class Run:
         editor = self.fitted[task.editor]
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
         asked = [self.asked[unit.key] for unit in task.units]
-        with about(str(task)):
+        with log_prefix(str(task)):
             outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
         for unit, outcome in zip(task.units, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:

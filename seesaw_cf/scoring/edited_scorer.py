@@ -25,7 +25,7 @@ from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import edited, first_block, obstacle, per_token_deltas
 from seesaw_cf.scoring.plan import Plan, make_plan, only_restore
-from seesaw_cf.scoring.rows import Row, subset
+from seesaw_cf.scoring.rows import TrieRow, subset
 from seesaw_cf.scoring.shared_blocks import enter_at, hidden_below
 from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.trie_scorer import TrieScorer, to_scores
@@ -39,7 +39,7 @@ Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]
 
 
 @dataclass(slots=True)
-class _EditedRow(Row):
+class _EditedRow(TrieRow):
     """Part of a shared row that one edit asks; `source` holds the places of its nodes in the shared activations."""
 
     edit: int = -1
@@ -216,7 +216,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
 
 
 def _edited_rows(
-    shared: Sequence[Row], starts: Sequence[int], places: Sequence[dict[int, int]]
+    shared: Sequence[TrieRow], starts: Sequence[int], places: Sequence[dict[int, int]]
 ) -> Iterator[_EditedRow]:
     """For every edit the parts of the shared rows that it asks, with items renumbered."""
     for edit, own in enumerate(places):

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.scoring.fast import fast_paths
 from seesaw_cf.scoring.layout import Layout, lay_out
-from seesaw_cf.scoring.rows import Row
+from seesaw_cf.scoring.rows import TrieRow
 from seesaw_cf.scoring.windows import window_attention
 
 _SLAB = 8  # rows of logits
@@ -42,7 +42,7 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def forward_rows(model: PreTrainedModel, rows: Sequence[Row], packed: bool, window: int | None = None) -> Answers:
+def forward_rows(model: PreTrainedModel, rows: Sequence[TrieRow], packed: bool, window: int | None = None) -> Answers:
     """Feeds rows to a model and answers their asks.
 
     Args:
@@ -54,7 +54,7 @@ def forward_rows(model: PreTrainedModel, rows: Sequence[Row], packed: bool, wind
     return ask(model, rows, lay_out(rows, packed, device, model.dtype, window))
 
 
-def ask(model: PreTrainedModel, rows: Sequence[Row], layout: Layout) -> Answers:
+def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answers:
     """Runs the model over a layout of `rows` and answers their asks."""
     # A row's node numbers become places in the flattened output; each asked place gets one row of logits.
     flat = [(start + node, token, item) for row, start in zip(rows, layout.starts) for node, token, item in row.asks]
@@ -85,7 +85,7 @@ def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor]:
     return peaks, sums
 
 
-def asked_places(rows: Sequence[Row], layout: Layout) -> Tensor:
+def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:
     """Sorted places in the flattened output whose logits are asked for."""
     asked = [start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]
     return torch.tensor(sorted(set(asked)))

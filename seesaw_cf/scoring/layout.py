@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seesaw_cf.scoring.rows import Row
+from seesaw_cf.scoring.rows import TrieRow
 from seesaw_cf.scoring.windows import Windows
 
 __all__ = ["Layout", "lay_out"]
@@ -42,7 +42,7 @@ class Layout:
 
 
 def lay_out(
-    rows: Sequence[Row], packed: bool, device: torch.device, dtype: torch.dtype, window: int | None = None
+    rows: Sequence[TrieRow], packed: bool, device: torch.device, dtype: torch.dtype, window: int | None = None
 ) -> Layout:
     """Lays rows out for one forward pass.
 
@@ -67,7 +67,7 @@ def lay_out(
     return Layout(ids, positions, mask, tuple(width * number for number in range(len(rows))))
 
 
-def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype, window: int) -> Layout:
+def _packed(rows: Sequence[TrieRow], device: torch.device, dtype: torch.dtype, window: int) -> Layout:
     starts = [0]
     for row in rows:
         starts.append(starts[-1] + len(row))
@@ -95,7 +95,7 @@ def _packed(rows: Sequence[Row], device: torch.device, dtype: torch.dtype, windo
     return Layout(ids, positions, mask, tuple(starts), packed=True, windows=windows)
 
 
-def _ancestors(row: Row, node: int) -> list[int]:
+def _ancestors(row: TrieRow, node: int) -> list[int]:
     """The nodes above a node, from the first token on."""
     found = []
     while (node := row.parents[node]) >= 0:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.scoring.rows import Row, subset
+from seesaw_cf.scoring.rows import TrieRow, subset
 
 __all__ = ["is_out_of_memory", "logit_bytes", "split", "token_bytes"]
 
@@ -34,7 +34,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
-def split(rows: Sequence[Row]) -> list[list[Row]]:
+def split(rows: Sequence[TrieRow]) -> list[list[TrieRow]]:
     """A pass cut in two: by rows, a single row by its items; nothing when one item is all there is."""
     if len(rows) > 1:
         return [list(rows[: len(rows) // 2]), list(rows[len(rows) // 2 :])]

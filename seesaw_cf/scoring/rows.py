@@ -13,14 +13,14 @@ from typing import TypeVar
 
 from seesaw_cf.scoring.encode import EncodedCloze
 
-__all__ = ["AnyRow", "Row", "chunks", "make_rows", "subset", "unique_nodes"]
+__all__ = ["AnyRow", "TrieRow", "chunks", "make_rows", "subset", "unique_nodes"]
 
 _SHARED = 0.03
 """A row may end where the next item shares at most this part of the row's nodes, which are then fed twice."""
 
 
 @dataclass(slots=True)
-class Row:
+class TrieRow:
     """One sequence of trie nodes; several tries may stand side by side in it.
 
     Attributes:
@@ -55,10 +55,10 @@ class Row:
         return len({node for node, _, _ in self.asks})
 
 
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=TrieRow)
 
 
-def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[Row]:
+def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[TrieRow]:
     """Puts items into tries and cuts the forest into rows.
 
     Neighbours in token order share the most, so a row is a run of them. A row ends at the first good place once it
@@ -72,8 +72,8 @@ def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[Ro
     Returns:
         Rows; `asks` name items by their index in `items`.
     """
-    rows: list[Row] = []
-    row = Row()
+    rows: list[TrieRow] = []
+    row = TrieRow()
     path: list[int] = []
     before: tuple[int, ...] = ()
     # In token order an item shares its longest prefix with the item before it, so the path to that item's last node is
@@ -84,7 +84,7 @@ def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[Ro
         size = len(row) + len(ids) - 1 - shared
         if len(row) and (size > limit or (len(row) >= target and shared <= _SHARED * len(row))):
             rows.append(row)
-            row, path, shared = Row(), [], 0
+            row, path, shared = TrieRow(), [], 0
         del path[shared:]
         for depth in range(shared, len(ids) - 1):
             row.parents.append(path[-1] if path else -1)
@@ -107,7 +107,7 @@ def _shared(before: tuple[int, ...], ids: tuple[int, ...]) -> int:
     return count
 
 
-def subset(row: Row, items: Iterable[int]) -> tuple[Row, list[int]]:
+def subset(row: TrieRow, items: Iterable[int]) -> tuple[TrieRow, list[int]]:
     """The part of a row that some of its items need.
 
     Args:
@@ -126,7 +126,7 @@ def subset(row: Row, items: Iterable[int]) -> tuple[Row, list[int]]:
             node = row.parents[node]
     kept = sorted(needed)
     place = {node: index for index, node in enumerate(kept)} | {-1: -1}
-    small = Row(
+    small = TrieRow(
         [row.tokens[node] for node in kept],
         [place[row.parents[node]] for node in kept],
         [row.depths[node] for node in kept],

@@ -19,7 +19,7 @@ from seesaw_cf.scoring.forward import Answers, forward_rows
 from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.scoring.hf_scorer import HFScorer, context_length
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
-from seesaw_cf.scoring.rows import AnyRow, Row, chunks, make_rows
+from seesaw_cf.scoring.rows import AnyRow, TrieRow, chunks, make_rows
 from seesaw_cf.scoring.support import Support, find_support, window
 from seesaw_cf.types import Cloze, ClozeScore
 
@@ -52,7 +52,7 @@ class Counts:
     logit_rows: int = 0
     work: float = 0.0
 
-    def add(self, rows: Sequence[Row], packed: bool, logit_rows: int, part: float = 1.0) -> None:
+    def add(self, rows: Sequence[TrieRow], packed: bool, logit_rows: int, part: float = 1.0) -> None:
         """Counts one forward pass of `rows` through a part of the blocks."""
         tokens = sum(map(len, rows))
         self.forwards += 1
@@ -167,7 +167,7 @@ class TrieScorer:
                 tokens //= 2
                 log.warning("out of memory; going on with %d tokens in a pass", tokens)
 
-    def rows(self, items: Sequence[EncodedCloze]) -> list[Row]:
+    def rows(self, items: Sequence[EncodedCloze]) -> list[TrieRow]:
         """Trie rows of sorted, distinct items, none longer than a sliding window."""
         limit = max([self.tokens_per_pass, *(4 * len(item.ids) for item in items)])
         return make_rows(items, _ROW, min(limit, window(self.model) or limit))
@@ -178,7 +178,7 @@ class TrieScorer:
         asks = max(1, room // logit_bytes(self.model))
         return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
 
-    def _forward(self, rows: Sequence[Row]) -> Iterator[Answers]:
+    def _forward(self, rows: Sequence[TrieRow]) -> Iterator[Answers]:
         """Answers of one pass; of two half as large when memory runs out."""
         packed = self.support.layout == "packed"
         try:

@@ -20,7 +20,7 @@ from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person, batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Parameter, Row, Source, SourceError, StoreSource, entity_iri
+from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceError, StoreSource, entity_iri
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
 
@@ -156,7 +156,7 @@ class Ends:
         self.left -= 1
         return self.source.ask(text)
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         raise NotImplementedError
 
 

@@ -13,7 +13,7 @@ from seesaw_cf.builder_scripts.make.phrasings import paraphrases
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
 from seesaw_cf.builder_scripts.source.people import batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Parameter, Row, SourceError
+from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, SourceError
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS, templates
 
@@ -51,7 +51,7 @@ class Echo:
         self.asked[text] += 1
         return text.encode()
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         raise NotImplementedError
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seesaw_cf.builder_scripts.sample.balance import check_balance, summary
 from seesaw_cf.builder_scripts.sample.check_people import check
 from seesaw_cf.builder_scripts.sample.facts import provenance, read_tsv
-from seesaw_cf.builder_scripts.sample.people import HERE, KIND_OF, Entity, Person, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import HERE, KIND_OF, CuratedPerson, Entity, load_entities, load_people
 from seesaw_cf.builder_scripts.sample.tables import KINDS as TABLES
 from seesaw_cf.builder_scripts.sample.tables import missing
 from seesaw_cf.errors import RecordError, StorageError
@@ -88,7 +88,7 @@ def test_values_that_nobody_has_and_unknown_kinds_are_named() -> None:
     assert f"{FIRST.name}: shares {FIRST.iri} with occupation 'Mars'" in problems
 
 
-def _without(test: Callable[[Person], bool]) -> list[Person]:
+def _without(test: Callable[[CuratedPerson], bool]) -> list[CuratedPerson]:
     return [person for person in PEOPLE if not test(person)]
 
 
@@ -110,7 +110,7 @@ def _without(test: Callable[[Person], bool]) -> list[Person]:
     ],
     ids=range(12),
 )  # fmt: skip
-def test_an_unbalanced_sample_is_seen(people: list[Person], message: str) -> None:
+def test_an_unbalanced_sample_is_seen(people: list[CuratedPerson], message: str) -> None:
     extra = {("field", f"field {n}"): replace(ENTITIES["field", "physics"], label=f"field {n}") for n in range(21)}
     problems = check_balance(people, ENTITIES | extra)
     assert any(problem.startswith(message) for problem in problems), problems

@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.builder_scripts.sample.balance import group_table
 from seesaw_cf.builder_scripts.sample.check_people import main
-from seesaw_cf.builder_scripts.sample.people import HERE, KINDS, Entity, Person, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import HERE, KINDS, CuratedPerson, Entity, load_entities, load_people
 from seesaw_cf.builder_scripts.sample.reference import (
     check_against_reference,
     reference_groups,
@@ -80,7 +80,7 @@ def test_names_and_labels_of_the_released_files(released: Path) -> None:
     assert (labels["country"], labels["city"]) == ({"Q142": {"France"}}, {"Q90": {"Paris"}})
 
 
-def curie(**changes: Any) -> Person:
+def curie(**changes: Any) -> CuratedPerson:
     """Marie Curie with what the made-up files know of her, and a birth place that they do not."""
     known: dict[str, Any] = {
         "gender": "female", "citizenship": ("France",), "birth_year": 1867, "death_year": 1934, "birth_place": "Paris",

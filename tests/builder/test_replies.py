@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Parameter, Row, SourceError, StoreSource, rows
+from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, SourceError, StoreSource, rows
 from seesaw_cf.errors import RecordError, SeesawError
 
 from .conftest import PREFIXES
@@ -86,7 +86,7 @@ class Counting:
         self.asked[text] += 1
         return reply([{"a": {"type": "literal", "value": text * 20}}])
 
-    def select(self, name: str, **parameters: Parameter) -> list[Row]:
+    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         raise NotImplementedError
 
 

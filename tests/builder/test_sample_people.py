@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.builder_scripts.sample import check_people as cp
-from seesaw_cf.builder_scripts.sample.people import HERE, Entity, Person, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import HERE, CuratedPerson, Entity, load_entities, load_people
 from seesaw_cf.builder_scripts.sample.reference import check_against_reference, reference_names
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 
 
 @pytest.fixture(scope="module")
-def people() -> list[Person]:
+def people() -> list[CuratedPerson]:
     return load_people()
 
 
@@ -31,18 +31,18 @@ def reference() -> Path:
     return REFERENCE
 
 
-def test_tables_hold_every_constraint(people: list[Person], entities: dict[tuple[str, str], Entity]) -> None:
+def test_tables_hold_every_constraint(people: list[CuratedPerson], entities: dict[tuple[str, str], Entity]) -> None:
     assert cp.check(people, entities) == []
 
 
 def test_constraints_hold_with_the_released_sheets(
-    people: list[Person], entities: dict[tuple[str, str], Entity], reference: Path
+    people: list[CuratedPerson], entities: dict[tuple[str, str], Entity], reference: Path
 ) -> None:
     assert cp.check(people, entities, reference) == []
 
 
 def test_tables_agree_with_the_reference(
-    people: list[Person], entities: dict[tuple[str, str], Entity], reference: Path
+    people: list[CuratedPerson], entities: dict[tuple[str, str], Entity], reference: Path
 ) -> None:
     assert check_against_reference(people, entities, reference) == []
     known = reference_names(reference)
@@ -50,7 +50,7 @@ def test_tables_agree_with_the_reference(
 
 
 def test_reference_comparison_sees_wrong_facts(
-    people: list[Person], entities: dict[tuple[str, str], Entity], reference: Path
+    people: list[CuratedPerson], entities: dict[tuple[str, str], Entity], reference: Path
 ) -> None:
     curie = next(person for person in people if person.iri == "Q7186")
     for wrong in (
@@ -64,7 +64,7 @@ def test_reference_comparison_sees_wrong_facts(
         assert check_against_reference([wrong], entities, reference)
 
 
-def test_faults_are_found(people: list[Person], entities: dict[tuple[str, str], Entity]) -> None:
+def test_faults_are_found(people: list[CuratedPerson], entities: dict[tuple[str, str], Entity]) -> None:
     first, second, *rest = people
     for changed in (
         replace(first, name=second.name),

@@ -54,7 +54,7 @@ def test_a_scorer_without_a_choice_is_explained_too(tmp_path: Path, caplog: pyte
 
 def test_lines_of_another_process_are_told_here(caplog: pytest.LogCaptureFixture) -> None:
     plans = logging.getLogger("seesaw_cf.scoring.edited_scorer")
-    with seesaw_cf.run.explain.collected() as lines, seesaw_cf.run.explain.about("memit, P27 100% and 7 more"):
+    with seesaw_cf.run.explain.collected() as lines, seesaw_cf.run.explain.log_prefix("memit, P27 100% and 7 more"):
         plans.info("%d edits", 8)
         plans.warning("out of memory")
     plans.info("not collected any more")

@@ -14,7 +14,7 @@ from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze, EditRequest
@@ -115,7 +115,7 @@ def check_approaches(
         return
     parts, layer, inside = model_parts(model), max(editor.config.layers), delta.meta["editor"] == "rome"
     edit = prepare(model, tokenizer, request, editor.fitted.templates)
-    with untouched(model):
+    with frozen(model):
         found = optimise(parts, [edit], layer, editor.config, at="mlp" if inside else "stream")
         with applied(model, delta):
             seen = at_subject(parts, edit.rows[:1], layer)

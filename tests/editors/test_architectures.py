@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.emmet import EMMET, EMMETConfig
 from seesaw_cf.editors.locate.activations import at_subject
-from seesaw_cf.editors.locate.positions import Row, prepare
+from seesaw_cf.editors.locate.positions import EditRow, prepare
 from seesaw_cf.editors.locate.resume import lay_out
 from seesaw_cf.editors.locate.spread import before_norm
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
@@ -21,7 +21,7 @@ from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ARCHITECTURES, Architecture, model_parts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import applied
 from tests.contract.checks import new_log_probability
 from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer
@@ -30,7 +30,7 @@ MULTIMODAL = pytest.param("gemma3", marks=pytest.mark.slow)
 SANDWICH = ["gemma2", "olmo2", "gemma3_text", MULTIMODAL]
 
 
-def rows_of(model: PreTrainedModel) -> list[Row]:
+def rows_of(model: PreTrainedModel) -> list[EditRow]:
     edits = [prepare(model, tiny_tokenizer(), request, TEMPLATES) for request in REQUESTS]
     return [row for edit in edits for row in (*edit.rows, edit.anchor)]
 
@@ -112,7 +112,7 @@ def test_the_projection_gives_what_the_norm_turns_into_the_wanted_value(
     config = EMMETConfig(layers=(1,), slack=0.0, steps=6, learning_rate=0.1, context_templates=("{}",))
     delta = EMMET(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS[:1])
     parts, rows = model_parts(model), prepare(model, tokenizer, REQUESTS[0], ("{}",)).rows
-    with untouched(model):
+    with frozen(model):
         before = at_subject(parts, rows, 1)
         with applied(model, delta):
             after = at_subject(parts, rows, 1)

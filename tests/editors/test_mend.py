@@ -20,7 +20,7 @@ from seesaw_cf.editors.mend.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.network import GradientTransform, Matrix, MENDNetwork, NetworkShape, matrices_of
 from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, applied, fingerprint
 from seesaw_cf.types import Case, Cloze
 from tests.contract.checks import check_delta
@@ -40,7 +40,7 @@ CLOZES = [Cloze(r.text, r.target_new.label) for r in REQUESTS]
 def network_for(model: Any, names: tuple[str, ...], *, step: float = -0.05, seed: int = 0) -> MENDNetwork:
     """A network with random weights and statistics of the three requests; a negative step makes it descend."""
     network = MENDNetwork(NetworkShape(matrices_of(names, model), rank=4), edit_lr=step, seed=seed)
-    with untouched(model), torch.no_grad():
+    with frozen(model), torch.no_grad():
         network(capture(model, names, batch_of(TOKENIZER, CLOZES)), observe=True)
     return network.eval()
 
@@ -65,7 +65,7 @@ def test_captured_factors_are_the_gradient_of_the_weight(kind: str) -> None:
     """By definition of a linear layer: dL/dW = sum over tokens of outer(input, dL/d output)."""
     model, names = tiny_model(kind, dtype=torch.float64), NAMES[kind]
     batch = batch_of(TOKENIZER, CLOZES)
-    with untouched(model):
+    with frozen(model):
         factors = capture(model, names, batch)
     logits = model(input_ids=batch.ids, attention_mask=batch.mask).logits
     loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), batch.labels[:, 1:].flatten())
@@ -79,7 +79,7 @@ def test_captured_factors_are_the_gradient_of_the_weight(kind: str) -> None:
 
 def test_rows_on_their_own_are_as_if_edited_alone() -> None:
     model, names = tiny_model("llama"), NAMES["llama"]
-    with untouched(model):
+    with frozen(model):
         together = capture(model, names, batch_of(TOKENIZER, CLOZES), each_row=True)
         for row, cloze in enumerate(CLOZES):
             alone = capture(model, names, batch_of(TOKENIZER, [cloze]))
@@ -95,7 +95,7 @@ def test_changes_added_by_hooks_equal_changed_weights(kind: str) -> None:
     network = network_for(model, names)
     batch = batch_of(TOKENIZER, CLOZES)
     delta = MEND(MENDConfig(layers=(2,), rank=4), network=network).edit(model, TOKENIZER, REQUESTS)
-    with untouched(model), torch.no_grad():
+    with frozen(model), torch.no_grad():
         changes = network(capture(model, names, batch))
         joint = {name: (u.flatten(0, 1)[None], v.flatten(0, 1)[None]) for name, (u, v) in changes.items()}
         with added(model, joint):
@@ -123,7 +123,7 @@ def test_statistics_in_parts_equal_statistics_of_the_whole(parts: list[int], see
 def test_an_untrained_network_is_the_identity_on_normalised_factors() -> None:
     model, names = tiny_model("llama"), NAMES["llama"]
     network = network_for(model, names, step=2.0)
-    with untouched(model), torch.no_grad():
+    with frozen(model), torch.no_grad():
         factors = capture(model, names, batch_of(TOKENIZER, CLOZES))
         found = network(factors)
     for matrix in network.shape.matrices:

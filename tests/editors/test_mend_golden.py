@@ -18,7 +18,7 @@ import torch
 from seesaw_cf.editors.mend.factors import Batch, batch_of, capture, outer_losses, target_nll
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.types import Cloze
 from tests.golden.reference import error, limit, load, log_probabilities, read, requests
 
@@ -86,7 +86,7 @@ def test_requests_are_encoded_as_published(golden: Golden, run: str) -> None:
 @pytest.mark.parametrize("run", RUNS)
 def test_captured_factors_and_loss(golden: Golden, run: str) -> None:
     batch = golden.batch(run)
-    with untouched(golden.model):
+    with frozen(golden.model):
         factors = capture(golden.model, golden.names, batch)
         with torch.no_grad():
             loss = target_nll(golden.model(input_ids=batch.ids, attention_mask=batch.mask).logits, batch.labels)
@@ -100,7 +100,7 @@ def test_captured_factors_and_loss(golden: Golden, run: str) -> None:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_transformed_factors(golden: Golden, run: str) -> None:
-    with untouched(golden.model), torch.no_grad():
+    with frozen(golden.model), torch.no_grad():
         factors = capture(golden.model, golden.names, golden.batch(run))
         network = golden.network()
         found = network(factors)
@@ -128,7 +128,7 @@ def test_weight_change_and_log_probabilities_after_the_edit(golden: Golden, run:
 @pytest.mark.parametrize("run", RUNS)
 def test_outer_losses_and_their_gradients(golden: Golden, run: str) -> None:
     network = golden.network()
-    with untouched(golden.model), torch.enable_grad():
+    with frozen(golden.model), torch.enable_grad():
         changes = network(capture(golden.model, golden.names, golden.batch(run)))
         joint = {
             name: (u.reshape(1, -1, u.shape[-1]), v.reshape(1, -1, v.shape[-1])) for name, (u, v) in changes.items()
@@ -147,7 +147,7 @@ def test_running_statistics_of_six_training_passes(golden: Golden) -> None:
     network = golden.untrained()
     for asked in requests(golden.root, range(6)):
         batch = batch_of(golden.tokenizer, [Cloze(asked.text, asked.target_new.label)])
-        with untouched(golden.model), torch.no_grad():
+        with frozen(golden.model), torch.no_grad():
             network(capture(golden.model, golden.names, batch), observe=True)
     for key in [key for key in golden.arrays.files if key.startswith("editor_buffer/")]:
         golden.near(dict(network.named_buffers())[f"mend.{key.split('/')[1]}"], key)

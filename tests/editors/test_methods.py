@@ -25,7 +25,7 @@ from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.errors import EditError, UnknownNameError
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import applied, fingerprint
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
@@ -60,7 +60,7 @@ def test_finished_edits_leave_the_batch() -> None:
     parts = model_parts(model)
     edits = [prepare(model, tokenizer, asked, TEMPLATES) for asked in REQUESTS]
     base = MEMITConfig(layers=(1,), **{**SETTINGS, "steps": 12})
-    with untouched(model):
+    with frozen(model):
         free = optimise(parts, edits, 1, base)
         limits = sorted(loss[6][0] for loss in free.losses)
         config = replace(base, stop_below=limits[1])
@@ -78,7 +78,7 @@ def test_small_batches_change_nothing() -> None:
     parts = model_parts(model)
     edits = [prepare(model, tokenizer, asked, TEMPLATES) for asked in REQUESTS]
     config = MEMITConfig(layers=(1,), **SETTINGS)
-    with untouched(model):
+    with frozen(model):
         whole, single = (optimise(parts, edits, 1, replace(config, batch_tokens=n)) for n in (4096, 1))
     assert torch.allclose(whole.shift, single.shift, rtol=1e-9, atol=1e-12)
 
@@ -92,7 +92,7 @@ def test_rome_puts_its_value_where_it_says() -> None:
         config = ROMEConfig(layers=(1,), consistent_keys=consistent, **SETTINGS)
         editor = ROME(config, tiny_texts()).fit(model, tokenizer)
         delta = editor.edit(model, tokenizer, REQUESTS[:1])
-        with untouched(model):
+        with frozen(model):
             target = optimise(parts, [edit], 1, config, at="mlp").target[0]
             with applied(model, delta):
                 values = at_subject(parts, edit.rows, 1).values
@@ -106,7 +106,7 @@ def test_emmet_without_slack_meets_every_constraint() -> None:
     config = cls.config_class(layers=(1,), slack=0.0, **{**SETTINGS, "context_templates": ("{}",)})
     delta = cls(config, tiny_texts()).fit(model, tokenizer).edit(model, tokenizer, REQUESTS)
     edits = [prepare(model, tokenizer, asked, ("{}",)) for asked in REQUESTS]
-    with untouched(model):
+    with frozen(model):
         target = optimise(parts, edits, 1, config).target
         with applied(model, delta):
             reached = at_subject(parts, [edit.rows[0] for edit in edits], 1).stream
@@ -152,7 +152,7 @@ def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed:
 def test_a_factor_of_several_blocks_is_that_of_the_whole_matrix(size: int, dtype: torch.dtype) -> None:
     root = torch.randn(size, 2 * size, generator=torch.Generator().manual_seed(size), dtype=torch.float64)
     moment = (root @ root.T / size).to(dtype)
-    untouched, columns = moment.clone(), root[:, :3]
+    before, columns = moment.clone(), root[:, :3]
     factor = factorise(moment, "test", extra=0.5)
     whole = moment.double() + 0.5 * torch.eye(size)
     lower = torch.linalg.cholesky(whole)
@@ -160,7 +160,7 @@ def test_a_factor_of_several_blocks_is_that_of_the_whole_matrix(size: int, dtype
         wanted = lower[start:, start : start + 256]
         assert torch.allclose(panel.tril(), wanted, rtol=1e-12, atol=1e-12)
     assert (whole @ factor.inverse_times(columns) - columns).norm() <= 1e-12 * columns.norm()
-    assert torch.equal(moment, untouched)
+    assert torch.equal(moment, before)
     assert torch.equal(columns, root[:, :3])
     assert factor.nbytes == factor_bytes(size) <= 4 * size * (size + 256)
 
@@ -265,7 +265,7 @@ def test_batch_tokens_bound_what_is_optimised_at_once() -> None:
             seen.append(hidden.shape[:-1].numel() * torch.is_grad_enabled())
 
         handle = parts.block(3).register_forward_pre_hook(note, with_kwargs=True)
-        with untouched(model):
+        with frozen(model):
             optimise(parts, edits, 1, MEMITConfig(layers=(1,), **{**SETTINGS, "steps": 2}, batch_tokens=batch_tokens))
         handle.remove()
         return max(seen)

@@ -18,7 +18,7 @@ from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.mend.factors import Batch, outer_losses
 from seesaw_cf.editors.mend.network import GradientTransform, Matrix, NetworkShape
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import WeightDelta, applied
 from tests.fakes import REQUESTS, TEMPLATES, tiny_model, tiny_texts, tiny_tokenizer
 from tests.golden.plain import Array, Plain, adam
@@ -248,7 +248,7 @@ def test_mend_losses_are_nll_and_kl_from_the_base() -> None:
         for ids, known in ((outer, labels), (other, [-100] * len(other)))
     ]
     changes = {name: (torch.tensor(u), torch.tensor(v))}
-    with untouched(own.model):
+    with frozen(own.model):
         nll, divergence = outer_losses(changes, own.model, *batches, each_row=False)
     with torch.no_grad():
         before = own.logits(other).log_softmax(-1).numpy()

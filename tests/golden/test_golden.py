@@ -25,7 +25,7 @@ from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.hooks import untouched
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import WeightDelta, applied
 from tests.golden import reference as golden
 
@@ -210,7 +210,7 @@ def test_positions_keys_values_and_losses(root: Path, name: str, method: str) ->
         difference = golden.error(got, (arrays if own else single)[array])
         assert difference < golden.limit(root, name, method, array, exact and own), array
 
-    with untouched(model):
+    with frozen(model):
         found = optimise(parts, edits, max(config.layers), config, at="mlp" if letter == "v" else "stream")
         if letter == "z":
             first = min(config.layers)

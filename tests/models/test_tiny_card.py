@@ -16,7 +16,7 @@ from seesaw_cf.builder_scripts.tiny_model.train import (
     ROOT,
     SHIPPED_STREAM,
     TOKENIZER_STREAM,
-    Settings,
+    TrainSettings,
     hash_people,
     make_tokenizer,
 )
@@ -49,7 +49,7 @@ def test_model_was_trained_on_the_facts_that_are_here(card: str, people: list[Pe
 
 
 def test_script_still_makes_the_shipped_texts_and_tokenizer(people: list[Person], tmp_path: Path) -> None:
-    folder, settings = model_path("seesaw-tiny"), Settings()
+    folder, settings = model_path("seesaw-tiny"), TrainSettings()
     shipped = (folder / "corpus.txt").read_text(encoding="utf-8").splitlines()
     assert list(islice(documents(people, settings.seed, stream=SHIPPED_STREAM), len(shipped))) == shipped
     tokenizer = make_tokenizer(islice(documents(people, settings.seed, stream=TOKENIZER_STREAM), 20_000), settings)
@@ -58,7 +58,7 @@ def test_script_still_makes_the_shipped_texts_and_tokenizer(people: list[Person]
 
 
 def test_card_shows_the_settings_of_the_script(card: str) -> None:
-    for name, value in asdict(Settings()).items():
+    for name, value in asdict(TrainSettings()).items():
         assert f"| {name} | {value} |" in card
 
 

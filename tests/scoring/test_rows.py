@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.layout import Layout, lay_out
-from seesaw_cf.scoring.rows import Row, chunks, make_rows, subset, unique_nodes
+from seesaw_cf.scoring.rows import TrieRow, chunks, make_rows, subset, unique_nodes
 
 
 @st.composite
@@ -21,7 +21,7 @@ def items(draw: st.DrawFn) -> list[EncodedCloze]:
     return sorted(made, key=lambda item: random.Random(str(item)).random())
 
 
-def _path(row: Row, node: int) -> tuple[int, ...]:
+def _path(row: TrieRow, node: int) -> tuple[int, ...]:
     path: list[int] = []
     while node >= 0:
         path.insert(0, row.tokens[node])

@@ -16,7 +16,7 @@ from transformers.activations import FastGELUActivation, GELUTanh, NewGELUActiva
 
 from seesaw_cf.models.hooks import exchanged
 
-__all__ = ["fused_activations", "plain"]
+__all__ = ["fused_activations", "worth_fusing"]
 
 _GELU = (NewGELUActivation, FastGELUActivation, GELUTanh)
 _SILU = (nn.SiLU, SiLUActivation)
@@ -24,7 +24,7 @@ _SLOPE = math.sqrt(8 / math.pi)
 _SLAB = 65_536  # numbers: a slab and its intermediate values stay in a core's cache
 
 
-def plain(values: Tensor) -> bool:
+def worth_fusing(values: Tensor) -> bool:
     """Where PyTorch's own kernels are slower than these: float32 on a CPU, without gradients or autocast."""
     fits = values.device.type == "cpu" and values.dtype == torch.float32
     return fits and torch.is_inference_mode_enabled() and not torch.is_autocast_enabled("cpu")
@@ -64,7 +64,7 @@ def _is_gated(forward: Callable[..., Tensor]) -> bool:
 
 def _gated(mlp: Any, values: Tensor) -> Tensor:
     """down(SiLU(gate(x)) * up(x)), the middle in one pass over memory."""
-    if not plain(values):
+    if not worth_fusing(values):
         answer: Tensor = type(mlp).forward(mlp, values)
         return answer
     gate, up = mlp.gate_proj(values).contiguous(), mlp.up_proj(values)
@@ -81,7 +81,7 @@ def _gelu(values: Tensor) -> Tensor:
 
     PyTorch's own kernel for CPUs takes twice as long.
     """
-    if not plain(values):
+    if not worth_fusing(values):
         return F.gelu(values, approximate="tanh")
     found = torch.empty_like(values, memory_format=torch.contiguous_format)
     width = values.shape[-1]
@@ -96,4 +96,4 @@ def _gelu(values: Tensor) -> Tensor:
 
 def _silu(values: Tensor) -> Tensor:
     """Written over its input: the product before it, which nothing else reads."""
-    return F.silu(values, inplace=plain(values))
+    return F.silu(values, inplace=worth_fusing(values))
