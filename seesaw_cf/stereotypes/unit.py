@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
+from typing import cast
 
 from seesaw_cf.generation.types import Ask, Completion, Message
 from seesaw_cf.io.seeds import seed_of
@@ -109,29 +110,10 @@ class Unit:
         if why == KEPT:
             self._keys.add(triple.key)
             self.triples.append(triple)
-        self.rows.append(self._row(plan, answer, why, triple))
+        place = {"kind": self.identity.kind, "identity": self.identity.name, "run": self.run}
+        found = {"verdict": why, "found_predicate": predicate, "found_object": thing}
+        self.rows.append(cast(CompletionRow, place | asdict(plan) | asdict(answer) | found))
         return why == KEPT
-
-    def _row(self, plan: _Plan, answer: Completion, why: str, triple: Triple) -> CompletionRow:
-        return {
-            "kind": self.identity.kind,
-            "identity": self.identity.name,
-            "run": self.run,
-            "step": plan.step,
-            "attempt": plan.attempt,
-            "strategy": plan.strategy,
-            "predicate": plan.predicate,
-            "prompt": plan.prompt,
-            "seed": plan.seed,
-            "text": answer.text,
-            "finish": answer.finish,
-            "status": answer.status,
-            "prompt_tokens": answer.prompt_tokens,
-            "new_tokens": answer.new_tokens,
-            "verdict": why,
-            "found_predicate": triple.predicate,
-            "found_object": triple.object,
-        }
 
     def _start_plan(self, step: int, attempt: int) -> _Plan:
         predicate = self.settings.predicates[step % len(self.settings.predicates)]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -144,16 +144,8 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
 
 def reflected_row(pair: Pair, rater: str, answer: str | None = None) -> ReflectedRow:
     """One row of `REFLECTED`, without a comment."""
-    return {
-        "pair_id": pair.pair_id,
-        "editor": pair.editor,
-        "case_id": pair.case_id,
-        "relation": pair.relation,
-        "entity": pair.entity,
-        "rater": rater,
-        "reflected": answer,
-        "comment": "",
-    }
+    about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
+    return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
 
 
 def _add_reflected(rows: dict[str, ReflectedRow], pair: Pair, rater: str, answer: str | None, comment: str) -> None:
@@ -290,15 +282,8 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
     said = reflected.column("reflected").to_pylist()
     yes = share(said.count("yes"), said.count("yes") + said.count("no"))
     comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
-    return {
-        "value": yes.value,
-        "low": yes.low,
-        "high": yes.high,
-        "n": yes.n,
-        "unsure": said.count("unsure"),
-        "not_rated": said.count(None),
-        "comments": comments,
-    }
+    counts = {"unsure": said.count("unsure"), "not_rated": said.count(None), "comments": comments}
+    return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
 
 
 def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:

@@ -12,8 +12,9 @@ from seesaw_cf.effects.survey_items import SCALE, Item, Shown
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
-from seesaw_cf.longform.rate.survey import Call, Question, Rating, SurveySample
+from seesaw_cf.longform.rate.survey import Question, Rating, SurveySample
 from seesaw_cf.longform.replies import is_refusal
+from seesaw_cf.longform.tables import CallRow
 
 __all__ = ["INTRO", "JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
 
@@ -97,7 +98,7 @@ class LLMJudge:
             ServiceError: The server refuses the key or does not know the model.
         """
         prompts = [self._messages(question) for question in questions]
-        calls: list[list[Call]] = [[] for _ in questions]
+        calls: list[list[CallRow]] = [[] for _ in questions]
         found: list[Rating] = [Rating(None, status="not asked") for _ in questions]
         still_open = list(range(len(questions)))
         for attempt in range(self.tries):
@@ -208,7 +209,14 @@ def parse_rating(completion: Completion) -> tuple[float | None, str]:
     return values[0], "ok"
 
 
-def _call(ask: Ask, reply: Completion, status: str, temperature: float) -> Call:
+def _call(ask: Ask, reply: Completion, status: str, temperature: float) -> CallRow:
     turns = ask.prompt if not isinstance(ask.prompt, str) else (Message("user", ask.prompt),)
-    prompt = "\n\n".join(f"[{turn.role}]\n{turn.content}" for turn in turns)
-    return Call(prompt, reply.text, status, temperature, ask.seed, reply.prompt_tokens, reply.new_tokens)
+    return {
+        "prompt": "\n\n".join(f"[{turn.role}]\n{turn.content}" for turn in turns),
+        "temperature": temperature,
+        "seed": ask.seed,
+        "reply": reply.text,
+        "status": status,
+        "prompt_tokens": reply.prompt_tokens,
+        "new_tokens": reply.new_tokens,
+    }

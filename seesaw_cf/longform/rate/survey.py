@@ -11,12 +11,12 @@ import pyarrow as pa
 from seesaw_cf.effects.survey_items import Item, Shown, chosen_items
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.annotate.annotate import foreign
-from seesaw_cf.longform.tables import RATINGS, CallRow, PassageRow
+from seesaw_cf.longform.tables import RATINGS, CallRow, PassageRow, SampleRow
 from seesaw_cf.longform.write.claims import claims_of
 from seesaw_cf.longform.write.records import LongformRecord
 from seesaw_cf.tables import Int32, schema_of
 
-__all__ = ["CALLS", "Call", "Question", "Rater", "Rating", "SurveySample", "survey", "survey_samples"]
+__all__ = ["CALLS", "Question", "Rater", "Rating", "SurveySample", "survey", "survey_samples"]
 
 
 class _CallOf(TypedDict):
@@ -105,19 +105,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One request to a judge and its reply."""
-
-    prompt: str
-    reply: str
-    status: str
-    temperature: float
-    seed: int
-    prompt_tokens: int | None = None
-    new_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Rating:
     """A rater's answer.
 
@@ -131,7 +118,7 @@ class Rating:
     rating: float | None
     reply: str = ""
     status: str = "ok"
-    calls: tuple[Call, ...] = ()
+    calls: tuple[CallRow, ...] = ()
 
 
 class Rater(Protocol):
@@ -236,21 +223,16 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
 
 
 def _row(question: Question, rater: str, answer: Rating) -> dict[str, object]:
-    sample = question.sample
     return {
-        "editor": sample.editor,
-        "case_id": sample.case_id,
-        "relation": sample.relation,
-        "phase": sample.phase,
-        "sample": sample.sample,
+        **{name: getattr(question.sample, name) for name in SampleRow.__annotations__},
         "item": question.item.name,
         "rater": rater,
         "rating": answer.rating if answer.status == "ok" else None,
         "reply": answer.reply,
         "status": answer.status,
         "tries": len(answer.calls),
-        "prompt_tokens": _total(call.prompt_tokens for call in answer.calls),
-        "new_tokens": _total(call.new_tokens for call in answer.calls),
+        "prompt_tokens": _total(call["prompt_tokens"] for call in answer.calls),
+        "new_tokens": _total(call["new_tokens"] for call in answer.calls),
     }
 
 
@@ -263,5 +245,4 @@ def _calls(question: Question, rater: str, answer: Rating) -> Iterator[dict[str,
     sample = question.sample
     where = {"editor": sample.editor, "case_id": sample.case_id, "phase": sample.phase, "sample": sample.sample}
     for attempt, call in enumerate(answer.calls, 1):
-        own = {name: getattr(call, name) for name in CALLS.names if hasattr(call, name)}
-        yield {**where, **own, "item": question.item.name, "rater": rater, "attempt": attempt}
+        yield {**where, **call, "item": question.item.name, "rater": rater, "attempt": attempt}

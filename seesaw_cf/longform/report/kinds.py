@@ -99,13 +99,7 @@ def kind_shares(kinds: pd.DataFrame) -> pd.DataFrame:
         for what, column in (("fact update", "knew_old"), ("already true", "already_true")):
             known = rows[column].dropna()
             one = share(int(known.astype(bool).sum()), len(known))
-            about = {
-                "value": one.value,
-                "low": one.low,
-                "high": one.high,
-                "n": one.n,
-                "n_unknown": len(rows) - len(known),
-            }
+            about = one.columns("value", "low", "high", "n") | {"n_unknown": len(rows) - len(known)}
             found.append(key | {"what": what} | about)
     return pd.DataFrame(found)
 

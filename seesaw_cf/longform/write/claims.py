@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 
 from seesaw_cf.effects.leme_annotation import CLAIM_KINDS
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.longform.tables import PassageRow
+from seesaw_cf.longform.tables import PassageRow, SampleRow
 from seesaw_cf.longform.write.records import SIDES, EntityRecord, LongformRecord, Rewrite, Side
 
 __all__ = ["CLAIM_KINDS", "WORDINGS", "Claim", "Pair", "claims_of", "make_pairs"]
@@ -166,16 +167,5 @@ def _pair(row: PassageRow, claim: Claim) -> Pair:
     text = (row["text"] or "").strip()
     whole = "ok" if row["status"] == "ok" else f"no passage: {row['status']}"
     status = whole if whole != "ok" else "the passage is empty" if not text else claim.status
-    return Pair(
-        premise=text,
-        claim=claim.text,
-        claim_kind=claim.kind,
-        claim_id=claim.id,
-        passage=row["passage"],
-        editor=row["editor"],
-        case_id=row["case_id"],
-        relation=row["relation"],
-        phase=row["phase"],
-        sample=row["sample"],
-        status=status,
-    )
+    place = cast(dict[str, Any], {name: value for name, value in row.items() if name in SampleRow.__annotations__})
+    return Pair(text, claim.text, claim.kind, claim.id, row["passage"], status=status, **place)

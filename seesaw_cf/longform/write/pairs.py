@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import NamedTuple, cast
 
 import pyarrow as pa
 
@@ -171,23 +171,7 @@ def unblinded(answer: int, first: str) -> int:
 
 def flaw_row(pair: Pair, flaw: str, rater: str, first: str, answer: FlawAnswer) -> FlawRow:
     """One row of `FLAWS`."""
-    return {
-        "pair_id": pair.pair_id,
-        "editor": pair.editor,
-        "case_id": pair.case_id,
-        "relation": pair.relation,
-        "entity_id": pair.entity_id,
-        "entity": pair.entity,
-        "pre": pair.pre,
-        "post": pair.post,
-        "flaw": flaw,
-        "rater": rater,
-        "first": first,
-        "change": answer.change,
-        "quote": answer.quote,
-        "reply": answer.reply,
-        "status": answer.status,
-    }
+    return cast(FlawRow, asdict(pair) | {"flaw": flaw, "rater": rater, "first": first} | asdict(answer))
 
 
 def flaw_table(rows: Sequence[FlawRow]) -> pa.Table:
