@@ -142,12 +142,12 @@ def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, 
 def _clusters(both: pd.DataFrame, everybody: bool) -> tuple[dict[str, NDArray[np.intp]], str]:
     """What shares its random numbers: a run over all identities, or with few runs a step of one identity's run."""
     runs = both["run"].nunique()
-    if runs >= MIN_EFFECTIVE:
-        codes = {"run": _codes(both, ["run"])}
-        return (codes | {"identity": _codes(both, ["identity"])} if everybody else codes), ""
+    enough = runs >= MIN_EFFECTIVE
+    codes = {"run": _codes(both, ["run"])} if enough else {"step": _codes(both, ["identity", "run", "step"])}
+    if everybody:
+        codes["identity"] = _codes(both, ["identity"])
     note = f"{runs} run{'s' if runs > 1 else ''}: steps are taken for independent; use five runs or more"
-    codes = {"step": _codes(both, ["identity", "run", "step"])}
-    return (codes | {"identity": _codes(both, ["identity"])} if everybody else codes), note
+    return codes, "" if enough else note
 
 
 def _codes(both: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
@@ -155,8 +155,7 @@ def _codes(both: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
 
 
 def _nothing(note: str, n: int) -> dict[str, object]:
-    nan = float("nan")
-    return {"base": nan, "edited": nan, "change": nan, "low": nan, "high": nan, "p": nan, "n": n, "note": note}
+    return dict.fromkeys(("base", "edited", "change", "low", "high", "p"), float("nan")) | {"n": n, "note": note}
 
 
 def _difference(both: pd.DataFrame, column: str, everybody: bool) -> dict[str, object]:
@@ -167,16 +166,9 @@ def _difference(both: pd.DataFrame, column: str, everybody: bool) -> dict[str, o
     parts = [part / part.sum() for part in (after.astype(np.float64), (~after).astype(np.float64))]
     codes, note = _clusters(both, everybody)
     found = clustered_mean(values, parts, codes)
-    return {
-        "base": float(values[~after].mean()),
-        "edited": float(values[after].mean()),
-        "change": found.value,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "n": found.n,
-        "note": "; ".join(filter(None, (found.note, note))),
-    }
+    sides = {"base": float(values[~after].mean()), "edited": float(values[after].mean()), "change": found.value}
+    said = {"note": "; ".join(filter(None, (found.note, note)))}
+    return sides | found.columns("low", "high", "p", "n") | said
 
 
 def _overlap(both: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, object]:
@@ -211,15 +203,9 @@ def _topic_change(both: pd.DataFrame, permutations: int, seed: int) -> dict[str,
     p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + permutations)
     low, high = np.quantile(permuted, [0.025, 0.975])
     note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
-    row = _nothing(note, len(both))
-    return (
-        row
-        | {"base": float(permuted.mean()), "edited": value, "change": value - float(permuted.mean()), "p": p}
-        | {
-            "low": value - float(high),
-            "high": value - float(low),
-        }
-    )
+    chance = float(permuted.mean())
+    sides = {"base": chance, "edited": value, "change": value - chance}
+    return _nothing(note, len(both)) | sides | {"low": value - float(high), "high": value - float(low), "p": p}
 
 
 def _divergence(counts: NDArray[np.float64]) -> float:

@@ -204,17 +204,21 @@ def _boxes(rows: pd.DataFrame, attack: Row) -> Figure:
     names = sorted(attack["identities"], key=lambda name: -(attack["identities"][name]["median"] or 0.0))
     figure, axes = _figure(9, 2.2 + 0.34 * len(names))
     values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
-    axes.boxplot(
-        values, orientation="horizontal", positions=range(len(names)), widths=0.6, flierprops={"markersize": 2}
-    )
+    _box_rows(axes, values)
     for y, name in enumerate(names):
         axes.hlines(
             y, *_ends(attack["identities"][name], "median_low", "median_high"), color="#0072B2", linewidth=4, alpha=0.6
         )
     _named(axes, names, [len(v) for v in values])
-    axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("attack score; blue: 95 % interval of the median")
     return figure
+
+
+def _box_rows(axes: Axes, values: Sequence[Any]) -> None:
+    """A box for each list of attack scores."""
+    places = range(len(values))
+    axes.boxplot(values, orientation="horizontal", positions=places, widths=0.6, flierprops={"markersize": 2})
+    axes.set_xlim(-0.02, 1.02)
 
 
 def _prefix(crawl: Crawl, plain: Crawl) -> Row:
@@ -232,12 +236,9 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Row) -> Figure:
         numbers = [row[name] for name in ("difference", "low", "high", "p_adjusted", "p_rank_adjusted")]
         d, low, high, p, rank = ("-" if number is None else f"{number:.3g}" for number in numbers)
         labels[-1] += f"\ndifference {d} [{low}, {high}], p={p}; rank p={rank}"
-    axes.boxplot(
-        values, orientation="horizontal", positions=range(len(values)), widths=0.6, flierprops={"markersize": 2}
-    )
+    _box_rows(axes, values)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.invert_yaxis()
-    axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel("attack score")
     return figure
 
