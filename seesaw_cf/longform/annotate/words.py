@@ -10,27 +10,22 @@ from pathlib import Path
 import numpy as np
 
 from seesaw_cf.longform.annotate.annotate import sentences
-from seesaw_cf.longform.annotate.features import ClaimParts, claim_parts, content
+from seesaw_cf.longform.annotate.features import FRESH, NEGATION, STEM, ClaimParts, claim_parts, content
 from seesaw_cf.longform.annotate.relations import LABELS_SAID, PEOPLES
 from seesaw_cf.stats.bootstrap import Floats
 
 __all__ = ["WordFeaturizer", "labelled_parts", "word_features"]
 
 _WORD = re.compile(r"\w+")
-_FRESH = re.compile(r"(?<!^)\b[A-Z]\w+|\d+")  # names (capitals inside a sentence) and numbers
-_STEM = 5
 _MEN = frozenset(_WORD.findall("he him his himself man men boy son father brother husband king actor"))
 _WOMEN = frozenset(_WORD.findall("she her hers herself woman women girl daughter mother sister wife queen actress"))
-_NEGATION = frozenset(
-    _WORD.findall("not never no none neither nor without however instead rather although despite contrary")
-)
-_COUNTRY = {people[:_STEM]: country[:_STEM] for people, country in PEOPLES.items()}
+_COUNTRY = {people[:STEM]: country[:STEM] for people, country in PEOPLES.items()}
 _SAID = {label: frozenset(content(f"{label} {words}")) for label, words in LABELS_SAID.items()}
 _BY_LENGTH = sorted(LABELS_SAID, key=len, reverse=True)
 
 
 def _stem(word: str) -> str:
-    found = word.lower()[:_STEM]
+    found = word.lower()[:STEM]
     return _COUNTRY.get(found, found)
 
 
@@ -133,7 +128,7 @@ def _gender(premise: str, parts: ClaimParts) -> float:
 def _sentence(sentence: str, asked: _Asked) -> list[float]:
     """Of one sentence: share of the claim, of its best value, of its subject, of its relation; words about the
     relation; names and numbers that the claim does not say; a negation."""
-    known, fresh = _stems(sentence), _FRESH.findall(sentence)
+    known, fresh = _stems(sentence), FRESH.findall(sentence)
     said = set(asked.words)
     new = {_stem(word) for word in fresh} - said
     return [
@@ -144,7 +139,7 @@ def _sentence(sentence: str, asked: _Asked) -> list[float]:
         float(len(asked.about & known)),
         float(len(new)),
         float(any(word.isdigit() for word in new)),
-        float(any(word in _NEGATION for word in _WORD.findall(sentence.lower()))),
+        float(any(word in NEGATION for word in _WORD.findall(sentence.lower()))),
     ]
 
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from transformers import (
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -21,7 +20,7 @@ from transformers import (
 from seesaw_cf.arguments import checked
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_folder, write_text
-from seesaw_cf.longform.annotate.embed import not_an_encoder
+from seesaw_cf.longform.annotate.embed import load_encoder, save_encoder
 from seesaw_cf.longform.annotate.encoder import encode_pairs, weights_digest
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
 from seesaw_cf.longform.rate.survey import Question, Rating
@@ -85,8 +84,7 @@ class EncoderRater:
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
         """Writes the encoder, its tokenizer and the settings into an existing folder."""
-        self.model.save_pretrained(folder / "encoder")
-        self.tokenizer.save_pretrained(folder / "encoder")
+        save_encoder(self.model, self.tokenizer, folder)
         own = {"kind": "rater", "name": self.name, "items": self.items, "max_length": self.max_length}
         write_settings(folder, {**own, **settings})
 
@@ -106,12 +104,8 @@ def load_rater(folder: str | os.PathLike[str], device: str = "cpu") -> EncoderRa
             f"{path}: holds an annotator ({settings['kind']}), expected a rater. Give a folder made by "
             "`seesaw-cf leme train-rater`."
         )
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path / "encoder")
-        model = AutoModelForSequenceClassification.from_pretrained(path / "encoder", dtype=torch.float32).to(device)
-    except (OSError, ValueError) as error:
-        raise not_an_encoder(str(path), error) from error
-    return EncoderRater(model, tokenizer, settings["name"], settings["items"], settings["max_length"])
+    model, tokenizer = load_encoder(AutoModelForSequenceClassification, str(path / "encoder"), name=str(path))
+    return EncoderRater(model.to(device), tokenizer, settings["name"], settings["items"], settings["max_length"])
 
 
 def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = None, seed: int = 0) -> EncoderRater:

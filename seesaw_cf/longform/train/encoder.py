@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import (
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     EvalPrediction,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -25,7 +24,7 @@ from seesaw_cf.effects.leme_annotation import macro_f1
 from seesaw_cf.errors import need
 from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.calibration import fit_temperature
-from seesaw_cf.longform.annotate.embed import encoder_path, not_an_encoder
+from seesaw_cf.longform.annotate.embed import load_encoder
 from seesaw_cf.longform.annotate.encoder import EncoderAnnotator, encode_pairs, weights_digest
 from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.longform.train.splits import grouped_folds
@@ -116,14 +115,8 @@ def fresh_encoder(
         UnknownNameError: It cannot be loaded.
     """
     torch.manual_seed(seed)
-    source = encoder_path(encoder)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        model = AutoModelForSequenceClassification.from_pretrained(
-            source, dtype=torch.float32, ignore_mismatched_sizes=True, **options
-        )
-    except (OSError, ValueError) as error:
-        raise not_an_encoder(encoder, error) from error
+    kind = AutoModelForSequenceClassification
+    model, tokenizer = load_encoder(kind, encoder, ignore_mismatched_sizes=True, **options)
     fixed = () if frozen_layers < 0 else ("embeddings.", *(f"layer.{i}." for i in range(frozen_layers)))
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not any(part in name for part in fixed))
