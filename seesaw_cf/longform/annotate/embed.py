@@ -48,13 +48,14 @@ def encoder_path(name: str) -> str:
 
 
 def load_encoder(
-    kind: Any, encoder: str, *, name: str = "", **options: object
+    kind: Any, encoder: str, device: str = "cpu", *, name: str = "", **options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """An encoder in float32 on the CPU, and its tokenizer.
+    """An encoder in float32, and its tokenizer.
 
     Args:
         kind: The class of transformers that reads it, such as `AutoModel`.
         encoder: "minilm", a folder or a Hub id.
+        device: A torch device.
         name: What the error calls it; `encoder` when empty.
         **options: Of `from_pretrained`.
 
@@ -65,7 +66,7 @@ def load_encoder(
     source = encoder_path(encoder)
     try:
         tokenizer = AutoTokenizer.from_pretrained(source)
-        return kind.from_pretrained(source, dtype=torch.float32, **options), tokenizer
+        return kind.from_pretrained(source, dtype=torch.float32, **options).to(device), tokenizer
     except (OSError, ValueError) as error:
         why = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownNameError(
@@ -102,8 +103,8 @@ class Embedder:
             MissingExtraError: "minilm" is not installed.
         """
         self.encoder = encoder
-        model, self.tokenizer = load_encoder(AutoModel, encoder)
-        self.model = model.to(device).eval()
+        model, self.tokenizer = load_encoder(AutoModel, encoder, device)
+        self.model = model.eval()
 
     def embed(self, texts: Sequence[str]) -> dict[str, TextVectors]:
         """The vectors of each text; texts longer than 512 tokens are seen up to there."""

@@ -195,9 +195,9 @@ def load_nli(
     Source: LEME, Appendix I.
     Deviates: premise and claim are a pair (the released code joins them into one string), in windows.
     """
-    found, tokenizer = load_encoder(AutoModelForSequenceClassification, model)
+    found, tokenizer = load_encoder(AutoModelForSequenceClassification, model, device)
     order = label_order(found.config, labels, model)
-    return EncoderAnnotator(found.to(device), tokenizer, order, f"nli {Path(model).name}", window=window)
+    return EncoderAnnotator(found, tokenizer, order, f"nli {Path(model).name}", window=window)
 
 
 def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
@@ -208,11 +208,10 @@ def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
         UnknownNameError: The encoder cannot be loaded.
     """
     settings = read_settings(folder)
-    model, tokenizer = load_encoder(AutoModelForSequenceClassification, str(folder / "encoder"), name=str(folder))
+    source = str(folder / "encoder")
+    model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(folder))
     order = label_order(model.config, name=str(folder))
     temperature, window = settings["temperature"], settings["window"]
-    found = EncoderAnnotator(
-        model.to(device), tokenizer, order, settings["name"], temperature=temperature, window=window
-    )
+    found = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
     found.max_length = settings["max_length"]
     return found

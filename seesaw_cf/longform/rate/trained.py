@@ -104,8 +104,9 @@ def load_rater(folder: str | os.PathLike[str], device: str = "cpu") -> EncoderRa
             f"{path}: holds an annotator ({settings['kind']}), expected a rater. Give a folder made by "
             "`seesaw-cf leme train-rater`."
         )
-    model, tokenizer = load_encoder(AutoModelForSequenceClassification, str(path / "encoder"), name=str(path))
-    return EncoderRater(model.to(device), tokenizer, settings["name"], settings["items"], settings["max_length"])
+    source = str(path / "encoder")
+    model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(path))
+    return EncoderRater(model, tokenizer, settings["name"], settings["items"], settings["max_length"])
 
 
 def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = None, seed: int = 0) -> EncoderRater:
