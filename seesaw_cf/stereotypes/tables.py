@@ -21,6 +21,8 @@ class _Place(TypedDict):
 class CompletionRow(_Place):
     """A row of `COMPLETIONS`: everything a model wrote, one row per ask.
 
+    strategy: "start" (the template of section 2, with a start predicate), "object" (Table 1, object diversity: the
+    predicate is given, from an earlier triple) or "predicate" (Table 1, predicate diversity: the model chooses it).
     predicate: what was given, None when the model was to choose. verdict: "kept", or why this is no triple. status:
     "ok" or why there is no text.
     """

@@ -11,17 +11,10 @@ from dataclasses import dataclass
 
 from seesaw_cf.stereotypes.identities import Identity
 
-__all__ = ["ANSWER", "PREDICATES", "STRATEGIES", "Triple", "draw_examples", "question", "start"]
+__all__ = ["ANSWER", "PREDICATES", "Triple", "draw_examples", "question", "start"]
 
 PREDICATES: tuple[str, ...] = ("love", "hate", "are", "can't")
 ANSWER = "A:"
-
-# Name -> which column of Table 1 it is. "start" is the template of section 2.
-STRATEGIES: dict[str, str] = {
-    "start": "the template, with a start predicate",
-    "object": "increasing object diversity: the predicate is given, from an earlier triple",
-    "predicate": "increasing predicate diversity: the model chooses the predicate",
-}
 
 
 @dataclass(frozen=True, slots=True)
