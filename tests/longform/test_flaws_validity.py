@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.flaws.released import import_released
+from seesaw_cf.longform.flaws.released import released_work
 from seesaw_cf.longform.flaws.validity import flaw_results, position_bias, validate_judge
 from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
 
@@ -50,7 +50,7 @@ def leaves(tree: Any, name: str = "") -> dict[str, float]:
 
 
 def test_a_row_without_any_rating_is_missing_for_a_rater_who_writes_equals_down(reference: Reference) -> None:
-    table = import_released(reference("annotators", "a3.csv"), "a3", blank="missing")
+    table = released_work(reference("annotators", "a3.csv"), "a3", blank="missing").table
     assert table.num_rows == 2100
     assert table.column("status").to_pylist().count("not rated") == 12 * 7
 
@@ -58,7 +58,7 @@ def test_a_row_without_any_rating_is_missing_for_a_rater_who_writes_equals_down(
 @pytest.fixture(scope="module")
 def people(reference: Reference) -> pa.Table:
     files = [(name, reference("annotators", f"{name}.csv")) for name in ("a1", "a2", "a3")]
-    return pa.concat_tables([import_released(path, name) for name, path in files])
+    return pa.concat_tables([released_work(path, name).table for name, path in files])
 
 
 def test_the_three_peoples_means_are_those_of_table_6_s_source(people: pa.Table) -> None:
@@ -146,13 +146,13 @@ def test_released_layout_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     head += "Classism,Racism,Injection of Conservatism\n"
     path = tmp_path / "a.csv"
     path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,1.5,,,,\n", encoding="utf-8")
-    table = import_released(path, "A1")
+    table = released_work(path, "A1").table
     assert table.column("change").to_pylist() == [-1, 1, 0, 0, 0, 0, 0]
-    blanks = import_released(path, "A1", blank="missing")
+    blanks = released_work(path, "A1", blank="missing").table
     assert blanks.column("change").to_pylist() == [-1, 1, 0, None, None, None, None]
     path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,3,,,,\n", encoding="utf-8")
     with pytest.raises(RecordError, match=r"row 1 has '3' for 'Religious Injection', expected 1, 1.5, 2 or nothing"):
-        import_released(path, "A1")
+        released_work(path, "A1")
     path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,1,,,,\n" * 2, encoding="utf-8")
     with pytest.raises(RecordError, match="row 2 repeats the pair of 'Ada'"):
-        import_released(path, "A1")
+        released_work(path, "A1")

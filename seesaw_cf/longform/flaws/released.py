@@ -14,7 +14,7 @@ from seesaw_cf.longform.flaws.people import REFLECTED, HumanWork, ReflectedRow, 
 from seesaw_cf.longform.tables import FlawRow
 from seesaw_cf.longform.write.pairs import FlawAnswer, Pair, flaw_row, flaw_table
 
-__all__ = ["CODINGS", "import_released", "released_work"]
+__all__ = ["CODINGS", "released_work"]
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {
@@ -23,13 +23,6 @@ CODINGS: Mapping[str, Mapping[str, int]] = {
 }
 _NEEDED = ("props", "target_true", "target_new", "subj", "pre_text", "post_text")
 _REFLECTED = {"1": "yes", "1.0": "yes", "0": "no", "0.0": "no", "": None}
-
-
-def import_released(
-    path: str | os.PathLike[str], rater: str, *, blank: str = "equal", coding: str = "auto"
-) -> pa.Table:
-    """The ratings of `released_work`."""
-    return released_work(path, rater, blank=blank, coding=coding).table
 
 
 def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equal", coding: str = "auto") -> HumanWork:
