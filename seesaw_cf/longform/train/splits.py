@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import lil_array
+from scipy.sparse.csgraph import connected_components
 
 from seesaw_cf.errors import RecordError
 
@@ -25,26 +27,19 @@ def join_groups(*keys: Sequence[str]) -> list[int]:
     Raises:
         RecordError: The lists differ in length.
 
-    Source: union-find with path halving (Tarjan and van Leeuwen, 1984).
+    Source: the connected components of the graph of shared keys.
     """
     lengths = {len(column) for column in keys}
     if len(lengths) != 1:
         raise RecordError(f"join_groups: keys for {sorted(lengths)} rows; expected as many of each kind as rows.")
-    parent = list(range(lengths.pop()))
-
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
-
-    for column in keys:
-        first: dict[str, int] = {}
+    first: dict[tuple[int, str], int] = {}
+    rows = lengths.pop()
+    graph = lil_array((rows, rows), dtype=bool)
+    for kind, column in enumerate(keys):
         for row, key in enumerate(column):
             if text := " ".join(key.casefold().split()):
-                parent[root(row)] = root(first.setdefault(text, row))
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(root(row), len(numbers)) for row in range(len(parent))]
+                graph[row, first.setdefault((kind, text), row)] = True
+    return [int(group) for group in connected_components(graph, directed=False)[1]] if rows else []
 
 
 def grouped_folds(groups: Sequence[int], folds: int, seed: int = 0) -> list[int]:
