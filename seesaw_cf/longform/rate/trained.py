@@ -128,7 +128,7 @@ def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = Non
     """
     recipe = recipe or EncoderRecipe()
     left_out = validation_part(data.groups, seed)
-    train, validation = (data.take(np.flatnonzero(side).tolist()) for side in (~left_out, left_out))
+    train, validation = data.split(left_out)
     model, tokenizer = fresh_encoder(encoder, recipe.frozen_layers, seed, num_labels=1, problem_type="regression")
     longest = getattr(model.config, "max_position_embeddings", recipe.max_length)
     max_length = min(recipe.max_length, longest)
@@ -194,7 +194,7 @@ def train_rater(
             found = {name: np.zeros(len(rows.ratings)) for name in ("rater", "constant")}
             fold = np.array(grouped_folds(rows.groups, folds, seed))
             for one in range(folds):
-                train, test = (rows.take(np.flatnonzero(side).tolist()) for side in (fold != one, fold == one))
+                train, test = rows.split(fold == one)
                 found["rater"][fold == one] = fit_rater(train, encoder, recipe, seed).predict(test.pairs)
                 found["constant"][fold == one] = _constant(train, test)
             report["figures"] = {name: _by_item(rows, given) for name, given in found.items()}

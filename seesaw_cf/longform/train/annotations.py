@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.longform.annotate.annotate import LABELS, sentences
+from seesaw_cf.longform.train.rows import Rows, read_csv
 from seesaw_cf.longform.train.splits import join_groups
 
 __all__ = ["AnnotationData", "read_annotations", "with_neutral_sentences"]
@@ -23,7 +24,7 @@ _NEEDED = ("sample_id", "classification")
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotationData:
+class AnnotationData(Rows):
     """Rows to train on; all fields have one entry per row.
 
     Attributes:
@@ -39,16 +40,6 @@ class AnnotationData:
     units: tuple[str, ...]
     groups: tuple[int, ...]
     notes: tuple[str, ...] = ()
-
-    def take(self, rows: Sequence[int]) -> AnnotationData:
-        """The rows of these numbers."""
-        return AnnotationData(
-            tuple(self.pairs[i] for i in rows),
-            tuple(self.labels[i] for i in rows),
-            tuple(self.units[i] for i in rows),
-            tuple(self.groups[i] for i in rows),
-            self.notes,
-        )
 
     def without_texts_of(self, other: AnnotationData) -> AnnotationData:
         """The rows whose premise is not in `other`, white space and case aside."""
@@ -101,12 +92,7 @@ def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
         RecordError: Columns are missing, a row has no sample, premise or claim, or an example belongs to two samples.
         UnknownNameError: A classification outside `LABELS`.
     """
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
+    frame = read_csv(path)
     columns = ["content"] if "content" in frame else ["premise", "claim"]
     if missing := [name for name in (*_NEEDED, *columns) if name not in frame]:
         raise RecordError(

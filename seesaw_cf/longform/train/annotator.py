@@ -130,7 +130,7 @@ def cross_validate(
     fold = np.array(grouped_folds(data.groups, folds, seed))
     found = {name: Answers(*(np.zeros((len(fold), len(LABELS))) for _ in range(2))) for name in (*BASELINES, *fits)}
     for one in range(folds):
-        train, test = (data.take(np.flatnonzero(side).tolist()) for side in (fold != one, fold == one))
+        train, test = data.split(fold == one)
         train = train.without_texts_of(test)  # premises too short to join groups
         train.check_classes(f"training part of fold {one + 1} of {folds}")
         for name, baseline in BASELINES.items():
@@ -198,7 +198,7 @@ def random_split(
     for label in range(len(LABELS)):  # stratified by class, as published
         own = np.flatnonzero(np.array(data.labels) == label)
         test_rows[rng.permutation(own)[: round(share * len(own))]] = True
-    train, test = (data.take(np.flatnonzero(side).tolist()) for side in (~test_rows, test_rows))
+    train, test = data.split(test_rows)
     out = {name: figures(test, Answers(*[fit(train, test)] * 2)) for name, fit in BASELINES.items()}
     for name, fit in fits.items():
         trained = fit(train, 0)

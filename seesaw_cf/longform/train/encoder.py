@@ -101,7 +101,7 @@ def validation_part(groups: Sequence[int], seed: int) -> NDArray[np.bool_]:
 
 
 def fresh_encoder(
-    encoder: str, frozen_layers: int, seed: int, **options: object
+    encoder: str, frozen_layers: int, seed: int, **options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """An encoder with a new classification head, and its tokenizer.
 
@@ -201,7 +201,7 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
         tokens.
     """
     left_out = validation_part(data.groups, seed)
-    train, validation = (data.take(np.flatnonzero(side).tolist()) for side in (~left_out, left_out))
+    train, validation = data.split(left_out)
     train.check_classes("training part beside the validation part")
     names = {"id2label": dict(enumerate(LABELS)), "label2id": {label: i for i, label in enumerate(LABELS)}}
     model, tokenizer = fresh_encoder(encoder, recipe.frozen_layers, seed, num_labels=len(LABELS), **names)

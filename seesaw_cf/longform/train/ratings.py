@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.effects.survey_items import ITEMS, Shown
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.longform.annotate.reports import Interval
+from seesaw_cf.longform.train.rows import Rows, read_csv
 from seesaw_cf.longform.train.splits import join_groups
 from seesaw_cf.stats import interval
 from seesaw_cf.stats.agreement import krippendorff_alpha
@@ -48,7 +48,7 @@ def _text(value: str | Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RatingData:
+class RatingData(Rows):
     """Ratings to train on; all fields have one entry per row.
 
     Attributes:
@@ -62,15 +62,6 @@ class RatingData:
     ratings: tuple[float, ...]
     items: tuple[str, ...]
     groups: tuple[int, ...]
-
-    def take(self, rows: Sequence[int]) -> RatingData:
-        """The rows of these numbers."""
-        return RatingData(
-            tuple(self.pairs[i] for i in rows),
-            tuple(self.ratings[i] for i in rows),
-            tuple(self.items[i] for i in rows),
-            tuple(self.groups[i] for i in rows),
-        )
 
 
 def read_ratings(path: str | os.PathLike[str]) -> RatingData:
@@ -86,12 +77,7 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
             that its item shows.
         UnknownNameError: An item outside the survey.
     """
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
+    frame = read_csv(path)
     missing = [name for name in ("sample_id", "item", "rating") if name not in frame]
     rows: list[Mapping[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
     if not missing:

@@ -1,0 +1,49 @@
+"""Rows to train on: read from a CSV file, taken and split with everything that is known of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seesaw_cf.errors import RecordError, StorageError
+
+__all__ = ["Rows", "read_csv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Every field has one entry per row, except `notes`."""
+
+    def take(self, rows: Sequence[int]) -> Self:
+        """The rows of these numbers."""
+        columns = {column.name: getattr(self, column.name) for column in fields(self) if column.name != "notes"}
+        return replace(self, **{name: tuple(column[row] for row in rows) for name, column in columns.items()})
+
+    def split(self, left_out: NDArray[np.bool_]) -> tuple[Self, Self]:
+        """The other rows, and those that are left out.
+
+        Args:
+            left_out: (n,) which rows.
+        """
+        return self.take(np.flatnonzero(~left_out).tolist()), self.take(np.flatnonzero(left_out).tolist())
+
+
+def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """A CSV file as texts; empty cells are "".
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: It is no CSV table.
+    """
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
