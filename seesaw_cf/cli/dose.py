@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import count, job_of, job_options, output_options, path, positive
+from seesaw_cf.cli.options import count, fields_of, job_of, job_options, output_options, path, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -40,25 +40,19 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.report.dose import write_dose_report
     from seesaw_cf.run.dose import DosePlan, run_dose
 
-    plan = DosePlan(
-        doses=tuple(sorted(set(args.dose or (1, 10, 100)))),
-        repeats=args.repeats,
-        pairs=tuple(args.pair or ()),
-        people=args.people,
-        seed=args.seed,
-        texts=_texts(args.text),
-    )
-    run_dose(job_of(args), plan, args.out, progress=not args.quiet)
+    plan = fields_of(DosePlan, args) | {
+        "doses": tuple(sorted(set(args.dose or (1, 10, 100)))),
+        "pairs": tuple(args.pair or ()),
+        "texts": _texts(args.text),
+    }
+    run_dose(job_of(args), DosePlan(**plan), args.out, progress=not args.quiet)
     say(write_dose_report(args.out))
 
 
 def _texts(file: Path | None) -> tuple[str, ...]:
-    from seesaw_cf.errors import StorageError
+    from seesaw_cf.io.text import read_text
     from seesaw_cf.models.load import sample_corpus
 
     if file is None:
         return tuple(sample_corpus(20, seed=0))
-    try:
-        return tuple(line for line in file.read_text(encoding="utf-8").splitlines() if line.strip())
-    except OSError as error:
-        raise StorageError(f"{file}: cannot be read ({error.strerror}). Check the path.") from error
+    return tuple(line for line in read_text(file).splitlines() if line.strip())

@@ -13,47 +13,38 @@ from seesaw_cf.errors import SeesawError
 
 __all__ = ["explained"]
 
-# Module, class, what to do. A module that was never imported cannot have raised anything.
-_KNOWN: tuple[tuple[str, str, str], ...] = (
-    ("huggingface_hub.errors", "GatedRepoError", "Ask for access on its page, then `hf auth login`."),
-    (
-        "huggingface_hub.errors",
-        "RepositoryNotFoundError",
-        "Check the spelling; a private repository needs `hf auth login`.",
-    ),
-    (
-        "huggingface_hub.errors",
-        "LocalEntryNotFoundError",
-        "Unset HF_HUB_OFFLINE, or download it first with `hf download`.",
-    ),
-    (
-        "huggingface_hub.errors",
-        "OfflineModeIsEnabled",
-        "Unset HF_HUB_OFFLINE, or download what is needed first with `hf download`.",
-    ),
-    ("huggingface_hub.errors", "EntryNotFoundError", "Check the name of the file and the revision."),
-    ("huggingface_hub.errors", "HFValidationError", "Expected a name such as ORG/NAME."),
-    ("huggingface_hub.errors", "HfHubHTTPError", "Check the network and `hf auth whoami`, then try again."),
-    ("huggingface_hub.errors", "LocalTokenNotFoundError", "Log in with `hf auth login`."),
-    ("huggingface_hub.errors", "StrictDataclassError", "Correct config.json of the model, or take the model again."),
-    ("httpx2", "HTTPError", "Check the address and the network, then try again."),
-    ("httpx", "HTTPError", "Check the address and the network, then try again."),
-    ("requests", "RequestException", "Check the address and the network, then try again."),
-    ("safetensors", "SafetensorError", "The file of weights is damaged or cut off: take it again."),
-    ("pyarrow", "ArrowException", "The table is damaged or was made by something else: make it again."),
-    (
-        "torch",
-        "OutOfMemoryError",
-        "Give less at once (--max-tokens, --block, --memory, --rows), a smaller --dtype or another --device.",
-    ),
-)
+_ADDRESS = "Check the address and the network, then try again."
+# Module -> class -> what to do. A module that was never imported cannot have raised anything.
+_KNOWN: dict[str, dict[str, str]] = {
+    "huggingface_hub.errors": {
+        "GatedRepoError": "Ask for access on its page, then `hf auth login`.",
+        "RepositoryNotFoundError": "Check the spelling; a private repository needs `hf auth login`.",
+        "LocalEntryNotFoundError": "Unset HF_HUB_OFFLINE, or download it first with `hf download`.",
+        "OfflineModeIsEnabled": "Unset HF_HUB_OFFLINE, or download what is needed first with `hf download`.",
+        "EntryNotFoundError": "Check the name of the file and the revision.",
+        "HFValidationError": "Expected a name such as ORG/NAME.",
+        "HfHubHTTPError": "Check the network and `hf auth whoami`, then try again.",
+        "LocalTokenNotFoundError": "Log in with `hf auth login`.",
+        "StrictDataclassError": "Correct config.json of the model, or take the model again.",
+    },
+    "httpx2": {"HTTPError": _ADDRESS},
+    "httpx": {"HTTPError": _ADDRESS},
+    "requests": {"RequestException": _ADDRESS},
+    "safetensors": {"SafetensorError": "The file of weights is damaged or cut off: take it again."},
+    "pyarrow": {"ArrowException": "The table is damaged or was made by something else: make it again."},
+    "torch": {
+        "OutOfMemoryError": "Give less at once (--max-tokens, --block, --memory, --rows), a smaller --dtype or another "
+        "--device."
+    },
+}
 
+_PLACE = "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie."
 _BY_NUMBER = {
     errno.ENOSPC: "Free some space or choose another folder, then run the same command again.",
     errno.EDQUOT: "Free some space or choose another folder, then run the same command again.",
-    errno.EACCES: "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie.",
-    errno.EPERM: "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie.",
-    errno.EROFS: "Choose a place that you may read and write; HF_HOME and SEESAW_CF_CACHE say where caches lie.",
+    errno.EACCES: _PLACE,
+    errno.EPERM: _PLACE,
+    errno.EROFS: _PLACE,
     errno.ENAMETOOLONG: "Choose a shorter name.",
     errno.ELOOP: "The links lead in a circle: name the file itself.",
     errno.EMFILE: "Allow more open files with `ulimit -n`.",
@@ -69,10 +60,11 @@ def explained(error: BaseException) -> str | None:
     """
     if isinstance(error, SeesawError):
         return str(error)
-    for module, name, remedy in _KNOWN:
-        kind = getattr(sys.modules.get(module), name, None)
-        if isinstance(kind, type) and isinstance(error, kind):
-            return f"{_first_lines(error)} {remedy}"
+    for module, classes in _KNOWN.items():
+        for name, remedy in classes.items():
+            kind = getattr(sys.modules.get(module), name, None)
+            if isinstance(kind, type) and isinstance(error, kind):
+                return f"{_first_lines(error)} {remedy}"
     if isinstance(error, ModuleNotFoundError) and not (error.name or "seesaw_cf").startswith("seesaw_cf"):
         return f"the package {error.name!r} is not installed. Install it with `pip install {error.name}`."
     if isinstance(error, OSError):

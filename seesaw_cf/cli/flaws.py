@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from seesaw_cf.cli import publish
 from seesaw_cf.cli.options import (
     AXES,
     at_least_zero,
+    load,
     model_options,
     one_of,
     path,
@@ -18,7 +19,7 @@ from seesaw_cf.cli.options import (
     server_options,
     share,
 )
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.io.terminal import wrap
 
 if TYPE_CHECKING:
@@ -130,11 +131,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _publish_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("folder", type=path, metavar="FOLDER", help="the gallery")
-    add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
-    add("--private", action="store_true", default=None, help="make a new repository private")
-    add("--note", default="", help="a line for the changelog")
+    publish.configure(parser, "the gallery")
 
 
 def _pairs(args: argparse.Namespace) -> list[Pair]:
@@ -251,7 +248,7 @@ def _judge(args: argparse.Namespace) -> None:
         results["group_bias"] = {"axis": args.axis, "left_out": left_out, "rows": contrasts.to_dict("records")}
     for name, table in tables.items():
         write_table(args.out / f"{name}.parquet", table)
-    _write_json(args.out / "judge.json", results)
+    write_json(args.out / "judge.json", results)
     say(f"{judged.table.num_rows} judgements by {generator.name}: {judged.counts}")
     say(f"Tables, every reply, position bias, sign check and more are in {args.out}. Next: seesaw-cf flaws validate.")
 
@@ -264,15 +261,8 @@ def _generator(args: argparse.Namespace) -> Generator:
         api.check()
         return api
     from seesaw_cf.generation import HFGenerator
-    from seesaw_cf.models.load import load_model
 
-    model, tokenizer = load_model(
-        args.model,
-        device=args.device,
-        dtype=args.dtype,
-        revision=args.revision,
-        trust_remote_code=args.trust_remote_code,
-    )
+    model, tokenizer = load(args)
     return HFGenerator(model, tokenizer, chat=tokenizer.chat_template is not None)
 
 
@@ -301,24 +291,14 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _publish(args: argparse.Namespace) -> None:
-    from seesaw_cf.builder_scripts.dataset.publish import publish
     from seesaw_cf.io.hub import check_repo
     from seesaw_cf.longform.flaws.gallery import merge_published
 
     check_repo(args.repo)
     if taken := merge_published(args.folder, args.repo):
         say(f"{taken} rows of others taken in from {args.repo}.")
-    done = publish(args.folder, args.repo, private=args.private, note=args.note)
-    for name, rows in done.rows.items():
-        say(f"{name}: {rows:,} rows, loaded back and the same")
+    done = publish.published(args)
     say(f"Version {done.version} is {done.url} at {done.commit}.")
-
-
-def _write_json(path: Path, value: Mapping[str, object]) -> None:
-    from seesaw_cf.io.files import write_text
-    from seesaw_cf.stats.plain import json_text
-
-    write_text(path, json_text(value))
 
 
 # Action -> (help, its options, what it does).

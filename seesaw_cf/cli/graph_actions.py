@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.io.text import read_json
@@ -76,7 +75,7 @@ def _identities(args: argparse.Namespace, backend: Any) -> Any:
     chosen = choose(kind, args.select, backend.generator, add=names, seed=args.seed, chat=args.conversation)
     identities = [[row.name, row.kind] for row in chosen.identities]
     lists = [completion.text for completion in chosen.completions]
-    _write_json(file, {"identities": identities, "counts": chosen.counts, "lists": lists})
+    write_json(file, {"identities": identities, "counts": chosen.counts, "lists": lists})
     return chosen.identities
 
 
@@ -112,7 +111,7 @@ def score(args: argparse.Namespace) -> None:
     elif args.attack not in ("none", "perspective"):
         attack = attack_classifier(args.attack, args.attack_label, device=args.device)
     scored = score_crawl(crawl, regard, attack, contents=args.contents, seed=args.seed)
-    _write_json(args.folder / "results.json", regard_and_attack(scored))
+    write_json(args.folder / "results.json", regard_and_attack(scored))
     say(_score_table(regard_and_attack(scored)))
 
 
@@ -171,7 +170,7 @@ def topics(args: argparse.Namespace) -> None:
     crawl = read_crawl(args.folder)
     found = _fit(args, content_texts(crawl.triples))
     results = topic_results(crawl.triples, found, min_triples=args.min_triples, seed=args.seed)
-    _write_json(args.folder / "topics.json", {"topics": _topic_record(found), "results": results})
+    write_json(args.folder / "topics.json", {"topics": _topic_record(found), "results": results})
     words = [[str(t), found.labels[t] or "-", "; ".join(w[:5])] for t, w in found.words.items()]
     rows: list[list[str]] = []
     notes: list[str] = []
@@ -231,7 +230,7 @@ def compare(args: argparse.Namespace) -> None:
         for row in table.to_dict("records")
     ]
     if args.json:
-        _write_json(args.json, {"differences": differ, "rows": table.to_dict("records")})
+        write_json(args.json, {"differences": differ, "rows": table.to_dict("records")})
     head = ["against", "measure", "identity", "before", "after", "change", "95 % interval", "p (Holm)", "n"]
     notes = sorted(
         {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
@@ -255,10 +254,3 @@ def export(args: argparse.Namespace) -> None:
     export_json(crawl, folder / "graph.json")
     export_page(crawl, folder / "graph.html")
     say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json", "html")))
-
-
-def _write_json(file: Path, value: object) -> None:
-    from seesaw_cf.io.files import write_text
-    from seesaw_cf.stats.plain import json_text
-
-    write_text(file, json_text(value))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from seesaw_cf.cli.options import (
     cases_of,
     data_options,
+    load,
     model_options,
     one_of,
     path,
@@ -17,9 +18,8 @@ from seesaw_cf.cli.options import (
     quiet_option,
     seed_option,
 )
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.errors import EditError, MissingExtraError, RecordError, need
-from seesaw_cf.io.files import write_text
 from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.types import Cloze, EditRequest
 
@@ -59,16 +59,9 @@ def run(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from seesaw_cf.editors import tracing
-    from seesaw_cf.models.load import load_model
 
     cases = cases_of(args)
-    model, tokenizer = load_model(
-        args.model,
-        device=args.device,
-        dtype=args.dtype,
-        revision=args.revision,
-        trust_remote_code=args.trust_remote_code,
-    )
+    model, tokenizer = load(args)
     order = torch.randperm(len(cases), generator=torch.Generator().manual_seed(args.seed)).tolist()
     known = _known(model, tokenizer, [cases[index].request for index in order])[: args.facts]
     if not known:
@@ -126,12 +119,10 @@ def _write(
     proposal: Mapping[str, tuple[int, ...]],
     options: Mapping[str, object],
 ) -> None:
-    from seesaw_cf.stats.plain import json_text
-
     facts = [{"prompt": t.request.text, "clean": t.clean, "corrupted": t.corrupted} for t in traces]
     effects = {name: [estimate.columns(*_REPORTED) for estimate in row] for name, row in table.items()}
     record = {"options": options, "proposal": proposal, "effects": effects, "facts": facts}
-    write_text(out / "layers.json", json_text(record))
+    write_json(out / "layers.json", record)
     try:
         with need("matplotlib", extra="plots", what_for="pictures"):
             from seesaw_cf.report.canvas import new_figure, picture_style, save_picture

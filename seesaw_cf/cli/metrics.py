@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.options import AXES, SCORES, json_option, one_of, path, seed_option
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say, write_json
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.groups import BiasMode
@@ -29,9 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Computes and prints the metrics."""
-    from seesaw_cf.io.files import check_outputs, write_text
+    from seesaw_cf.io.files import check_outputs
     from seesaw_cf.report import read_results, terminal_report
-    from seesaw_cf.stats.plain import json_text
 
     if args.json is not None:
         read = (file for file in args.folder.rglob("*") if file.parent != args.folder or file.suffix != ".json")
@@ -39,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     mode: BiasMode = "paper" if args.paper else "crossed"
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed, mode=mode)
     if args.json is not None:
-        write_text(args.json, json_text(_tables(results, args.seed)))
+        write_json(args.json, _tables(results, args.seed))
     say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
 
 

@@ -10,6 +10,7 @@ from seesaw_cf.cli.options import (
     cases_of,
     data_options,
     json_option,
+    load,
     model_options,
     one_of,
     positive,
@@ -35,19 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measures and prints."""
-    from seesaw_cf.models.load import load_model
     from seesaw_cf.run.questions import some_clozes
     from seesaw_cf.scoring.choose import make_scorer
     from seesaw_cf.scoring.noise import measure_noise
 
     clozes = some_clozes(cases_of(args), args.clozes, args.seed)
-    model, tokenizer = load_model(
-        args.model,
-        device=args.device,
-        dtype=args.dtype,
-        revision=args.revision,
-        trust_remote_code=args.trust_remote_code,
-    )
+    model, tokenizer = load(args)
     scorer, _ = make_scorer(model, tokenizer, args.scorer)
     noise = measure_noise(scorer, clozes, args.seed)
     if args.json is not None:

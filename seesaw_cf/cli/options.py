@@ -21,6 +21,8 @@ from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.errors import unknown_name
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
     from seesaw_cf.run.job import Job
     from seesaw_cf.types import Case
 
@@ -36,11 +38,13 @@ __all__ = [
     "count",
     "data_options",
     "editor_options",
+    "fields_of",
     "finite",
     "inside",
     "job_of",
     "job_options",
     "json_option",
+    "load",
     "model_options",
     "number",
     "one_of",
@@ -146,6 +150,18 @@ def model_options(
     add("--trust-remote-code", action="store_true", help="run code from the model's repository", **defaults)
 
 
+def load(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model that `model_options` name, and its tokenizer.
+
+    Raises:
+        SeesawError: See `load_model`.
+    """
+    from seesaw_cf.models.load import load_model
+
+    how = {name: getattr(args, name) for name in ("device", "dtype", "revision", "trust_remote_code")}
+    return load_model(args.model, **how)
+
+
 def data_options(parser: argparse.ArgumentParser) -> None:
     """Adds where the cases come from."""
     add = parser.add_argument
@@ -224,6 +240,11 @@ def corpus_options(parser: argparse.ArgumentParser) -> None:
     add("--corpus-limit", type=positive, default=argparse.SUPPRESS, help=limit)
 
 
+def fields_of(kind: type[Any], args: argparse.Namespace) -> dict[str, Any]:
+    """The parsed options that are fields of a dataclass; what a command has no option for keeps its default."""
+    return {field.name: getattr(args, field.name) for field in fields(kind) if hasattr(args, field.name)}
+
+
 def job_of(args: argparse.Namespace) -> Job:
     """The job that parsed options describe; options that a command does not have keep the job's defaults.
 
@@ -232,10 +253,9 @@ def job_of(args: argparse.Namespace) -> Job:
     """
     from seesaw_cf.run.job import Job
 
-    given = {field.name: getattr(args, field.name) for field in fields(Job) if hasattr(args, field.name)}
     named = {
         "editors": tuple(args.editor),
         "controls": tuple(args.control or ()),
         "configs": tuple(args.config or ("cross_subject",)),
     }
-    return Job(**given | named)
+    return Job(**fields_of(Job, args) | named)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from seesaw_cf.errors import StorageError
 
-__all__ = ["finish", "say"]
+__all__ = ["finish", "say", "write_json"]
 
 
 def say(text: str) -> None:
@@ -26,6 +27,18 @@ def say(text: str) -> None:
     except OSError as error:
         raise _not_written(error) from error
     finish()
+
+
+def write_json(file: Path, value: object) -> None:
+    """Writes numbers and tables as JSON, without NaN.
+
+    Raises:
+        StorageError: See `seesaw_cf.io.files.write_text`.
+    """
+    from seesaw_cf.io.files import write_text
+    from seesaw_cf.stats.plain import json_text
+
+    write_text(file, json_text(value))
 
 
 def finish() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import above_zero, at_least_zero, inside, one_of, path
+from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, inside, one_of, path
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -44,26 +44,18 @@ def run(args: argparse.Namespace) -> None:
     """Writes the report and prints its tables."""
     from seesaw_cf.report import AuditSettings, write_report
 
-    floors = (args.noise_floor, args.noise_floor_log_odds)
+    settings = fields_of(AuditSettings, args)
+    settings["family"] = tuple(name.strip() for name in args.family.split(",") if name.strip())
     if args.noise_run is not None:
-        floors = _measured(args.folder, args.noise_run)
-    settings = AuditSettings(
-        margin=args.margin,
-        margin_log_odds=args.margin_log_odds,
-        alpha=args.alpha,
-        correction=args.correction,
-        family=tuple(name.strip() for name in args.family.split(",") if name.strip()),
-        method=args.method,
-        noise_floor=floors[0],
-        noise_floor_log_odds=floors[1],
-    )
-    say(write_report(args.folder, args.out, settings=settings, dose=args.dose_run))
+        settings |= _measured(args.folder, args.noise_run)
+    say(write_report(args.folder, args.out, settings=AuditSettings(**settings), dose=args.dose_run))
 
 
-def _measured(folder: Path, again: Path) -> tuple[float, float]:
+def _measured(folder: Path, again: Path) -> dict[str, float]:
     """The noise floors in probability and log-odds: pre-edit scores of two runs that differ in batch size or dtype."""
     from seesaw_cf.effects import noise_floor
     from seesaw_cf.tables import SCORES, read_table
 
     first, second = (read_table(run / "scores.parquet", SCORES) for run in (folder, again))
-    return noise_floor(first, second), noise_floor(first, second, score="log_odds")
+    in_log_odds = noise_floor(first, second, score="log_odds")
+    return {"noise_floor": noise_floor(first, second), "noise_floor_log_odds": in_log_odds}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import one_of, path, positive
+from seesaw_cf.cli.options import fields_of, one_of, path, positive
 from seesaw_cf.cli.output import say
 
 __all__ = ["configure", "run"]
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
             args.source,
             args.repo,
             args.form,
-            ShareOptions(editor=args.editor, unit=args.unit, base_model=args.base_model, rank=args.rank),
+            ShareOptions(**fields_of(ShareOptions, args)),
             private=args.private,
             overwrite=args.overwrite,
         )
