@@ -43,13 +43,7 @@ class Claims:
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
         """Label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
-        language = self._facts.options.language
-        found: dict[str, list[str]] = {label: [] for label in labels}
-        usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
-        for batch in self._facts.progress(batches(usable, NAMES), "names"):
-            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((language, "mul"))]
-            for row in self._source.select("named", names=names):
-                found[row["label"]].append(entity_id(row["entity"]))
+        found = self._facts.linked("named", labels, NAMES, "entity")
         return {label: list(dict.fromkeys(ids)) for label, ids in found.items()}
 
     def couplings(self, pairs: Sequence[tuple[str, str]], limit: int) -> dict[tuple[str, str], list[Coupling]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from seesaw_cf import __version__
-from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, SourceError, query, rows
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, rows
 from seesaw_cf.errors import RecordError, need
 from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.io.waiting import say_when_waiting
@@ -70,7 +70,7 @@ class RequestPolicy:
         return f"seesaw_cf/{__version__} (https://seesaw-cf.github.io{contact}) SPARQLWrapper"
 
 
-class EndpointSource:
+class EndpointSource(Source):
     """Answers the query files from a SPARQL endpoint."""
 
     def __init__(
@@ -97,10 +97,6 @@ class EndpointSource:
         self._sleep = sleep
         self._answered = False
         self._jitter = random.Random(0)
-
-    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
-        """Runs a query file; see `seesaw_cf.builder_scripts.source.sources.Source.select`."""
-        return rows(self.ask(query(name, parameters)))
 
     def ask(self, text: str) -> bytes:
         """Sends a query and gives the raw reply, checked to be whole and well-formed.

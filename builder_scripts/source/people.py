@@ -233,14 +233,25 @@ class Facts:
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
         """Label -> identifiers of the humans of that name; a label that cannot be looked up has none."""
-        language = self.options.language
+        found = self.linked("link", labels, BATCH, "person")
+        return {label: sorted(set(ids)) for label, ids in found.items()}
+
+    def linked(self, query: str, labels: Iterable[str], size: int, variable: str) -> dict[str, list[str]]:
+        """Label -> identifiers in the order of a query's answers; a label that cannot be looked up has none.
+
+        Args:
+            query: Name of a query file with a place `names`.
+            labels: Names in the language, or in Wikidata's "mul".
+            size: Labels in one query.
+            variable: Of the query, that holds the entity.
+        """
         found: dict[str, list[str]] = {label: [] for label in labels}
         usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
-        for batch in self.progress(batches(usable), "names"):
-            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((language, "mul"))]
-            for row in self._source.select("link", names=names):
-                found[row["label"]].append(entity_id(row["person"]))
-        return {label: sorted(set(ids)) for label, ids in found.items()}
+        for batch in self.progress(batches(usable, size), "names"):
+            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((self.options.language, "mul"))]
+            for row in self._source.select(query, names=names):
+                found[row["label"]].append(entity_id(row[variable]))
+        return found
 
     def everyone(self) -> list[Person]:
         """Everybody in a small store, page by page."""

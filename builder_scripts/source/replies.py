@@ -16,7 +16,7 @@ import time
 import zlib
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceError, query, rows
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 from seesaw_cf.io.files import atomic_path, write_text
 
 __all__ = ["CachedSource"]
@@ -24,7 +24,7 @@ __all__ = ["CachedSource"]
 logger = logging.getLogger(__name__)
 
 
-class CachedSource:
+class CachedSource(Source):
     """A source whose replies are kept on disk and asked for once."""
 
     def __init__(self, source: Source, folder: str | os.PathLike[str], *, offline: bool = False):
@@ -40,10 +40,6 @@ class CachedSource:
         self.hits = self.misses = 0
         self._source = source
         self._folder = Path(folder)
-
-    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
-        """Runs a query file; see `seesaw_cf.builder_scripts.source.sources.Source.select`."""
-        return rows(self.ask(query(name, parameters)))
 
     def ask(self, text: str) -> bytes:
         """The reply out of the cache, or from the source and then kept.

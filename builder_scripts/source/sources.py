@@ -74,6 +74,7 @@ class Source(Protocol):
         Raises:
             SeesawError: A parameter is not usable, or the source cannot answer.
         """
+        return rows(self.ask(query(name, parameters)))
 
 
 def entity_iri(id: str) -> str:
@@ -206,7 +207,7 @@ def _store_module() -> ModuleType:
     return pyoxigraph
 
 
-class StoreSource:
+class StoreSource(Source):
     """An embedded SPARQL store: files loaded into memory, or a store folder on disk."""
 
     def __init__(self, files: Iterable[str | os.PathLike[str]] = (), *, store: str | os.PathLike[str] | None = None):
@@ -253,10 +254,6 @@ class StoreSource:
         except SyntaxError as error:
             raise SourceError(f"the store refused a query ({error}). Correct the .rq file:\n{text}") from error
         return bytes(reply)
-
-    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
-        """Runs a query file; see `Source.select`."""
-        return rows(self.ask(query(name, parameters)))
 
 
 def _identity(files: Sequence[Path], store: str | os.PathLike[str] | None) -> str:
