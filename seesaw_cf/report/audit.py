@@ -108,26 +108,22 @@ def _differences(
 
 def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol: str) -> list[GateRow]:
     """What must hold before a verdict means much, per editor; each with the number behind it."""
-    found: list[GateRow] = []
+    found: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in records(chosen, EfficacyRow):
         took = number_of(row, "post_low")
         refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
         if not is_control(row["editor"]):
             rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"
-            found.append(
-                {"editor": row["editor"], "gate": "edits took", "rule": rule, "value": took, "passed": took > _TOOK}
-            )
+            found.append((row["editor"], "edits took", rule, took, took > _TOOK))
             rule = "no edit refused, zero or not finite"
-            found.append(
-                {"editor": row["editor"], "gate": "edits made", "rule": rule, "value": refused, "passed": not refused}
-            )
+            found.append((row["editor"], "edits made", rule, refused, not refused))
     scored = 1 - int(unscored["n_rows"].sum()) / max(1, n_rows) if len(unscored) else 1.0
     rule = f"share of score rows with a number at least {_SCORED:g}"
-    found.append({"editor": "", "gate": "scored", "rule": rule, "value": scored, "passed": scored >= _SCORED})
+    found.append(("", "scored", rule, scored, scored >= _SCORED))
     rule = "edits are made one at a time, so that cases are independent edits"
-    found.append({"editor": "", "gate": "protocol", "rule": rule, "value": protocol, "passed": protocol == "single"})
-    return found
+    found.append(("", "protocol", rule, protocol, protocol == "single"))
+    return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in found]
 
 
 def audit_summary(made: Audit, manifest: Manifest, score: str, gates: list[GateRow]) -> AuditRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
@@ -60,9 +60,7 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
     more = f"\n\nand {len(rows) - _MANY} more in `verdicts.csv`." if len(rows) > _MANY else ""
     table = text.markdown_table(heads, rows[:_MANY], left=5) + more if rows else "No contrast supports a claim."
     parts = ["## What can be claimed", VERDICTS, f"**{counts}**. {_declared(audit)}", table, _why(audit)]
-    shown = [
-        f"![{text.escape(about)}]({name})" for name, about in (pictures or {}).items() if name.startswith("verdicts_")
-    ]
+    shown = text.pictures(pictures or {}, "verdicts_")
     return [part for part in [*parts, *shown, _excess(audit, results.score), _pairs(audit, results.score)] if part]
 
 
@@ -90,9 +88,8 @@ def _claim(row: VerdictRow) -> list[str]:
 
 
 def _floor(audit: Audit) -> str:
-    return (
-        str(audit.floor) if str(audit.floor) == "not measured" else f"{audit.floor} ({text.escape(audit.floor.source)})"
-    )
+    shown = str(audit.floor)
+    return shown if shown == "not measured" else f"{shown} ({text.escape(audit.floor.source)})"
 
 
 def _why(audit: Audit) -> str:
@@ -119,56 +116,57 @@ def _detectable(rows: pd.DataFrame) -> str:
     return " and ".join(f"{found['detectable'].median():.2g} in {scale}" for scale, found in rows.groupby("scale"))
 
 
-def _excess(audit: Audit, score: ScoreForm) -> str:
-    if audit.excess.empty:
-        return ""
-    rows = [
-        [
-            f"*{text.escape(relation_name(row['relation']))}*",
-            text.escape(row["editor"]),
-            text.escape(row["control"]),
-            *_estimate(row, audit.floor, score),
-        ]
-        for row in records(audit.excess[audit.excess["axis"] == ALL], DifferenceRow)
-    ]
-    about = """### Excess over control edits
+_EXCESS = """### Excess over control edits
 
 D_d of the edit minus D_d of a control on the same prompts: an edit that changes nothing (identity), another fact's edit
 (unrelated) or a random update of the same size (random). What remains is due to *this* fact. All people; groups are in
 `excess.csv`."""
-    heads = ("Property", "Method", "Control", "Excess of D_d", "in log-odds", "corrected p", "Edits / people")
-    return f"{about}\n\n{text.markdown_table(heads, rows, left=3)}"
-
-
-def _pairs(audit: Audit, score: ScoreForm) -> str:
-    if audit.pairs.empty:
-        return ""
-    rows = [
-        [
-            f"*{text.escape(relation_name(row['relation']))}*",
-            f"{text.escape(row['first'])} − {text.escape(row['second'])}",
-            *_estimate(row, audit.floor, score),
-        ]
-        for row in records(audit.pairs[audit.pairs["axis"] == ALL], DifferenceRow)
-    ]
-    about = """### Editors side by side
+_PAIRS = """### Editors side by side
 
 D_d of one editor minus D_d of another on the same cases and prompts (paired). Below 0: the first took more confidence
 from what is right about others. All people; groups are in `editors.csv`."""
-    heads = ("Property", "Editors", "Difference of D_d", "in log-odds", "corrected p", "Edits / people")
-    return f"{about}\n\n{text.markdown_table(heads, rows, left=2)}"
+
+
+def _excess(audit: Audit, score: ScoreForm) -> str:
+    def names(row: DifferenceRow) -> list[str]:
+        return [text.escape(row["editor"]), text.escape(row["control"])]
+
+    return _differences(audit.excess, _EXCESS, ("Method", "Control", "Excess of D_d"), names, audit.floor, score)
+
+
+def _pairs(audit: Audit, score: ScoreForm) -> str:
+    def names(row: DifferenceRow) -> list[str]:
+        return [f"{text.escape(row['first'])} − {text.escape(row['second'])}"]
+
+    return _differences(audit.pairs, _PAIRS, ("Editors", "Difference of D_d"), names, audit.floor, score)
+
+
+def _differences(
+    table: pd.DataFrame,
+    about: str,
+    heads: Sequence[str],
+    names: Callable[[DifferenceRow], list[str]],
+    floor: Floor,
+    score: ScoreForm,
+) -> str:
+    """What differences on all people are, and their table; `names` gives the cells between property and number."""
+    if table.empty:
+        return ""
+    rows = [
+        [f"*{text.escape(relation_name(row['relation']))}*", *names(row), *_estimate(row, floor, score)]
+        for row in records(table[table["axis"] == ALL], DifferenceRow)
+    ]
+    every = ("Property", *heads, "in log-odds", "corrected p", "Edits / people")
+    return f"{about}\n\n{text.markdown_table(every, rows, left=len(heads))}"
 
 
 def _estimate(row: DifferenceRow, floor: Floor, score: ScoreForm) -> list[str]:
     zero_limit, nats = floor.zero_limit(score), floor.zero_limit_log_odds
     value = text.minus(text.number(row["value"], zero_limit))
-    limits = (
-        text.minus(text.interval(row["low"], row["high"], zero_limit))
-        if not row["note"]
-        else f"({text.escape(row['note'])})"
-    )
     log_odds = text.minus(text.number(row["log_odds"], nats, 2))
+    limits = f"({text.escape(row['note'])})"
     if not row["note"]:
+        limits = text.minus(text.interval(row["low"], row["high"], zero_limit))
         log_odds += " " + text.minus(text.interval(row["log_odds_low"], row["log_odds_high"], nats, 2))
     n = " / ".join(str(row["clusters"].get(name, "–")) for name in ("edit", "person"))
     return [f"{value} {limits}", log_odds, text.p_value(row["p_adjusted"]), n]
@@ -203,17 +201,7 @@ def audit_card(results: Results, record: AuditRecord) -> str:
         ("Verdicts", counts),
     )
     table = text.markdown_table(("What", "Value"), [[name, text.escape(value)] for name, value in facts], left=2)
-    rows = [
-        [
-            text.escape(gate["editor"] or "run"),
-            gate["gate"],
-            text.escape(gate["rule"]),
-            _value(gate["value"]),
-            _passed(gate),
-        ]
-        for gate in record["gates"]
-    ]
-    gates = text.markdown_table(("Of", "Gate", "Rule", "Found", "Passed"), rows, left=3)
+    gates = text.markdown_table(("Of", "Gate", "Rule", "Found", "Passed"), list(map(_gate, record["gates"])), left=3)
     return f"# Audit card\n\n{table}\n\n## Gates\n\n{gates}\n\n" + "\n\n".join(audit_sections(results)) + "\n"
 
 
@@ -222,9 +210,8 @@ def _sizes(families: Mapping[str, int]) -> str:
     return "0" if not sizes else str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
 
 
-def _value(value: float | str | None) -> str:
-    return "–" if value is None else f"{value:.3g}" if isinstance(value, float) else text.escape(value)
-
-
-def _passed(gate: GateRow) -> str:
-    return "yes" if gate["passed"] else "**no**"
+def _gate(gate: GateRow) -> list[str]:
+    value = gate["value"]
+    found = "–" if value is None else f"{value:.3g}" if isinstance(value, float) else text.escape(value)
+    passed = "yes" if gate["passed"] else "**no**"
+    return [text.escape(gate["editor"] or "run"), gate["gate"], text.escape(gate["rule"]), found, passed]

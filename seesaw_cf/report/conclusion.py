@@ -13,7 +13,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.results import HOLDER, Results, relation_name
-from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records
+from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
 
 __all__ = ["conclude", "conclusion_markdown", "conclusion_text"]
 
@@ -53,16 +53,11 @@ def _edited(results: Results) -> str:
 
 
 def _took(results: Results) -> str:
-    frame = results.efficacy[results.efficacy["relation"] == ALL] if len(results.efficacy) else results.efficacy
-    rows = [
-        row for row in records(frame, EfficacyRow) if not is_control(row["editor"]) and not pd.isna(row.get("post"))
-    ]
+    every = records(results.gate_rows, EfficacyRow)
+    rows = [row for row in every if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
     if not rows:
         return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
-    shares = _list(
-        f"{row['editor']} {text.percent_interval(row['post'], row['post_low'], row['post_high'], digits=0)}"
-        for row in rows
-    )
+    shares = _list(f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'), digits=0)}" for row in rows)
     low = _low(results)
     warning = (
         f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end of the share is not above one half, so the "

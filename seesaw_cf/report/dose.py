@@ -38,14 +38,7 @@ def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> s
         for row in records(summarise_curves(curves), DoseRow)
     ]
     heads = (
-        "Method",
-        "Relations",
-        "Dose",
-        "Edits / samples",
-        "Score",
-        "D_d",
-        "Perplexity",
-        "Entropy",
+        *("Method", "Relations", "Dose", "Edits / samples", "Score", "D_d", "Perplexity", "Entropy"),
         "Collapse alarm",
     )
     parts = ["## Dose and response", ABOUT, text.markdown_table(heads, rows, left=2)]
@@ -91,21 +84,17 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
         with picture_style():
             save_picture(dose_figure(curves), out / "dose.png")
     write_text(out / "dose.md", dose_section(curves, pictures).replace("## ", "# ", 1) + "\n")
+    found = records(table, DoseRow)
     rows = [
         [
-            row["editor"],
-            "+".join(map(relation_name, row["mix"].split("+"))),
-            row["dose"],
-            row["repeats"],
+            *(row["editor"], "+".join(map(relation_name, row["mix"].split("+"))), row["dose"], row["repeats"]),
             *[f"{number_of(row, name):.3g}" for name in _SHOWN],
             "ALARM" if row["collapsed"] else "",
         ]
-        for row in records(table, DoseRow)
+        for row in found
     ]
     heads = ("editor", "relations", "edits", "samples", "score", "D_d", "perplexity", "entropy", "collapse")
-    alarms = [
-        f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in records(table, DoseRow) if row["alarm"]
-    ]
+    alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in found if row["alarm"]]
     shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + text.column_table(heads, rows, left=2)
     written = f"Written to {text.printable(out)}: dose.csv, dose.md" + (", dose.png" if pictures else "")
     return "\n".join(

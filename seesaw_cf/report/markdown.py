@@ -60,10 +60,6 @@ def markdown_report(
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _pictures(pictures: Mapping[str, str], word: str) -> list[str]:
-    return [f"![{text.escape(about)}]({name})" for name, about in pictures.items() if word in name]
-
-
 def _gate(results: Results) -> str:
     rows = []
     for row in records(results.efficacy, EfficacyRow):
@@ -95,7 +91,7 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     parts = [head, *_holders(results)]
     for axis, title in _LAYOUTS.items():
         if axis in set(chosen["axis"]):
-            shown = _pictures(pictures, f"forest_{axis}") + _pictures(pictures, f"heatmap_{axis}")
+            shown = text.pictures(pictures, f"forest_{axis}") + text.pictures(pictures, f"heatmap_{axis}")
             parts += [f"### {title}", _effect_table(chosen, axis, results), *shown]
     tested = int((chosen["p"].notna() & (chosen["axis"] != ALL)).sum())
     parts.append(notes.stars(tested, str(results.floor)).replace("*", "\\*"))
@@ -182,7 +178,7 @@ def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
         rows.append([f"*{text.escape(name)}*", guesses, _share(before, "pre"), *after])
     heads = ("P1/P2", "Chance / best constant", "Pre-edit", *map(text.escape, editors))
     parts = ["## What happened to the edited person's other properties", notes.ACCURACY]
-    parts += [text.markdown_table(heads, rows), _left_out(results), *_pictures(pictures, "accuracy")]
+    parts += [text.markdown_table(heads, rows), _left_out(results), *text.pictures(pictures, "accuracy")]
     return "\n\n".join(parts)
 
 

@@ -90,6 +90,11 @@ class Results:
         """Names of the editors, in the order they ran."""
         return list(dict.fromkeys(self.edits["editor"]))
 
+    @property
+    def gate_rows(self) -> pd.DataFrame:
+        """Rows of `efficacy` over all relations, one per editor."""
+        return self.efficacy[self.efficacy["relation"] == ALL] if len(self.efficacy) else self.efficacy
+
 
 def read_results(
     folder: str | os.PathLike[str],

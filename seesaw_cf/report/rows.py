@@ -26,10 +26,21 @@ __all__ = [
 Row = TypeVar("Row", bound=Mapping[str, object])
 
 
-class EfficacyRow(TypedDict, total=False):
-    """A row of `Results.efficacy`; without a score of an edited fact it has no `pre`, `post`, `n` and `n_unscored`."""
+class _Shares(TypedDict, total=False):
+    """Shares before and after the edit with the ends of their intervals, of one editor."""
 
     editor: str
+    pre: float
+    pre_low: float
+    pre_high: float
+    post: float
+    post_low: float
+    post_high: float
+
+
+class EfficacyRow(_Shares, total=False):
+    """A row of `Results.efficacy`; without a score of an edited fact it has no `pre`, `post`, `n` and `n_unscored`."""
+
     relation: str
     n_edits: int
     raised: float
@@ -39,32 +50,32 @@ class EfficacyRow(TypedDict, total=False):
     n_zero: int
     n_non_finite: int
     n_refused: int
-    pre: float
-    pre_low: float
-    pre_high: float
-    post: float
-    post_low: float
-    post_high: float
     n: float
     n_unscored: float
 
 
-class EffectRow(TypedDict, total=False):
-    """A row of `Results.effects`; in the paper mode it has no `log_odds_marked` and no effective clusters."""
+class _GroupRow(TypedDict, total=False):
+    """What every table of effects on groups has."""
 
     editor: str
     relation: str
     axis: str
     group: str
-    holds: str
-    D: float
     low: float
     high: float
-    p: float
-    marked: bool
     log_odds: float
     log_odds_low: float
     log_odds_high: float
+    note: str
+
+
+class EffectRow(_GroupRow, total=False):
+    """A row of `Results.effects`; in the paper mode it has no `log_odds_marked` and no effective clusters."""
+
+    holds: str
+    D: float
+    p: float
+    marked: bool
     log_odds_marked: bool
     effective_edits: float
     effective_people: float
@@ -72,62 +83,41 @@ class EffectRow(TypedDict, total=False):
     n_subjects: int
     n_cases: int
     n_unscored: int
-    note: str
 
 
-class DifferenceRow(TypedDict, total=False):
+class _TestedRow(_GroupRow, total=False):
+    """An estimate that is one test of a family."""
+
+    value: float
+    p_adjusted: float
+    clusters: Mapping[str, int]
+
+
+class DifferenceRow(_TestedRow, total=False):
     """A row of `Audit.excess` (`editor` and `control`) or `Audit.pairs` (`first` and `second`)."""
 
-    editor: str
     control: str
     first: str
     second: str
-    relation: str
-    axis: str
-    group: str
-    value: float
-    low: float
-    high: float
-    log_odds: float
-    log_odds_low: float
-    log_odds_high: float
-    p_adjusted: float
-    clusters: Mapping[str, int]
-    note: str
 
 
-class VerdictRow(TypedDict, total=False):
+class VerdictRow(_TestedRow, total=False):
     """A row of `Audit.verdicts`, as `seesaw_cf.effects.audit` makes it; without `probability` under "log_odds"."""
 
-    editor: str
-    relation: str
-    axis: str
-    group: str
     reference: str
     verdict: str
     scale: Literal["probability", "log-odds"]
     margin: float
-    value: float
     low_family: float
     high_family: float
-    p_adjusted: float
     probability: float
-    log_odds: float
-    clusters: Mapping[str, int]
 
 
-class AccuracyRow(TypedDict):
+class AccuracyRow(_Shares):
     """A row of `Results.accuracy`."""
 
-    editor: str
     edit_relation: str
     effect_relation: str
-    pre: float
-    pre_low: float
-    pre_high: float
-    post: float
-    post_low: float
-    post_high: float
     change: float
     low: float
     high: float

@@ -9,7 +9,7 @@ from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.conclusion import conclusion_text
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
-from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records, with_limits
 
 __all__ = [
     "accuracy_section",
@@ -52,25 +52,19 @@ def gate_section(results: Results) -> str:
         [
             row["editor"],
             row["n_edits"],
-            text.percent_interval(row["post"], row["post_low"], row["post_high"], digits=0),
-            text.percent_interval(row["pre"], row["pre_low"], row["pre_high"], digits=0),
-            text.percent_interval(row["raised"], row["raised_low"], row["raised_high"], digits=0),
+            *(_share(row, name) for name in ("post", "pre", "raised")),
             f"{row['n_zero']}/{row['n_non_finite']}/{row['n_refused']}",
-            row["n_unscored"],
+            row.get("n_unscored", row["n_edits"]),
         ]
-        for row in _gate_rows(results)
+        for row in records(results.gate_rows, EfficacyRow)
     ]
     heads = ("editor", "edits", "after the edit", "before", "p(new) raised", "0/inf/refused", "unscored")
     about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
     return f"EFFICACY GATE\n{text.wrap(about)}\n{text.column_table(heads, rows)}"
 
 
-def _gate_rows(results: Results) -> list[EfficacyRow]:
-    nan = float("nan")
-    blank: EfficacyRow = {"pre": nan, "pre_low": nan, "pre_high": nan, "post": nan, "post_low": nan, "post_high": nan}
-    frame = results.efficacy
-    chosen = frame[frame["relation"] == ALL] if len(frame) else frame
-    return [{**blank, "n_unscored": row["n_edits"], **row} for row in records(chosen, EfficacyRow)]
+def _share(row: EfficacyRow | AccuracyRow, name: str) -> str:
+    return text.percent_interval(*with_limits(row, name), digits=0)
 
 
 def effects_section(results: Results) -> str:
@@ -164,11 +158,7 @@ def verdict_section(results: Results) -> str:
     found = claims(audit)
     rows = [
         [
-            row["editor"],
-            relation_name(row["relation"]),
-            row["group"],
-            row["verdict"],
-            row["scale"],
+            *(row["editor"], relation_name(row["relation"]), row["group"], row["verdict"], row["scale"]),
             text.number(row["value"]),
             text.interval(row["low_family"], row["high_family"]),
             text.p_value(row["p_adjusted"]),
@@ -197,10 +187,9 @@ def accuracy_section(results: Results) -> str:
         if (editor, pair) in cells
     ]
     heads = ("editor", "edited/asked", "right before", "after", "change in points", "p", "cases")
-    skipped = int(results.accuracy.query("edit_relation != 'all'")[["n_no_gold", "n_unscored"]].sum().sum())
-    absent = (
-        0 if results.mode == "paper" else int(results.accuracy.query("edit_relation != 'all'")["n_no_candidate"].sum())
-    )
+    pairs = results.accuracy.query("edit_relation != 'all'")
+    skipped = int(pairs[["n_no_gold", "n_unscored"]].sum().sum())
+    absent = 0 if results.mode == "paper" else int(pairs["n_no_candidate"].sum())
     about = text.wrap(
         f"""The right answer about ANOTHER property of the edited person beats all candidates (exact match). Higher is
         better, change 0 = no side effect. Shares: Wilson; change: {_TESTS[results.mode]}.
@@ -215,8 +204,8 @@ def _accuracy_row(row: AccuracyRow) -> list[object]:
     return [
         row["editor"],
         "all pairs" if pair == ("all", "all") else "/".join(map(relation_name, pair)),
-        text.percent_interval(row["pre"], row["pre_low"], row["pre_high"], digits=0),
-        text.percent_interval(row["post"], row["post_low"], row["post_high"], digits=0),
+        _share(row, "pre"),
+        _share(row, "post"),
         _points(row),
         text.p_value(row["p"]),
         row["n"],

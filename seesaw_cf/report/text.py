@@ -26,6 +26,7 @@ __all__ = [
     "p_value",
     "percent",
     "percent_interval",
+    "pictures",
     "printable",
     "wrap",
 ]
@@ -110,6 +111,11 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: 
     """A Markdown table. Cells are taken as they are: escape what comes from data."""
     rule = ["---" if column < left else "---:" for column in range(len(headers))]
     return "\n".join("| " + " | ".join(line) + " |" for line in (headers, rule, *rows))
+
+
+def pictures(files: Mapping[str, str], word: str) -> list[str]:
+    """The pictures (file -> description) that have `word` in their names, as Markdown."""
+    return [f"![{escape(about)}]({name})" for name, about in files.items() if word in name]
 
 
 def minus(text: str) -> str:
