@@ -22,7 +22,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
-from seesaw_cf.models.hooks import first_tensor, frozen, watch
+from seesaw_cf.models.hooks import first_tensor, frozen, hooked, watch
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.types import Cloze, EditRequest, Estimate
 
@@ -215,12 +215,8 @@ def _clean(
 ) -> tuple[float, dict[int, Tensor]]:
     """The answer's probability and every module's output (tokens, width) in the untouched run."""
     seen: dict[str, Tensor] = {}
-    handles = watch(seen, outputs=modules)
-    try:
+    with hooked(watch(seen, outputs=modules)):
         probability = float(_probability(model, torch.tensor([ids]), answer)[0])
-    finally:
-        for handle in handles:
-            handle.remove()
     return probability, {int(layer): state.reshape(len(ids), -1).clone() for layer, state in seen.items()}
 
 
@@ -273,11 +269,8 @@ def _restored(
 
     handles = [model.get_input_embeddings().register_forward_hook(corrupt)]
     handles += [modules[str(layer)].register_forward_hook(restore(state)) for layer, state in states.items()]
-    try:
+    with hooked(handles):
         values = _probability(model, torch.tensor([ids]).expand(len(at), -1), answer)
-    finally:
-        for handle in handles:
-            handle.remove()
     return torch.zeros(len(places), dtype=torch.float64).index_add(0, rows, values) / samples
 
 

@@ -20,7 +20,7 @@ from seesaw_cf.editors.locate.positions import EditRow, PreparedEdit
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import first_tensor
+from seesaw_cf.models.hooks import first_tensor, hooked
 from seesaw_cf.models.packing import batches
 from seesaw_cf.scoring.fast.activations import fused_activations
 
@@ -258,11 +258,8 @@ def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, at: str)
         def add(_: object, __: object, output: Any) -> Tensor:
             return _shifted(first_tensor(output), plan, shift)
 
-        handle = parts.mlp_out(layer).register_forward_hook(add)
-        try:
+        with hooked([parts.mlp_out(layer).register_forward_hook(add)]):
             flat = plan.layout.run(hidden)
-        finally:
-            handle.remove()
     else:
         flat = plan.layout.run(_shifted(hidden, plan, shift))
     log_p = parts.logits(flat[plan.wanted.to(flat.device)]).log_softmax(-1)

@@ -108,7 +108,7 @@ def read_results(
     """Reads a finished run and computes every table of its report.
 
     Args:
-        folder: A run folder, as `seesaw_cf.run.runner.run_cases` writes it.
+        folder: A run folder, as `seesaw_cf.run.job.run_job` writes it.
         score: The form of confidence, see `seesaw_cf.effects.difference`.
         axes: Which axes, of "gender", "race" and "region".
         seed: Seed of the bootstrap of the paper mode (2,000 draws of whole cases).

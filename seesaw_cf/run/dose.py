@@ -136,7 +136,8 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
     for sample in tqdm(samples, "edit together, score, restore", unit="sample", disable=not progress):
         if not store.has(sample.key):
             if sample.mix not in watched:
-                watched[sample.mix] = _watch(run, _panel(run.cases, sample.mix, plan), plan.texts)
+                asked = _watched(_panel(run.cases, sample.mix, plan), plan.texts)
+                watched[sample.mix] = _Watched(asked, _before(run, asked))
             _do(run, store, sample, plan, watched[sample.mix])
     return _finish(store, samples)
 
@@ -215,11 +216,6 @@ class _Watched:
 
     questions: list[Question]
     before: dict[Cloze, ClozeScore]
-
-
-def _watch(run: Run, panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> _Watched:
-    asked = _watched(panel, texts)
-    return _Watched(asked, _before(run, asked))
 
 
 def _before(run: Run, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Iterator, Sequence
+from logging.handlers import BufferingHandler
 
 __all__ = ["Line", "announce", "collected", "explain", "log_prefix", "tell"]
 
@@ -46,20 +48,12 @@ def log_prefix(work: str) -> Iterator[None]:
         log.info("%s: one after the other, weights restored (the scorer knows no other way)", work)
 
 
-class _Collector(logging.Handler):
-    def __init__(self, lines: list[Line]) -> None:
-        super().__init__(logging.INFO)
-        self.lines = lines
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append((record.levelno, record.getMessage()))
-
-
 @contextlib.contextmanager
 def collected() -> Iterator[list[Line]]:
-    """Fills a list with the lines, in a process whose log nobody sees."""
+    """A list that holds the lines after the block, in a process whose log nobody sees."""
     lines: list[Line] = []
-    handler, levels = _Collector(lines), [logger.level for logger in _TOLD]
+    handler, levels = BufferingHandler(sys.maxsize), [logger.level for logger in _TOLD]
+    handler.setLevel(logging.INFO)
     explain()
     for logger in _TOLD:
         logger.addHandler(handler)
@@ -69,6 +63,7 @@ def collected() -> Iterator[list[Line]]:
         for logger, level in zip(_TOLD, levels, strict=True):
             logger.removeHandler(handler)
             logger.setLevel(level)
+        lines += [(record.levelno, record.getMessage()) for record in handler.buffer]
 
 
 def announce(notes: Sequence[str]) -> None:

@@ -48,7 +48,6 @@ class Plan:
         batch: Cases of a relation are edited together.
         out: The run folder.
         keep_deltas: Every edit is saved.
-        report: Tables and pictures follow.
     """
 
     outline: PreTrainedModel | None
@@ -60,7 +59,6 @@ class Plan:
     batch: bool
     out: Path
     keep_deltas: bool = False
-    report: bool = True
 
 
 def check_places(out: Path) -> None:
@@ -172,7 +170,7 @@ def _disk(plan: Plan) -> list[str]:
 
 
 def _pictures(plan: Plan) -> list[str]:
-    if not plan.report or importlib.util.find_spec("matplotlib") is not None:
+    if importlib.util.find_spec("matplotlib") is not None:
         return []
     return ["The report will have no pictures: matplotlib is not installed (pip install 'seesaw_cf[plots]')."]
 

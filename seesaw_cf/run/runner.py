@@ -34,7 +34,7 @@ from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import Case, Cloze, ClozeScore
 
-__all__ = ["PROTOCOLS", "Run", "Task", "Unit", "run_cases", "units"]
+__all__ = ["PROTOCOLS", "Run", "Task", "Unit", "units"]
 
 log = logging.getLogger(__name__)
 
@@ -233,20 +233,6 @@ class Run:
         facts = self.store.merge(keys, "scores.parquet")
         nats, _ = tolerance(read_manifest(self.out))
         write_edits(self.out / "edits.parquet", (row for unit in facts for row in unit["edits"]), nats)
-
-
-def run_cases(run: Run) -> None:
-    """Runs every editor over every case in this process and writes the merged tables.
-
-    Raises:
-        RunFolderError: `run.out` belongs to another run.
-        EditError: An editor changed the model's weights or they could not be restored.
-        StorageError: The disk is full; finished units are kept.
-    """
-    _ = run.tasks
-    run.store.claim()
-    run.do_open()
-    run.merge()
 
 
 def _keep_delta(folder: Path, delta: WeightDelta, model: PreTrainedModel, manifest: RunManifest) -> None:
