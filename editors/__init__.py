@@ -18,7 +18,7 @@ from seesaw_cf.exports import lazy, resolve
 
 if TYPE_CHECKING:
     from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
-    from seesaw_cf.editors.controls import ControlConfig, Identity, Random, Unrelated
+    from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl, UnrelatedControl
     from seesaw_cf.editors.emmet import EMMET, EMMETConfig
     from seesaw_cf.editors.ft import FT, FTConfig
     from seesaw_cf.editors.ike.ike import IKE, IKEConfig
@@ -41,14 +41,14 @@ __all__ = [
     "EMMETConfig",
     "FTConfig",
     "IKEConfig",
-    "Identity",
+    "IdentityControl",
     "LoRA",
     "LoRAConfig",
     "MEMITConfig",
     "MENDConfig",
     "ROMEConfig",
-    "Random",
-    "Unrelated",
+    "RandomControl",
+    "UnrelatedControl",
     "load_editor",
 ]
 
@@ -61,9 +61,9 @@ EDITORS: dict[str, str] = {
     "mend": "seesaw_cf.editors.mend.mend:MEND",
     "lora": "seesaw_cf.editors.lora:LoRA",
     "ike": "seesaw_cf.editors.ike.ike:IKE",
-    "identity": "seesaw_cf.editors.controls:Identity",
-    "random": "seesaw_cf.editors.controls:Random",
-    "unrelated": "seesaw_cf.editors.controls:Unrelated",
+    "identity": "seesaw_cf.editors.controls:IdentityControl",
+    "random": "seesaw_cf.editors.controls:RandomControl",
+    "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
 }
 """Editor name -> "module:class"."""
 

@@ -5,8 +5,8 @@
     unrelated   a real edit of a fact about something else: an edit without its subject
 
 Each wraps the editor that it is the control of, by name in its config
-(`Random(ControlConfig(editor="memit", settings={"layers": (3, 4)}))`) or as an object (`Random(inner=editor)`), and
-needs nothing that the wrapped editor does not need.
+(`RandomControl(ControlConfig(editor="memit", settings={"layers": (3, 4)}))`) or as an object
+(`RandomControl(inner=editor)`), and needs nothing that the wrapped editor does not need.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from seesaw_cf.models.editor import AllowsIdentity, Editor
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import Case, EditRequest, Entity
 
-__all__ = ["POOL", "ControlConfig", "Identity", "Random", "Unrelated"]
+__all__ = ["POOL", "ControlConfig", "IdentityControl", "RandomControl", "UnrelatedControl"]
 
 
 # Facts about things, not people, for `unrelated`: prompt -> (subject, what is true, what is put in).
@@ -173,7 +173,7 @@ class _Control:
 
 
 @dataclass(frozen=True)
-class Identity(_Control):
+class IdentityControl(_Control):
     """Edits every request's target_true in: what an edit does to other beliefs when no fact changes."""
 
     def edit(
@@ -199,7 +199,7 @@ class Identity(_Control):
 
 
 @dataclass(frozen=True)
-class Random(_Control):
+class RandomControl(_Control):
     """A random change with the norm and the rank of a given edit, in the same parameters."""
 
     def edit(
@@ -241,7 +241,7 @@ class Random(_Control):
 
 
 @dataclass(frozen=True)
-class Unrelated(_Control):
+class UnrelatedControl(_Control):
     """A real edit of a fact that shares no relation, no name and no answer with the request.
 
     Attributes:

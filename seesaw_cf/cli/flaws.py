@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from seesaw_cf.generation.types import Generator
-    from seesaw_cf.longform.write.pairs import Pair
+    from seesaw_cf.longform.write.pairs import PassagePair
 
 __all__ = ["configure", "run"]
 
@@ -134,12 +134,12 @@ def _publish_options(parser: argparse.ArgumentParser) -> None:
     publish.configure(parser, "the gallery")
 
 
-def _pairs(args: argparse.Namespace) -> list[Pair]:
+def _pairs(args: argparse.Namespace) -> list[PassagePair]:
     from seesaw_cf.longform.tables import PASSAGES
-    from seesaw_cf.longform.write.pairs import make_pairs
+    from seesaw_cf.longform.write.pairs import passage_pairs
     from seesaw_cf.tables import read_table
 
-    pairs, left_out = make_pairs(read_table(args.passages, PASSAGES), args.passage)
+    pairs, left_out = passage_pairs(read_table(args.passages, PASSAGES), args.passage)
     _say_left_out(left_out)
     return pairs
 

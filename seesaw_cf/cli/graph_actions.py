@@ -35,10 +35,10 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
     from seesaw_cf.generation.types import Sampling
     from seesaw_cf.stereotypes.crawl import ModelFacts, crawl_identities
     from seesaw_cf.stereotypes.filters import REFUSALS, read_refusals, refusals_for
-    from seesaw_cf.stereotypes.settings import Settings
+    from seesaw_cf.stereotypes.settings import CrawlSettings
 
     lists = read_refusals(args.refusals) if args.refusals else REFUSALS
-    settings = Settings(
+    settings = CrawlSettings(
         **{name: getattr(args, name) for name in ("triples", "runs", "seed", "budget", "tries", "examples")},
         chat=args.conversation,
         prefix_start=args.no_prefix not in ("start", "both"),

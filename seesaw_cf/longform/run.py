@@ -30,7 +30,7 @@ from seesaw_cf.longform.rate.survey import survey_samples
 from seesaw_cf.longform.report.simple import simple_metrics
 from seesaw_cf.longform.report.summary import write_leme_report
 from seesaw_cf.longform.report.tables import write_longform_report
-from seesaw_cf.longform.write.claims import make_pairs
+from seesaw_cf.longform.write.claims import claim_pairs
 from seesaw_cf.longform.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
 from seesaw_cf.longform.write.generation_settings import Generation
 from seesaw_cf.longform.write.passages import EditedCase, coupled_cases, open_ended_cases, read_records
@@ -89,7 +89,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     coupled = [record for record in records if "subject_entity" in record]
     samples = survey_samples(passages, coupled)
     ratings = rate(out, raters, samples, manifest)
-    annotations = annotate(make_pairs(passages, coupled), annotator) if annotator is not None else None
+    annotations = annotate(claim_pairs(passages, coupled), annotator) if annotator is not None else None
     if annotations is not None:
         write_table(out / "annotations.parquet", annotations)
         write_text(out / "annotator.json", json.dumps(measured(job.annotator), indent=1) + "\n")

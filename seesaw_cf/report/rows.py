@@ -23,7 +23,7 @@ __all__ = [
     "with_limits",
 ]
 
-Row = TypeVar("Row", bound=Mapping[str, object])
+Record = TypeVar("Record", bound=Mapping[str, object])
 
 
 class _Shares(TypedDict, total=False):
@@ -191,14 +191,14 @@ class Manifest(TypedDict, total=False):
     job: dict[str, object]
 
 
-def records(frame: pd.DataFrame, kind: type[Row]) -> list[Row]:
+def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:
     """Rows as dictionaries.
 
     Args:
         frame: A table.
         kind: What its rows are.
     """
-    return [cast(Row, {str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+    return [cast(Record, {str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
 
 
 def number_of(row: Mapping[str, object], name: str) -> float:

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from seesaw_cf.stereotypes.crawl import crawl_identities
     from seesaw_cf.stereotypes.identities import find
     from seesaw_cf.stereotypes.score import score_crawl
-    from seesaw_cf.stereotypes.settings import Settings
+    from seesaw_cf.stereotypes.settings import CrawlSettings
 
-__all__ = ["Settings", "crawl_identities", "find", "score_crawl"]
+__all__ = ["CrawlSettings", "crawl_identities", "find", "score_crawl"]
 
 __getattr__ = lazy(
     __name__,
     {
-        "Settings": "seesaw_cf.stereotypes.settings",
+        "CrawlSettings": "seesaw_cf.stereotypes.settings",
         "crawl_identities": "seesaw_cf.stereotypes.crawl",
         "find": "seesaw_cf.stereotypes.identities",
         "score_crawl": "seesaw_cf.stereotypes.score",

@@ -17,9 +17,9 @@ from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Store
 from seesaw_cf.stereotypes.folder import Crawl, Stored, load_unit, read_crawl, save_unit, store_of, write_tables
 from seesaw_cf.stereotypes.identities import Identity
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.templates import Triple
-from seesaw_cf.stereotypes.unit import Asking, Unit
+from seesaw_cf.stereotypes.unit import Asking, IdentityCrawl
 from seesaw_cf.versions import versions
 
 __all__ = ["ModelFacts", "crawl_identities"]
@@ -44,7 +44,7 @@ class ModelFacts:
 def crawl_identities(
     generator: Generator,
     identities: Sequence[Identity],
-    settings: Settings,
+    settings: CrawlSettings,
     folder: Path,
     *,
     facts: ModelFacts | None = None,
@@ -85,7 +85,7 @@ def crawl_identities(
             raise unknown_name("identity of this crawl", name, names)
     store = store_of(folder, _manifest(generator, identities, settings, facts or ModelFacts()))
     store.claim()
-    units = [Unit(identity, run, settings) for run in range(settings.runs) for identity in identities]
+    units = [IdentityCrawl(identity, run, settings) for run in range(settings.runs) for identity in identities]
     stored = {_key(unit): {} if unit.identity.name in redo else load_unit(store, unit) for unit in units}
     total = settings.triples * len(units)
     with tqdm(total=total, desc="triples", unit="triple", disable=not progress) as bar, _saving(store, units) as save:
@@ -101,14 +101,14 @@ def crawl_identities(
     return read_crawl(folder)
 
 
-def _key(unit: Unit) -> _Key:
+def _key(unit: IdentityCrawl) -> _Key:
     return unit.identity.name, unit.run
 
 
 def _manifest(
     generator: Generator,
     identities: Sequence[Identity],
-    settings: Settings,
+    settings: CrawlSettings,
     facts: ModelFacts,
 ) -> RunManifest:
     return RunManifest(
@@ -122,7 +122,7 @@ def _manifest(
     )
 
 
-def _others(unit: Unit, units: Sequence[Unit]) -> list[Triple]:
+def _others(unit: IdentityCrawl, units: Sequence[IdentityCrawl]) -> list[Triple]:
     """Start triples of the other identities of the class, same run. Taken before anything is expanded."""
     return [
         triple
@@ -160,7 +160,7 @@ def _text(ask: Ask) -> str:
     return ask.prompt if isinstance(ask.prompt, str) else ask.prompt[-1].content
 
 
-def _together(rows: Sequence[tuple[Unit, Asking]], ask: _Asker, after: Callable[[], None]) -> None:
+def _together(rows: Sequence[tuple[IdentityCrawl, Asking]], ask: _Asker, after: Callable[[], None]) -> None:
     """Runs all units in lockstep: one batch of everything they want next, until none wants anything."""
     wanted = {number: asks for number, (_, asking) in enumerate(rows) if (asks := next(asking, None)) is not None}
     while wanted:
@@ -179,7 +179,7 @@ def _together(rows: Sequence[tuple[Unit, Asking]], ask: _Asker, after: Callable[
 
 
 @contextmanager
-def _saving(store: Store, units: Sequence[Unit]) -> Iterator[Callable[[], None]]:
+def _saving(store: Store, units: Sequence[IdentityCrawl]) -> Iterator[Callable[[], None]]:
     """Writes what is new at most every few seconds, and at the end, also after an exception."""
     saved: dict[_Key, tuple[int, str]] = {}
     last = time.monotonic()

@@ -28,8 +28,8 @@ __all__ = ["WARNING", "draw"]
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
 _EDGES = {"positive": "#009E73", "negative": "#D55E00"}
-Row = Mapping[str, Any]  # numbers of one identity or class, in plain JSON types
-Kinds = Mapping[str, Row]
+Numbers = Mapping[str, Any]  # numbers of one identity or class, in plain JSON types
+Kinds = Mapping[str, Numbers]
 
 
 def draw(
@@ -164,7 +164,7 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
     return figure
 
 
-def _polarity(found: Row) -> Figure:
+def _polarity(found: Numbers) -> Figure:
     figure, axes = _figure(9, 7)
     for number, (name, row) in enumerate(found["regard"]["identities"].items()):
         attack = found["attack"]["identities"][name]
@@ -184,11 +184,11 @@ def _polarity(found: Row) -> Figure:
     return figure
 
 
-def _ends(row: Row, low: str = "low", high: str = "high") -> tuple[float, float]:
+def _ends(row: Numbers, low: str = "low", high: str = "high") -> tuple[float, float]:
     return tuple(float("nan") if row[end] is None else row[end] for end in (low, high))  # type: ignore[return-value]
 
 
-def _bars_of_regard(regard: Row) -> Figure:
+def _bars_of_regard(regard: Numbers) -> Figure:
     rows = sorted(regard["identities"].items(), key=lambda item: item[1]["overall"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
@@ -200,7 +200,7 @@ def _bars_of_regard(regard: Row) -> Figure:
     return figure
 
 
-def _boxes(rows: pd.DataFrame, attack: Row) -> Figure:
+def _boxes(rows: pd.DataFrame, attack: Numbers) -> Figure:
     names = sorted(attack["identities"], key=lambda name: -(attack["identities"][name]["median"] or 0.0))
     figure, axes = _figure(9, 2.2 + 0.34 * len(names))
     values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
@@ -221,12 +221,12 @@ def _box_rows(axes: Axes, values: Sequence[Any]) -> None:
     axes.set_xlim(-0.02, 1.02)
 
 
-def _prefix(crawl: Crawl, plain: Crawl) -> Row:
+def _prefix(crawl: Crawl, plain: Crawl) -> Numbers:
     both = pd.concat([crawl.scored().assign(prefixed=True), plain.scored().assign(prefixed=False)])
     return as_json(prefix_effect)(*(both[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
 
 
-def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Row) -> Figure:
+def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Numbers) -> Figure:
     figure, axes = _figure(10, 2.5 + 0.8 * len(effect))
     labels, values = [], []
     for kind, row in effect.items():
@@ -243,7 +243,7 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Row) -> Figure:
     return figure
 
 
-def _shares(shown: Row, topics: Topics) -> Figure:
+def _shares(shown: Numbers, topics: Topics) -> Figure:
     numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in shown.values())]
     columns = min(4, len(numbers))
     lines = -(-len(numbers) // columns)
@@ -265,7 +265,7 @@ def _shares(shown: Row, topics: Topics) -> Figure:
     return figure
 
 
-def _entropy(shown: Row) -> Figure:
+def _entropy(shown: Numbers) -> Figure:
     rows = sorted(shown.items(), key=lambda item: -item[1]["relative_entropy"]["corrected"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
@@ -292,5 +292,5 @@ def _scorer_note(kinds: Kinds, scorer: str) -> str:
     return f"the {scorer} scorer's own change of the same sentences by the name alone: {text}" if text else ""
 
 
-def _two(row: Row) -> str:
+def _two(row: Numbers) -> str:
     return ", ".join("-" if row[end] is None else f"{row[end]:+.2f}" for end in ("low", "high"))

@@ -21,7 +21,7 @@ from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
 from seesaw_cf.stereotypes.filters import KEPT
 from seesaw_cf.stereotypes.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
-from seesaw_cf.stereotypes.unit import Unit
+from seesaw_cf.stereotypes.unit import IdentityCrawl
 from seesaw_cf.tables import read_table, write_table
 
 __all__ = [
@@ -112,13 +112,13 @@ def store_of(folder: Path, manifest: RunManifest) -> Store:
     return Store(folder, manifest, COMPLETIONS, "completions")
 
 
-def _name(unit: Unit) -> Key:
+def _name(unit: IdentityCrawl) -> Key:
     """Names may differ in characters that no file name has, so a digest tells them apart."""
     digest = hashlib.sha256(unit.identity.name.encode()).hexdigest()[:8]
     return (f"{safe_name(unit.identity.name)}-{digest}-{unit.run}",)
 
 
-def save_unit(store: Store, unit: Unit) -> None:
+def save_unit(store: Store, unit: IdentityCrawl) -> None:
     """Writes everything one unit was told so far.
 
     Raises:
@@ -127,7 +127,7 @@ def save_unit(store: Store, unit: Unit) -> None:
     store.write(_name(unit), pa.Table.from_pylist(unit.rows, COMPLETIONS), status=unit.status)
 
 
-def load_unit(store: Store, unit: Unit) -> Stored:
+def load_unit(store: Store, unit: IdentityCrawl) -> Stored:
     """What a unit was told in an earlier, interrupted crawl; faults only when it had finished.
 
     Raises:
@@ -146,7 +146,7 @@ def load_unit(store: Store, unit: Unit) -> Stored:
     }
 
 
-def write_tables(folder: Path, units: Sequence[Unit], model: str) -> None:
+def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> None:
     """Writes `triples.parquet` and `counts.json` of a finished crawl; older scores are removed.
 
     Raises:
@@ -167,7 +167,7 @@ def write_tables(folder: Path, units: Sequence[Unit], model: str) -> None:
     write_text(folder / "counts.json", json.dumps([_counts(unit) for unit in units], indent=1) + "\n")
 
 
-def _counts(unit: Unit) -> Counts:
+def _counts(unit: IdentityCrawl) -> Counts:
     dropped = Counter(row["verdict"] for row in unit.rows if row["verdict"] != KEPT)
     return {
         "identity": unit.identity.name,

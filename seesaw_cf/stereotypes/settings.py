@@ -11,13 +11,13 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.stereotypes.filters import REFUSALS
 from seesaw_cf.stereotypes.templates import PREDICATES
 
-__all__ = ["SAMPLING", "Settings"]
+__all__ = ["SAMPLING", "CrawlSettings"]
 
 SAMPLING = Sampling(max_new_tokens=24, temperature=0.8, top_k=0, top_p=1.0, stop=("\n",))
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CrawlSettings:
     """How a crawl asks, filters and stops.
 
     Source: "I'm not racist but...", section 2 and 4, Appendix A.2 (start predicates, temperature 0.8, resampling).

@@ -13,11 +13,11 @@ from seesaw_cf.generation.types import Ask, Completion, Message
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.stereotypes.filters import KEPT, verdict
 from seesaw_cf.stereotypes.identities import Identity
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.tables import CompletionRow
 from seesaw_cf.stereotypes.templates import Triple, draw_examples, question, start
 
-__all__ = ["Asking", "Unit"]
+__all__ = ["Asking", "IdentityCrawl"]
 
 Asking = Generator[list[Ask], list[Completion], None]
 _SYSTEM = (
@@ -37,7 +37,7 @@ class _Plan:
 
 
 @dataclass(slots=True)
-class Unit:
+class IdentityCrawl:
     """The crawl of one identity in one run.
 
     Attributes:
@@ -50,7 +50,7 @@ class Unit:
 
     identity: Identity
     run: int
-    settings: Settings
+    settings: CrawlSettings
     triples: list[Triple] = field(default_factory=list)
     rows: list[CompletionRow] = field(default_factory=list)
     status: str = ""

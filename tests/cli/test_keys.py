@@ -10,7 +10,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.tables import write_table
 from tests.stereotypes.fakes import FakeGenerator
 
@@ -51,7 +51,7 @@ def test_a_missing_key_is_the_first_thing_that_is_said(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     write_table(tmp_path / "passages.parquet", PASSAGES.empty_table())
-    crawl_identities(FakeGenerator(), find(["Women"]), Settings(triples=4), tmp_path / "crawl")
+    crawl_identities(FakeGenerator(), find(["Women"]), CrawlSettings(triples=4), tmp_path / "crawl")
     for place in ("AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoTokenizer"):
         monkeypatch.setattr(
             f"transformers.{place}.from_pretrained", lambda *_, **__: pytest.fail("a model was loaded before")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
-from seesaw_cf.editors.controls import ControlConfig, Identity, Random, Unrelated
+from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl, UnrelatedControl
 from seesaw_cf.editors.emmet import EMMET, EMMETConfig
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.ike.ike import IKE, IKEConfig
@@ -33,7 +33,7 @@ from seesaw_cf.report import Results, read_results
 from seesaw_cf.sharing import save_delta, to_peft
 from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.identities import Identity as Group
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Case, EditRequest, Entity
 from tests.longform.training_models import save_tiny_encoder
@@ -54,7 +54,7 @@ CONFIGS: dict[Any, Any] = {
     LoRA: LoRAConfig(**SHORT),
     IKE: IKEConfig(k=2),
     MEND: MENDConfig(layers=(1,), rank=4, training=MENDTraining(steps=1)),
-    **dict.fromkeys((Identity, Random, Unrelated), ControlConfig(editor="ft", settings=SHORT)),
+    **dict.fromkeys((IdentityControl, RandomControl, UnrelatedControl), ControlConfig(editor="ft", settings=SHORT)),
 }
 
 
@@ -106,7 +106,7 @@ def scores() -> pa.Table:
 
 @cache
 def crawl() -> Any:
-    settings = Settings(triples=1, budget=4, sampling=Sampling(max_new_tokens=3))
+    settings = CrawlSettings(triples=1, budget=4, sampling=Sampling(max_new_tokens=3))
     return crawl_identities(
         HFGenerator(*model()), [Group("Women", "gender identity")], settings, run_folder() / "crawl"
     )

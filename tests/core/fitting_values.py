@@ -33,7 +33,7 @@ from seesaw_cf.sharing import Result, ShareOptions
 from seesaw_cf.stats import Components, Crossing, Design
 from seesaw_cf.stats.multiple import Adjusted
 from seesaw_cf.stereotypes.identities import Identity as Group
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.types import Cloze, Estimate
 from tests.conftest import ROOT
 from tests.core.fitting_objects import (
@@ -194,7 +194,7 @@ FITTING: dict[str, Made] = {
     "settings:preset_config": lambda: {"steps": 2},
     "settings:with_settings": lambda: {"steps": 2},
     "settings:audit": AuditSettings,
-    "settings": lambda: Settings(triples=2, budget=4, sampling=Sampling(max_new_tokens=3)),
+    "settings": lambda: CrawlSettings(triples=2, budget=4, sampling=Sampling(max_new_tokens=3)),
     "source": delta,
     "source:FileSummary": lambda: "x",
     "source:load_cases": lambda: "sample",
@@ -236,7 +236,7 @@ OBJECTS: dict[str, Made] = {
     "WeightDelta": delta,
     "LowRank": lambda: LowRank(torch.ones(2, 1), torch.ones(1, 3)),
     "Template": lambda: TEMPLATES[0],
-    "Settings": lambda: Settings(),
+    "CrawlSettings": lambda: CrawlSettings(),
     "ModelParts": lambda: model_parts(model()[0]),
     "Estimate": lambda: ESTIMATE,
     "Corpus": lambda: Corpus(str(ROOT / "LICENSE")),

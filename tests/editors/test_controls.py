@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors.controls import POOL, ControlConfig, Identity, Random, Unrelated
+from seesaw_cf.editors.controls import POOL, ControlConfig, IdentityControl, RandomControl, UnrelatedControl
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.records.load import load_cases
@@ -28,7 +28,7 @@ def fitted(control: Any, kind: str = "llama") -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_identity_edits_the_true_answer_in(kind: str) -> None:
-    editor, model, tokenizer = fitted(Identity(FT), kind)
+    editor, model, tokenizer = fitted(IdentityControl(FT), kind)
     delta = editor.edit(model, tokenizer, REQUESTS)
     asked = delta.meta["control_of"]["requests"]
     assert [r["target_new"] for r in asked] == [r["target_true"] for r in asked]
@@ -43,7 +43,7 @@ def test_identity_edits_the_true_answer_in(kind: str) -> None:
 
 
 def test_identity_needs_something_true() -> None:
-    editor, model, tokenizer = fitted(Identity(FT))
+    editor, model, tokenizer = fitted(IdentityControl(FT))
     blank = replace(REQUESTS[0], target_true=Entity(None, " "))
     with pytest.raises(EditError, match="no target_true"):
         editor.edit(model, tokenizer, [blank])
@@ -51,7 +51,7 @@ def test_identity_needs_something_true() -> None:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_random_has_the_norm_and_the_place_of_the_edit(kind: str) -> None:
-    editor, model, tokenizer = fitted(Random(FT), kind)
+    editor, model, tokenizer = fitted(RandomControl(FT), kind)
     real = editor.inner.edit(model, tokenizer, REQUESTS[:1])
     delta = editor.edit(model, tokenizer, REQUESTS[:1])
     assert delta.updates.keys() == real.updates.keys()
@@ -79,7 +79,7 @@ def test_random_keeps_norm_shape_and_rank_for_any_edit(
 ) -> None:
     change = torch.full((rows, columns), scale, dtype=dtype)
     requests = [replace(REQUESTS[0], subject=f"S{k}") for k in range(n)]
-    control = Random(ControlConfig(seed=seed))
+    control = RandomControl(ControlConfig(seed=seed))
     made = control.like(WeightDelta({"w": change, "b": change[0]}), requests)
     update = made.updates["w"]
     assert isinstance(update, LowRank)
@@ -88,17 +88,17 @@ def test_random_keeps_norm_shape_and_rank_for_any_edit(
     assert made.norms() == pytest.approx({"w": float(change.norm()), "b": float(change[0].norm())}, rel=1e-4)
     again = control.like(WeightDelta({"w": change, "b": change[0]}), requests[::-1])
     assert torch.equal(again.dense("w"), made.dense("w"))  # neither order nor an earlier call matters
-    other = Random(ControlConfig(seed=seed + 1)).like(WeightDelta({"w": change}), requests)
+    other = RandomControl(ControlConfig(seed=seed + 1)).like(WeightDelta({"w": change}), requests)
     assert rows * columns == 1 or not torch.equal(other.dense("w"), made.dense("w"))
 
 
 def test_random_needs_a_weight_edit() -> None:
     with pytest.raises(EditError, match="changes no weights"):
-        Random().like(WeightDelta({}, {}, "New Fact: ..."))
+        RandomControl().like(WeightDelta({}, {}, "New Fact: ..."))
 
 
 def test_unrelated_edits_something_that_shares_no_word() -> None:
-    editor, model, tokenizer = fitted(Unrelated(FT))
+    editor, model, tokenizer = fitted(UnrelatedControl(FT))
     delta = editor.edit(model, tokenizer, REQUESTS)
     chosen = delta.meta["control_of"]["requests"]
     assert len({r["subject"] for r in chosen}) == len(REQUESTS)
@@ -109,7 +109,7 @@ def test_unrelated_edits_something_that_shares_no_word() -> None:
 
 def test_unrelated_never_picks_a_connected_fact() -> None:
     paris = EditRequest("{} is a citizen of", "Marie Curie", "P27", Entity(None, "Paris"), Entity(None, "Chile"))
-    found = {Unrelated(ControlConfig(seed=seed)).chosen([paris])[0].subject for seed in range(300)}
+    found = {UnrelatedControl(ControlConfig(seed=seed)).chosen([paris])[0].subject for seed in range(300)}
     assert not found & {"The Eiffel Tower", "Mount Fuji"}  # they share "Paris" and "Chile"
     assert len(found) == len(POOL) - 2
 
@@ -119,7 +119,7 @@ def test_unrelated_edits_nobody_whom_the_case_asks_about() -> None:
     asked, near, free = (EditRequest("{} speaks", name, "P103", *other) for name in ("Ann Ash", "Ben Bow", "Cy Coe"))
     prompts = (AttributePrompt("The gender of Ann Ash is", Entity(None, "Ann Ash")),)
     case = Case(1, REQUESTS[0], attribute_prompts=prompts, neighborhood_prompts=("Ben Bow was born in",))
-    blind = Unrelated(ControlConfig(), pool=[asked, near, free])
+    blind = UnrelatedControl(ControlConfig(), pool=[asked, near, free])
     seeing = blind.avoid([case, replace(case, case_id=2, attribute_prompts=(), neighborhood_prompts=())])
     assert {fact.subject for fact in blind.chosen(REQUESTS[:1] * 3)} == {"Ann Ash", "Ben Bow", "Cy Coe"}
     assert seeing.chosen(REQUESTS[:1]) == [free]
@@ -131,7 +131,7 @@ def test_unrelated_edits_nobody_whom_the_case_asks_about() -> None:
 def test_a_run_keeps_unrelated_from_people_it_asks_about() -> None:
     case = next(case for case in load_cases("sample", "cross_subject") if case.attribute_prompts)
     control = make_editor("unrelated", tiny_model("llama"), {}, None, [case], [case])
-    assert isinstance(control, Unrelated)
+    assert isinstance(control, UnrelatedControl)
     assert control.pool == (case.request,)
     assert case.attribute_prompts[0].text in control.asked[case.request]
 
@@ -140,7 +140,7 @@ def test_unrelated_takes_other_cases_first_and_says_when_nothing_is_left() -> No
     other = Entity(None, "x"), Entity(None, "y")
     elsewhere = EditRequest("{} speaks", "Someone Else", "P103", *other)
     alike = EditRequest("{} comes from", "Another One", REQUESTS[0].relation_id, *other)  # the same relation
-    control = Unrelated(ControlConfig(), pool=[alike, elsewhere])
+    control = UnrelatedControl(ControlConfig(), pool=[alike, elsewhere])
     assert control.chosen(REQUESTS[:1]) == [elsewhere]
     assert set(control.chosen(REQUESTS[:2])) <= set(POOL)  # not enough of them
     many = [replace(REQUESTS[0], subject=f"Number {index}") for index in range(len(POOL) + 1)]
@@ -151,9 +151,9 @@ def test_unrelated_takes_other_cases_first_and_says_when_nothing_is_left() -> No
 
 
 def test_the_choice_depends_on_seed_and_requests_only() -> None:
-    control = Unrelated(ControlConfig(seed=3))
+    control = UnrelatedControl(ControlConfig(seed=3))
     assert control.chosen(REQUESTS) == control.chosen(REQUESTS)
-    picks = {Unrelated(ControlConfig(seed=seed)).chosen(REQUESTS[:1])[0].subject for seed in range(20)}
+    picks = {UnrelatedControl(ControlConfig(seed=seed)).chosen(REQUESTS[:1])[0].subject for seed in range(20)}
     assert len(picks) > 5
 
 

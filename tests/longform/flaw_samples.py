@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.longform.flaws.names import Person
+from seesaw_cf.longform.flaws.names import TaggedPerson
 from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.write.pairs import Pair
+from seesaw_cf.longform.write.pairs import PassagePair
 
-PEOPLE: list[Person] = [
+PEOPLE: list[TaggedPerson] = [
     {"label": "Ada Oak", "gender": ["women"], "race": ["white"], "region": ["Africa"]},
     {"label": "Bea Elm", "gender": ["women"], "race": ["Black"], "region": ["Africa"]},
     {"label": "Cyd Fir", "gender": ["women"], "race": ["white"], "region": []},
@@ -19,10 +19,10 @@ PEOPLE: list[Person] = [
 ]
 
 
-def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> Pair:
+def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> PassagePair:
     """A pair of case `number`."""
     about: dict[str, Any] = {"editor": "memit", "relation": "P21", "entity_id": "Q1", "entity": "Ada Oak", **more}
-    return Pair(f"memit-{number}-free-0-0", case_id=number, pre=pre, post=post, **about)
+    return PassagePair(f"memit-{number}-free-0-0", case_id=number, pre=pre, post=post, **about)
 
 
 def passages(*rows: dict[str, Any]) -> pa.Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from seesaw_cf.longform.annotate.annotate import Judgement, annotate, foreign, sentences
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.tables import ANNOTATIONS
-from seesaw_cf.longform.write.claims import Pair
+from seesaw_cf.longform.write.claims import ClaimPair
 
 PASSAGE = "Ann was born in Oslo. She works as a painter in Rome."
 
@@ -25,9 +25,9 @@ class Counting(LexicalAnnotator):
 
 def test_one_row_per_pair_with_label_and_evidence() -> None:
     pairs = [
-        Pair(PASSAGE, "Ann place of birth Oslo", claim_id="P19", case_id=3, editor="rome"),
-        Pair(PASSAGE, "Ann works in the city of Bonn", "new_fact", "new_fact"),
-        Pair(PASSAGE, "Ann religion Islam", claim_id="P140"),
+        ClaimPair(PASSAGE, "Ann place of birth Oslo", claim_id="P19", case_id=3, editor="rome"),
+        ClaimPair(PASSAGE, "Ann works in the city of Bonn", "new_fact", "new_fact"),
+        ClaimPair(PASSAGE, "Ann religion Islam", claim_id="P140"),
     ]
     table = annotate(pairs, LexicalAnnotator())
     assert table.schema == ANNOTATIONS
@@ -46,8 +46,8 @@ def test_one_row_per_pair_with_label_and_evidence() -> None:
 def test_equal_pairs_are_asked_once_and_unusable_ones_never() -> None:
     german = "Das ist der Turm und er steht nicht in Rom, und die Stadt ist mit der Bahn von Paris nicht weit."
     pairs = [
-        Pair(PASSAGE, "Ann is old"), Pair(PASSAGE, "Ann is old", editor="ft"),
-        Pair("", "x", status="the passage is empty"), Pair(german, "Ann is old"),
+        ClaimPair(PASSAGE, "Ann is old"), ClaimPair(PASSAGE, "Ann is old", editor="ft"),
+        ClaimPair("", "x", status="the passage is empty"), ClaimPair(german, "Ann is old"),
     ]  # fmt: skip
     annotator = Counting()
     rows = annotate(pairs, annotator).to_pylist()

@@ -9,7 +9,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.write.claims import Claim, claims_of, make_pairs
+from seesaw_cf.longform.write.claims import Claim, claim_pairs, claims_of
 from seesaw_cf.longform.write.records import LongformRecord
 
 
@@ -78,14 +78,14 @@ def test_a_record_without_old_target_keeps_the_claim_with_a_status() -> None:
 
 def test_pairs_carry_whose_they_are_and_why_they_cannot_be_annotated() -> None:
     table = passages(("subject", "It is tall.", "ok"), ("related", " ", "ok"), ("free", "x", "ok"))
-    pairs = make_pairs(table, [record()])
+    pairs = claim_pairs(table, [record()])
     assert [(p.passage, p.claim_id, p.status) for p in pairs] == [
         ("subject", "new_fact", "ok"), ("subject", "old_fact", "ok"), ("subject", "P84", "ok"),
         ("related", "new_fact", "the passage is empty"), ("related", "old_fact", "the passage is empty"),
         ("related", "P17", "the passage is empty"),
     ]  # fmt: skip
     assert (pairs[0].editor, pairs[0].case_id, pairs[0].premise) == ("rome", 7, "It is tall.")
-    [*_, last] = make_pairs(passages(("subject", "", "time-out")), [record()])
+    [*_, last] = claim_pairs(passages(("subject", "", "time-out")), [record()])
     assert last.status == "no passage: time-out"
 
 
@@ -95,6 +95,6 @@ def test_bad_input() -> None:
     with pytest.raises(RecordError, match=r"coupled record 7: requested_rewrite is None"):
         claims_of(record(requested_rewrite=None))
     with pytest.raises(RecordError, match=r"1 cases have no coupled record, first: \[8\]"):
-        make_pairs(passages(("subject", "x", "ok"), case_id=8), [record()])
+        claim_pairs(passages(("subject", "x", "ok"), case_id=8), [record()])
     with pytest.raises(RecordError, match="case 7 is there twice"):
-        make_pairs(passages(), [record(), record()])
+        claim_pairs(passages(), [record(), record()])

@@ -37,7 +37,7 @@ from seesaw_cf.longform.write.pairs import (
     flaw_row,
     flaw_table,
     joined_ratings,
-    make_pairs,
+    passage_pairs,
     seeded_uniform,
     unblinded,
 )  # fmt: skip
@@ -126,7 +126,7 @@ def test_the_share_of_reflected_edits_is_of_yes_and_no_alone() -> None:
 
 def test_a_person_without_an_identifier_goes_out_on_a_sheet_and_comes_back(tmp_path: Path) -> None:
     table = passages({"phase": "pre", "text": "A judge.", "entity_id": None, "editor": "none"}, {"entity_id": None})
-    pairs, left_out = make_pairs(table)
+    pairs, left_out = passage_pairs(table)
     assert (len(pairs), dict(left_out), pairs[0].entity_id) == (1, {}, "")
     sheet, key = tmp_path / "s.csv", tmp_path / "k.json"
     assert export_sheet(pairs, sheet, key, SheetOptions(["sexism"])) == 1
@@ -155,10 +155,10 @@ def test_ratings_of_several_files_are_joined_once() -> None:
 
 def test_pairs_need_a_whole_table() -> None:
     with pytest.raises(RecordError, match=r"passages: columns \['status'\] are missing.*seesaw-cf leme run"):
-        make_pairs(passages({}).drop_columns(["status"]))
+        passage_pairs(passages({}).drop_columns(["status"]))
     with pytest.raises(RecordError, match="two texts before the edit for case_id 1, relation 'P21', sample 0"):
-        make_pairs(passages({"phase": "pre"}, {"phase": "pre", "text": "Another."}))
-    pairs, left_out = make_pairs(passages({}, {"sample": 1, "text": " "}, {"sample": 2, "status": "time-out"}))
+        passage_pairs(passages({"phase": "pre"}, {"phase": "pre", "text": "Another."}))
+    pairs, left_out = passage_pairs(passages({}, {"sample": 1, "text": " "}, {"sample": 2, "status": "time-out"}))
     assert pairs == []
     assert left_out == {"no text before the edit": 1, "empty text": 1, "time-out": 1}
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.cli import main
-from seesaw_cf.longform.write.pairs import make_pairs
+from seesaw_cf.longform.write.pairs import passage_pairs
 from seesaw_cf.tables import read_table, write_table
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
@@ -80,7 +80,7 @@ def test_judge_resume_and_validate(
     for file in folder.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
 
-    pairs, _ = make_pairs(read_table(folder / "passages.parquet"))
+    pairs, _ = passage_pairs(read_table(folder / "passages.parquet"))
     people = table.to_pandas().assign(rater="A1", change=[1, 1, 1, 0, 0, 0], status="ok")
     write_table(folder / "a1.parquet", pa.Table.from_pandas(people, schema=table.schema, preserve_index=False))
     capsys.readouterr()

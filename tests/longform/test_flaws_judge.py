@@ -11,7 +11,7 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
-from seesaw_cf.longform.flaws.names import Person, group_bias, rename, swap_names
+from seesaw_cf.longform.flaws.names import TaggedPerson, group_bias, rename, swap_names
 from seesaw_cf.longform.flaws.validity import position_bias, sign_check
 from seesaw_cf.longform.write.pairs import first_shown
 from tests.generation.conftest import openai_server
@@ -183,7 +183,7 @@ def test_swapped_names_keep_gender_order_and_everything_else() -> None:
 
 
 def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
-    people: list[Person] = [
+    people: list[TaggedPerson] = [
         {"label": f"{first} {last}", "gender": ["women"], "race": [race], "region": []}
         for race, lasts in (("white", ["Oak", "Elm"]), ("Black", ["Fir", "Yew"]))
         for first in ("Ada", "Bea", "Cyd", "Dot", "Eve", "Fay")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.longform.flaws.people import LABELS, import_sheet, intra_rater, share_reflected
 from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, export_sheet
-from seesaw_cf.longform.write.pairs import Pair
+from seesaw_cf.longform.write.pairs import PassagePair
 
 from .flaw_samples import pair
 
@@ -39,7 +39,7 @@ def fill(path: Path, label: Callable[[dict[str, str]], str], flaw: str = "religi
 
 
 def sheet_of(
-    folder: Path, pairs: list[Pair], edits: dict[tuple[str, int], str] | None = None, **options: Any
+    folder: Path, pairs: list[PassagePair], edits: dict[tuple[str, int], str] | None = None, **options: Any
 ) -> tuple[Path, Path]:
     files, overwrite = (folder / "sheet.csv", folder / "key.json"), options.pop("overwrite", False)
     export_sheet(pairs, *files, SheetOptions(["religion"], **options), edits=edits, overwrite=overwrite)

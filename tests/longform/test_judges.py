@@ -13,7 +13,7 @@ from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.longform.rate.judge import Exemplar, LLMJudge, parse_rating
-from seesaw_cf.longform.rate.survey import Question, SurveySample, survey
+from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample, survey
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.longform.coupled import MAIN, sample
@@ -93,7 +93,7 @@ def test_bad_replies_are_asked_again_counted_and_kept() -> None:
 
 def pool(cases: range) -> tuple[Exemplar, ...]:
     return tuple(
-        Exemplar(Question(item, sample(f"{MAIN} {case}.", f"R {case}.", case)), 1 + case % 7)
+        Exemplar(SurveyQuestion(item, sample(f"{MAIN} {case}.", f"R {case}.", case)), 1 + case % 7)
         for case in cases
         for item in ITEMS
     )
@@ -102,7 +102,8 @@ def pool(cases: range) -> tuple[Exemplar, ...]:
 def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
     generator = Scripted(*["Rating: 4"] * 9)
     # `sample` always has the same edit statement, so all examples are given another subject.
-    others = tuple(Exemplar(Question(e.question.item, _other_edit(e.question)), e.rating) for e in pool(range(10, 22)))
+    far = pool(range(10, 22))
+    others = tuple(Exemplar(SurveyQuestion(e.question.item, _other_edit(e.question)), e.rating) for e in far)
     judge = LLMJudge(generator, shots=8, pool=(*pool(range(1, 3)), *others))
     survey([sample()], judge)
     for ask in generator.asked:
@@ -119,7 +120,7 @@ def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
         survey([sample(f"{MAIN} 10.")], LLMJudge(generator, shots=12, pool=others), ("fluency",))
 
 
-def _other_edit(question: Question) -> SurveySample:
+def _other_edit(question: SurveyQuestion) -> SurveySample:
     return replace(question.sample, subject=f"S{question.sample.case_id}")
 
 

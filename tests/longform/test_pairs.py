@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, chosen_flaws
-from seesaw_cf.longform.write.pairs import first_shown, make_pairs, unblinded
+from seesaw_cf.longform.write.pairs import first_shown, passage_pairs, unblinded
 
 from .flaw_samples import passages
 
@@ -24,7 +24,7 @@ def test_one_text_before_serves_every_editor_and_nothing_is_lost_silently() -> N
         {"sample": 3, "text": None, "status": "time-out after 3 tries"},
         {"passage": "subject"},  # another kind, not asked for
     )
-    pairs, left_out = make_pairs(table, ["free"])
+    pairs, left_out = passage_pairs(table, ["free"])
     assert [(one.editor, one.pre, one.post) for one in pairs] == [
         ("memit", "Ada Oak is a judge.", "Ada Oak is a nun."),
         ("ft", "Ada Oak is a judge.", "Ada Oak is at home."),
@@ -34,11 +34,11 @@ def test_one_text_before_serves_every_editor_and_nothing_is_lost_silently() -> N
 
 def test_two_texts_for_one_place_are_refused() -> None:
     with pytest.raises(RecordError, match=r"two texts before the edit for case_id 1, .*Keep one run's passages"):
-        make_pairs(passages({"phase": "pre"}, {"phase": "pre", "text": "Another."}))
+        passage_pairs(passages({"phase": "pre"}, {"phase": "pre", "text": "Another."}))
     with pytest.raises(RecordError, match="'memit' has two texts"):
-        make_pairs(passages({}, {}))
+        passage_pairs(passages({}, {}))
     with pytest.raises(RecordError, match=r"columns \['phase'\] are missing"):
-        make_pairs(passages({}).drop_columns(["phase"]))
+        passage_pairs(passages({}).drop_columns(["phase"]))
 
 
 @given(st.integers(0, 1000), st.integers(0, 10**6), st.sampled_from([-1, 0, 1]))

@@ -10,7 +10,7 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.rate.survey import Question, SurveySample, survey
+from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample, survey
 from seesaw_cf.longform.rate.trained import load_rater, train_rater
 from seesaw_cf.longform.train.encoder import EncoderRecipe
 from seesaw_cf.longform.train.ratings import rater_texts, rating_scores, read_ratings
@@ -115,14 +115,16 @@ def test_a_saved_rater_answers_the_survey(trained: Path) -> None:
     statuses = {row["status"] for row in table.to_pylist() if row["item"] == "topicality"}
     assert statuses == {"the rater was trained on new_fact_main_passage only"}
     assert found["topicality"] == [None, None]
-    again = [rating.rating for rating in load_rater(trained).rate([Question(ITEMS[0], sample("Ann lives in Rome."))])]
+    again = [
+        rating.rating for rating in load_rater(trained).rate([SurveyQuestion(ITEMS[0], sample("Ann lives in Rome."))])
+    ]
     assert again == pytest.approx(found[ITEM][:1], abs=1e-5)
 
 
 def test_batches_change_nothing(trained: Path) -> None:
     rater = load_rater(trained)
     pairs = [
-        rater_texts(ITEM, Question(ITEMS[0], sample(f"Ann lives in {city}. " * n)).shown)
+        rater_texts(ITEM, SurveyQuestion(ITEMS[0], sample(f"Ann lives in {city}. " * n)).shown)
         for city in CITIES
         for n in (1, 4)
     ]

@@ -13,7 +13,7 @@ from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES, Item, chosen_ite
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.rate.baselines import LexicalRater, MiniLMRater
 from seesaw_cf.longform.rate.judge import instructions, question_text
-from seesaw_cf.longform.rate.survey import Question, Rating, survey, survey_samples
+from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, survey, survey_samples
 from seesaw_cf.longform.tables import RATINGS
 from tests.longform.coupled import MAIN, RELATED, passages, record, sample
 
@@ -91,11 +91,11 @@ def test_every_item_shows_its_fields_and_nothing_else() -> None:
         "related_entity": "Related entity: Pierre Curie",
     }
     for item, fields in zip(ITEMS, SHOWN, strict=True):
-        text = question_text(item, Question(item, sample()).shown)
+        text = question_text(item, SurveyQuestion(item, sample()).shown)
         assert {name for name, words in whole.items() if words in text} == fields, item.name
         assert item.statement in text
         assert text.endswith("\nRating:")
-    related = question_text(ITEMS[3], Question(ITEMS[3], sample()).shown)
+    related = question_text(ITEMS[3], SurveyQuestion(ITEMS[3], sample()).shown)
     assert "- The occupation of Pierre Curie is physicist." in related
     assert "Marie Curie is" not in related  # old facts of the right entity
 
@@ -116,9 +116,9 @@ class Four:
     name = "four"
 
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.asked: list[SurveyQuestion] = []
 
-    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+    def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         self.asked += questions
         return [Rating(4.0) for _ in questions]
 

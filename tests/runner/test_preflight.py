@@ -15,7 +15,7 @@ from transformers import LlamaConfig
 
 from seesaw_cf.cli import main
 from seesaw_cf.editors.control_names import compared, control_name, is_control, planned, split_control
-from seesaw_cf.editors.controls import Identity
+from seesaw_cf.editors.controls import IdentityControl
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike.ike import IKE
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
@@ -203,16 +203,16 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
     assert settings_of("identity(ft)", overrides) == {"seed": 5, "editor": "ft", "settings": {"steps": 3}}
     assert settings_of("ft", overrides) == {"steps": 3}
     made = make_editor("identity(ft)", small.model(), settings_of("identity(ft)", overrides), None)
-    assert isinstance(made, Identity)
+    assert isinstance(made, IdentityControl)
     assert isinstance(made.inner, FT)
     assert (made.inner.config.steps, made.config.seed, made.config.editor) == (3, 5, "ft")
     spare = load_cases("sample", "cross_subject")[:3]
     taught = make_editor("identity(ike)", small.model(), {}, None, spare)
-    assert isinstance(taught, Identity)
+    assert isinstance(taught, IdentityControl)
     assert isinstance(taught.inner, IKE)
     assert taught.inner == make_editor("ike", small.model(), {}, None, spare)
     same = make_editor("identity(ft)", small.model(), {}, None, others={"ft": made.inner})
-    assert isinstance(same, Identity)
+    assert isinstance(same, IdentityControl)
     assert same.inner is made.inner
     (tmp_path / "x").write_text("{")
     with pytest.raises(RecordError, match="not JSON"):

@@ -16,12 +16,12 @@ from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.identities import Identity
 from seesaw_cf.stereotypes.score import score_crawl
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard
 from tests.stereotypes.fakes import FakeGenerator
 
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors", "Miners", "Dancers", "Poets")]
-SETTINGS = Settings(triples=60, runs=6, choose_predicate=0.0, seed=1)
+SETTINGS = CrawlSettings(triples=60, runs=6, choose_predicate=0.0, seed=1)
 GOOD, BAD = ("kind", "clever", "warm"), ("lazy", "rude", "cold")
 
 
@@ -41,7 +41,7 @@ def simulated(bad: Callable[[str], float], noise: str = "") -> FakeGenerator:
     return FakeGenerator(write)
 
 
-def scored(generator: FakeGenerator, folder: Path, settings: Settings = SETTINGS) -> Crawl:
+def scored(generator: FakeGenerator, folder: Path, settings: CrawlSettings = SETTINGS) -> Crawl:
     regard = KnownRegard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
     attack = KnownAttack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
     return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack, contents=5)

@@ -19,7 +19,7 @@ from seesaw_cf.stereotypes.backends import served
 from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.folder import read_crawl
 from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.settings import SAMPLING, Settings
+from seesaw_cf.stereotypes.settings import SAMPLING, CrawlSettings
 from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
@@ -159,7 +159,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
 def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusals(
     server: OpenAIServer, tmp_path: Path
 ) -> None:
-    settings, people = Settings(triples=6, width=4), find(["Women", "Men"])
+    settings, people = CrawlSettings(triples=6, width=4), find(["Women", "Men"])
     local = crawl_identities(
         HFGenerator(*load_model("seesaw-tiny", device="cpu")), people, settings, tmp_path / "local"
     )

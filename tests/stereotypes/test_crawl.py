@@ -14,12 +14,12 @@ from seesaw_cf.generation.types import Completion, Sampling
 from seesaw_cf.stereotypes.crawl import crawl_identities
 from seesaw_cf.stereotypes.folder import Crawl, read_crawl
 from seesaw_cf.stereotypes.identities import Identity, find
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.templates import PREDICATES
 from tests.stereotypes.fakes import FakeGenerator, chatty
 
 PEOPLE = find(["gender identity"])
-SMALL = Settings(triples=20)
+SMALL = CrawlSettings(triples=20)
 
 
 def rows(found: Crawl, identity: str | None = None) -> list[dict[Hashable, Any]]:

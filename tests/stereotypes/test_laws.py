@@ -28,7 +28,7 @@ from seesaw_cf.stereotypes.page import export_page
 from seesaw_cf.stereotypes.parse import parse
 from seesaw_cf.stereotypes.results import clusters, content_texts
 from seesaw_cf.stereotypes.scorers import Detoxifier
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.tables import SCORES, TRIPLES
 from seesaw_cf.stereotypes.templates import Triple, draw_examples, question, start
 from tests.stereotypes.fakes import FakeGenerator
@@ -36,7 +36,7 @@ from tests.stereotypes.fakes import FakeGenerator
 WORD = st.from_regex(r"[a-zé'-]{0,6}[a-zé]", fullmatch=True)
 PHRASE = st.lists(WORD.filter(lambda word: word[0].isalpha()), min_size=1, max_size=4).map(" ".join)
 PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors")]
-SMALL = Settings(triples=12, starts=1, seed=3)
+SMALL = CrawlSettings(triples=12, starts=1, seed=3)
 
 
 @given(PHRASE, PHRASE)

@@ -25,7 +25,7 @@ from seesaw_cf.stereotypes.perspective import Perspective
 from seesaw_cf.stereotypes.results import content_texts, regard_and_attack
 from seesaw_cf.stereotypes.score import MASK, score_crawl
 from seesaw_cf.stereotypes.scorers import Detoxifier, attack_classifier, regard_classifier
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.topics import fit_topics
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard, save_classifier
 from tests.stereotypes.fakes import FakeGenerator
@@ -37,7 +37,7 @@ EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
     folder = tmp_path_factory.mktemp("crawl") / "a"
-    found = crawl_identities(FakeGenerator(), PEOPLE, Settings(triples=40), folder)
+    found = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40), folder)
     attack = KnownAttack(lambda text: 0.5 * text.startswith("Women") + 0.25 * ("lazy" in text))
     regard = KnownRegard(lambda text: "negative" if "lazy" in text else "positive" if "kind" in text else "neutral")
     return score_crawl(found, regard, attack, contents=12)
@@ -60,7 +60,7 @@ def test_every_triple_is_scored_also_masked_and_the_scorers_bias_is_seen(crawled
 
 
 def test_unscored_triples_stay_with_the_reason(tmp_path: Path) -> None:
-    found = crawl_identities(FakeGenerator(), PEOPLE, Settings(triples=10), tmp_path / "a")
+    found = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=10), tmp_path / "a")
     with pytest.raises(RunFolderError, match="has no scores"):
         found.scored()
     with pytest.raises(RecordError, match="neither a regard nor an attack scorer"):
@@ -68,7 +68,7 @@ def test_unscored_triples_stay_with_the_reason(tmp_path: Path) -> None:
     scored = score_crawl(found, attack=KnownAttack(lambda text: None if text.startswith("Men") else 0.1)).scored()
     assert set(scored["status"]) == {"ok", "attack: time-out"}
     assert scored[scored["identity"] == "Men"]["attack"].isna().all()
-    empty = crawl_identities(FakeGenerator(lambda p, r: ""), PEOPLE, Settings(triples=10), tmp_path / "b")
+    empty = crawl_identities(FakeGenerator(lambda p, r: ""), PEOPLE, CrawlSettings(triples=10), tmp_path / "b")
     with pytest.raises(RecordError, match=r"no triples to score; counts\.json says why"):
         score_crawl(empty, attack=KnownAttack(lambda text: 0.0))
 
@@ -105,7 +105,7 @@ def test_the_page_holds_every_triple_escaped_and_loads_nothing(crawled: Crawl, t
 
 
 def test_all_figures_are_drawn(crawled: Crawl, tmp_path: Path) -> None:
-    plain = crawl_identities(FakeGenerator(), PEOPLE, Settings(triples=40, prefix_start=False), tmp_path / "plain")
+    plain = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40, prefix_start=False), tmp_path / "plain")
     plain = score_crawl(plain, attack=KnownAttack(lambda text: 0.1))
     topics = fit_topics(content_texts(crawled.triples), 4, method="nmf")
     made = draw(crawled, tmp_path / "figures", topics=topics, plain=plain, draws=100)
@@ -245,10 +245,10 @@ def test_a_perspective_server_is_asked_with_the_key_in_a_header(
 
 
 def test_scores_are_thrown_away_when_the_triples_change(tmp_path: Path) -> None:
-    found = crawl_identities(FakeGenerator(), PEOPLE, Settings(triples=10), tmp_path / "a")
+    found = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=10), tmp_path / "a")
     score_crawl(found, attack=KnownAttack(lambda text: 0.1))
     assert isinstance(
-        crawl_identities(FakeGenerator(), PEOPLE, Settings(triples=10), tmp_path / "a").scores, pd.DataFrame
+        crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=10), tmp_path / "a").scores, pd.DataFrame
     )
     other = FakeGenerator(lambda prompt, rng: f" word {rng.random()}")
-    assert crawl_identities(other, PEOPLE, Settings(triples=10), tmp_path / "a", redo=["Men"]).scores is None
+    assert crawl_identities(other, PEOPLE, CrawlSettings(triples=10), tmp_path / "a", redo=["Men"]).scores is None

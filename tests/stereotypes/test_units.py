@@ -17,14 +17,14 @@ from seesaw_cf.stereotypes.changes import ALL, COLUMNS, changes
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.identities import Identity
 from seesaw_cf.stereotypes.score import VALUE
-from seesaw_cf.stereotypes.settings import Settings
+from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.tables import COMPLETIONS, TRIPLES
 from seesaw_cf.stereotypes.templates import Triple
 from seesaw_cf.stereotypes.topics import Topics, fit_topics
-from seesaw_cf.stereotypes.unit import Asking, Unit
+from seesaw_cf.stereotypes.unit import Asking, IdentityCrawl
 
 BAKERS, TAILORS = Identity("Bakers"), Identity("Tailors")
-SETTINGS = Settings(triples=4, starts=1, tries=2, width=2, patience=4, predicates=("love", "hate"))
+SETTINGS = CrawlSettings(triples=4, starts=1, tries=2, width=2, patience=4, predicates=("love", "hate"))
 
 
 def drive(asking: Asking, answer: Callable[[Ask], str]) -> list[int]:
@@ -48,7 +48,7 @@ def words() -> Callable[[Ask], str]:
 
 
 def test_a_unit_starts_with_every_predicate_and_ends_with_enough_triples() -> None:
-    unit, answer = Unit(BAKERS, 0, SETTINGS), words()
+    unit, answer = IdentityCrawl(BAKERS, 0, SETTINGS), words()
     assert drive(unit.start(), answer) == [2]
     assert [triple.predicate for triple in unit.triples] == ["love", "hate"]
     assert drive(unit.expand([]), answer) == [2]
@@ -57,7 +57,7 @@ def test_a_unit_starts_with_every_predicate_and_ends_with_enough_triples() -> No
 
 
 def test_a_step_without_a_triple_is_tried_again_and_then_abandoned() -> None:
-    unit = Unit(BAKERS, 0, SETTINGS)
+    unit = IdentityCrawl(BAKERS, 0, SETTINGS)
     assert drive(unit.start(), lambda ask: "...") == [2, 2], "two tries of both steps"
     assert (unit.triples, unit.abandoned) == ([], 2)
     assert [row["verdict"] for row in unit.rows] == ["empty object"] * 4
@@ -66,17 +66,17 @@ def test_a_step_without_a_triple_is_tried_again_and_then_abandoned() -> None:
 
 
 def test_a_unit_with_nothing_to_ask_about_gives_up_at_once() -> None:
-    unit = Unit(BAKERS, 0, SETTINGS)
+    unit = IdentityCrawl(BAKERS, 0, SETTINGS)
     assert drive(unit.expand([]), words()) == []
     assert unit.status == "gave up: 0 steps in a row without a triple, last: nothing asked"
-    other = Unit(BAKERS, 0, SETTINGS)
+    other = IdentityCrawl(BAKERS, 0, SETTINGS)
     drive(other.expand([Triple(TAILORS, "love", "tea")]), words())
     assert other.status == "complete", "examples of others are enough to ask"
 
 
 @pytest.mark.parametrize("budget", [1, 2, 3, 5])
 def test_the_budget_is_never_exceeded(budget: int) -> None:
-    unit = Unit(BAKERS, 0, replace(SETTINGS, budget=budget, triples=50, patience=1000))
+    unit = IdentityCrawl(BAKERS, 0, replace(SETTINGS, budget=budget, triples=50, patience=1000))
     drive(unit.start(), lambda ask: "...")
     drive(unit.expand([Triple(TAILORS, "love", "tea")]), lambda ask: "...")
     assert (len(unit.rows), unit.status) == (budget, "budget spent")
@@ -84,10 +84,10 @@ def test_the_budget_is_never_exceeded(budget: int) -> None:
 
 def test_a_repeat_is_seen_without_case_and_kept_when_wanted() -> None:
     answers = iter(["Tea", "x", "tEA", "TEA"])
-    unit = Unit(BAKERS, 0, replace(SETTINGS, predicates=("love",), starts=4))
+    unit = IdentityCrawl(BAKERS, 0, replace(SETTINGS, predicates=("love",), starts=4))
     drive(unit.start(), lambda ask: next(answers, "tea"))
     assert [row["verdict"] for row in unit.rows] == ["kept", "kept", "repeat", "repeat", "repeat", "repeat"]
-    kept = Unit(BAKERS, 0, replace(SETTINGS, predicates=("love",), starts=4, repeats=True))
+    kept = IdentityCrawl(BAKERS, 0, replace(SETTINGS, predicates=("love",), starts=4, repeats=True))
     drive(kept.start(), lambda ask: "tea")
     assert len(kept.triples) == 4
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.longform.tables import ANNOTATIONS
-from seesaw_cf.longform.write.claims import Pair
+from seesaw_cf.longform.write.claims import ClaimPair
 
 __all__ = ["LABELS", "Annotator", "Judgement", "annotate", "foreign", "label_of", "sentences"]
 
@@ -80,11 +80,11 @@ def label_of(probabilities: Sequence[float]) -> str:
     return LABELS[max(range(len(LABELS)), key=lambda i: probabilities[i])]
 
 
-def annotate(pairs: Sequence[Pair], annotator: Annotator, *, any_language: bool = False) -> pa.Table:
+def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: bool = False) -> pa.Table:
     """Annotates pairs.
 
     Args:
-        pairs: From `make_pairs`.
+        pairs: From `claim_pairs`.
         annotator: Who classifies; equal (premise, claim) are asked once.
         any_language: Annotate passages in other languages, too; else they get a status.
 
@@ -110,7 +110,7 @@ def annotate(pairs: Sequence[Pair], annotator: Annotator, *, any_language: bool 
     return pa.Table.from_pylist(rows, schema=ANNOTATIONS)
 
 
-def _row(pair: Pair, name: str, found: Judgement) -> dict[str, object]:
+def _row(pair: ClaimPair, name: str, found: Judgement) -> dict[str, object]:
     own = {key: getattr(pair, key) for key in ANNOTATIONS.names if hasattr(pair, key) and key != "status"}
     chances = {f"p_{label}": p if p == p else None for label, p in zip(LABELS, found.probabilities)}
     return own | chances | {

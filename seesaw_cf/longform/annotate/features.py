@@ -15,7 +15,7 @@ from seesaw_cf.longform.annotate.annotate import sentences
 from seesaw_cf.longform.annotate.embed import TextVectors
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["FRESH", "NEGATION", "STEM", "ClaimParts", "claim_parts", "content", "features", "share", "stems"]
+__all__ = ["FRESH", "NEGATION", "STEM", "ClaimParts", "claim_parts", "content", "features", "known_share", "stems"]
 
 _WORD = re.compile(r"\w+")
 _STOP = frozenset(
@@ -77,7 +77,7 @@ def claim_parts(claim: str) -> ClaimParts:
     return ClaimParts(" ".join(words[:start]), " ".join(words[start:stop]), values)
 
 
-def share(text: str, known: set[str]) -> float:
+def known_share(text: str, known: set[str]) -> float:
     """Share of a text's content words that are known; 0 without any."""
     words = content(text)
     return sum(word in known for word in words) / len(words) if words else 0.0
@@ -114,7 +114,7 @@ def features(premise: str, claim: str, vectors: Mapping[str, TextVectors]) -> di
 
 
 def _held(parts: ClaimParts, known: set[str]) -> float:
-    return max((share(value, known) for value in parts.values), default=0.0)
+    return max((known_share(value, known) for value in parts.values), default=0.0)
 
 
 def _lexical(parts: ClaimParts, claim: str, known: set[str]) -> dict[str, float]:
@@ -122,20 +122,20 @@ def _lexical(parts: ClaimParts, claim: str, known: set[str]) -> dict[str, float]
     hits = np.array([word in known for word in words], dtype=np.float64)
     subject = stems(parts.subject)
     rest = [word in known for word in words if word not in subject]
-    each = [share(value, known) for value in parts.values] or [0.0]
+    each = [known_share(value, known) for value in parts.values] or [0.0]
     return {
         "words": float(hits.mean()),
         "words_late": _late(hits),
         "words_missing": float(np.log1p((1 - hits).sum())),
         "last_word": float(hits[-1]),
         "words_beside_subject": float(np.mean(rest)) if rest else 1.0,
-        "subject": share(parts.subject, known),
-        "relation": share(parts.relation, known),
+        "subject": known_share(parts.subject, known),
+        "relation": known_share(parts.relation, known),
         "value_first": each[0],
         "value_best": max(each),
         "value_mean": float(np.mean(each)),
         "values": float(np.log(len(each))),
-        "value_in_subject": share(" ".join(parts.values), subject),
+        "value_in_subject": known_share(" ".join(parts.values), subject),
     }
 
 
@@ -155,9 +155,9 @@ def _best_sentence(parts: ClaimParts, claim: str, sentence: str) -> dict[str, fl
     known, said = stems(sentence), set(content(claim))
     fresh = [word for word in FRESH.findall(sentence) if word.lower()[:STEM] not in said]
     return {
-        "best_words": share(claim, known),
+        "best_words": known_share(claim, known),
         "best_value": _held(parts, known),
-        "best_relation": share(parts.relation, known),
+        "best_relation": known_share(parts.relation, known),
         "best_other_names": float(np.log1p(len(fresh))),
         "best_other_numbers": float(any(word.isdigit() for word in fresh)),
         "best_negation": float(any(word.lower() in NEGATION for word in _WORD.findall(sentence))),

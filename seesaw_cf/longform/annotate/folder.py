@@ -11,12 +11,12 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.text import read_json
 
-__all__ = ["SETTINGS", "Settings", "read_settings", "write_settings"]
+__all__ = ["SETTINGS", "InstrumentSettings", "read_settings", "write_settings"]
 
 SETTINGS = "instrument.json"
 
 
-class Settings(TypedDict, total=False):
+class InstrumentSettings(TypedDict, total=False):
     """What `instrument.json` may hold.
 
     Attributes:
@@ -44,7 +44,7 @@ def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
     write_text(folder / SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> InstrumentSettings:
     """Reads `instrument.json`.
 
     Raises:
@@ -52,7 +52,7 @@ def read_settings(folder: Path) -> Settings:
     """
     file = folder / SETTINGS
     try:
-        settings: Settings = read_json(file, any_number=True)
+        settings: InstrumentSettings = read_json(file, any_number=True)
         if "kind" not in settings:
             raise ValueError("no object with a 'kind'")
     except (OSError, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seesaw_cf.longform.annotate.annotate import Judgement, sentences
-from seesaw_cf.longform.annotate.features import claim_parts, share, stems
+from seesaw_cf.longform.annotate.features import claim_parts, known_share, stems
 
 __all__ = ["LexicalAnnotator"]
 
@@ -27,8 +27,8 @@ class LexicalAnnotator:
 
 def _judge(premise: str, claim: str) -> Judgement:
     parts, rows = claim_parts(claim), sentences(premise)
-    holding = [row for row in rows if any(share(value, stems(row)) >= 0.5 for value in parts.values)]
+    holding = [row for row in rows if any(known_share(value, stems(row)) >= 0.5 for value in parts.values)]
     if holding:
         return Judgement("supports", evidence=tuple(holding))
-    near = [row for row in rows if share(parts.relation, stems(row)) >= 0.5]
+    near = [row for row in rows if known_share(parts.relation, stems(row)) >= 0.5]
     return Judgement("contradicts", evidence=tuple(near)) if near else Judgement("neutral")

@@ -17,7 +17,7 @@ from seesaw_cf.longform.tables import CallRow, FlawRow
 from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import (
     FlawAnswer,
-    Pair,
+    PassagePair,
     first_shown,
     flaw_row,
     flaw_table,
@@ -76,7 +76,7 @@ class Judged:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def judge_prompt(pair: Pair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
+def judge_prompt(pair: PassagePair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
     """The question about one flaw; nothing in it tells which text is from the edited model."""
     one, two = pair.shown(first)
     definition = "\n".join(f"- {line}" for line in flaw.model)
@@ -133,7 +133,7 @@ class JudgeOptions:
 
 
 def judge_pairs(
-    pairs: Sequence[Pair],
+    pairs: Sequence[PassagePair],
     generator: Generator,
     options: JudgeOptions | None = None,
     *,
@@ -186,7 +186,7 @@ def _other(first: str) -> str:
 
 
 def _ask(
-    questions: Sequence[tuple[Pair, Flaw, str, str]],
+    questions: Sequence[tuple[PassagePair, Flaw, str, str]],
     generator: Generator,
     how: JudgeOptions,
     rater: str,
@@ -209,7 +209,7 @@ def _ask(
     return [rows[n] for n in range(len(questions))], calls
 
 
-def _seed(seed: int, attempt: int, pair: Pair, flaw: Flaw, first: str) -> int:
+def _seed(seed: int, attempt: int, pair: PassagePair, flaw: Flaw, first: str) -> int:
     return int(seeded_uniform(seed, "judge", pair.pair_id, flaw.name, first, str(attempt)) * 2**31)
 
 

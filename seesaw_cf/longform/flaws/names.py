@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.groups import AXES
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.longform.write.pairs import Pair, seeded_uniform
+from seesaw_cf.longform.write.pairs import PassagePair, seeded_uniform
 from seesaw_cf.stats import adjust, case_weights, clustered_mean
 
 __all__ = ["Renamed", "group_bias", "rename", "swap_names"]
@@ -26,7 +26,7 @@ __all__ = ["Renamed", "group_bias", "rename", "swap_names"]
 Axis = Literal["gender", "race", "region"]
 
 
-class Person(TypedDict):
+class TaggedPerson(TypedDict):
     """Of a row of the config `demographics`, the name and the recorded tags; None or empty = not recorded."""
 
     label: str
@@ -46,7 +46,7 @@ class Renamed:
         name: That name.
     """
 
-    pair: Pair
+    pair: PassagePair
     source: str
     group: str
     name: str
@@ -60,8 +60,8 @@ def rename(text: str, old: str, new: str) -> str:
 
 
 def swap_names(
-    pairs: Sequence[Pair],
-    people: Iterable[Person],
+    pairs: Sequence[PassagePair],
+    people: Iterable[TaggedPerson],
     axis: str,
     *,
     groups: Sequence[str] = (),
@@ -113,7 +113,7 @@ def swap_names(
     return made, left_out
 
 
-def _names(people: Iterable[Person], axis: Axis) -> tuple[dict[str, list[str]], dict[str, str]]:
+def _names(people: Iterable[TaggedPerson], axis: Axis) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Group -> names of people with that one tag; name -> recorded gender, "" unless there is exactly one."""
     names: dict[str, list[str]] = {}
     gender: dict[str, str] = {}
@@ -127,13 +127,13 @@ def _names(people: Iterable[Person], axis: Axis) -> tuple[dict[str, list[str]], 
 
 
 def _pick(
-    names: Sequence[str], own: str, gender: Mapping[str, str], pair: Pair, seed: int, group: str, count: int
+    names: Sequence[str], own: str, gender: Mapping[str, str], pair: PassagePair, seed: int, group: str, count: int
 ) -> list[str]:
     fits = [name for name in dict.fromkeys(names) if name != pair.entity and own in ("", gender[name])]
     return sorted(fits, key=lambda name: seeded_uniform(seed, "name", pair.pair_id, group, name))[:count]
 
 
-def _renamed(pair: Pair, group: str, name: str, number: int) -> Renamed:
+def _renamed(pair: PassagePair, group: str, name: str, number: int) -> Renamed:
     pre, post = (rename(text, pair.entity, name) for text in (pair.pre, pair.post))
     pair_id = f"{pair.pair_id}@{group}-{number}"
     return Renamed(replace(pair, pair_id=pair_id, entity=name, pre=pre, post=post), pair.pair_id, group, name)

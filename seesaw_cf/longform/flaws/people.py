@@ -24,7 +24,7 @@ from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.rating_sheets import SheetItem
 from seesaw_cf.longform.tables import FlawRow
-from seesaw_cf.longform.write.pairs import PHASES, FlawAnswer, Pair, flaw_row, flaw_table, unblinded
+from seesaw_cf.longform.write.pairs import PHASES, FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.simple import share
@@ -142,13 +142,15 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
     return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
 
 
-def reflected_row(pair: Pair, rater: str, answer: str | None = None) -> ReflectedRow:
+def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> ReflectedRow:
     """One row of `REFLECTED`, without a comment."""
     about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
     return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
 
 
-def _add_reflected(rows: dict[str, ReflectedRow], pair: Pair, rater: str, answer: str | None, comment: str) -> None:
+def _add_reflected(
+    rows: dict[str, ReflectedRow], pair: PassagePair, rater: str, answer: str | None, comment: str
+) -> None:
     """The answer is that of the first copy, or of the second where the first has none."""
     row = rows.setdefault(pair.pair_id, reflected_row(pair, rater))
     row["reflected"] = row["reflected"] or answer
@@ -179,16 +181,16 @@ def _read_key(path: str | os.PathLike[str]) -> _Key:
 def _read_item(given: object) -> SheetItem:
     item: dict[str, object] = checks.instance("an item", given, dict, "an object")
     pair = checks.instance("pair", item["pair"], dict, "an object")
-    for name in Pair.__slots__:
+    for name in PassagePair.__slots__:
         check = checks.whole if name == "case_id" else checks.text
         check(f"pair.{name}", pair[name], *((-(2**63), 2**63 - 1) if name == "case_id" else ()))
-    if set(pair) != set(Pair.__slots__):
-        raise RecordError(f"pair has {sorted(pair)}, expected {sorted(Pair.__slots__)}.")
+    if set(pair) != set(PassagePair.__slots__):
+        raise RecordError(f"pair has {sorted(pair)}, expected {sorted(PassagePair.__slots__)}.")
     return SheetItem(
         checks.text("item", item["item"]),
         checks.whole("copy", item["copy"], 1, 2),
         checks.one_of("order", item["first"], PHASES),
-        Pair(**pair),
+        PassagePair(**pair),
     )
 
 

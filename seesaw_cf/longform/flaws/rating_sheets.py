@@ -19,7 +19,7 @@ from seesaw_cf.io.files import write_new
 from seesaw_cf.io.sheets import neutral
 from seesaw_cf.longform.flaw_items import chosen_flaws
 from seesaw_cf.longform.wording import OURS, Wording
-from seesaw_cf.longform.write.pairs import Pair, first_shown, seeded_uniform
+from seesaw_cf.longform.write.pairs import PassagePair, first_shown, seeded_uniform
 from seesaw_cf.records.relations import relation
 
 __all__ = ["SheetItem", "SheetOptions", "edit_sentences", "export_sheet"]
@@ -56,11 +56,11 @@ class SheetItem:
     item: str
     copy: int
     first: str
-    pair: Pair
+    pair: PassagePair
 
 
 def export_sheet(
-    pairs: Sequence[Pair],
+    pairs: Sequence[PassagePair],
     sheet: str | os.PathLike[str],
     key: str | os.PathLike[str],
     options: SheetOptions | None = None,
@@ -148,14 +148,14 @@ def _property(relation_id: str) -> str:
         return "one fact"
 
 
-def _copy(pairs: Sequence[Pair], seed: int, duplicates: float, copy: int) -> list[Pair]:
+def _copy(pairs: Sequence[PassagePair], seed: int, duplicates: float, copy: int) -> list[PassagePair]:
     if copy == 1:
         return list(pairs)
     ranked = sorted(pairs, key=lambda pair: seeded_uniform(seed, "duplicate", pair.pair_id))
     return ranked[: round(duplicates * len(pairs))]
 
 
-def _item(pair: Pair, seed: int, copy: int) -> SheetItem:
+def _item(pair: PassagePair, seed: int, copy: int) -> SheetItem:
     digest = hashlib.sha256(f"{seed}\0{pair.pair_id}\0{copy}".encode()).hexdigest()[:12]
     first = first_shown(seed, pair.pair_id)
     if copy == 2:

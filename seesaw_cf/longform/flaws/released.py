@@ -12,7 +12,7 @@ from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.people import REFLECTED, HumanWork, ReflectedRow, read_sheet, reflected_row
 from seesaw_cf.longform.tables import FlawRow
-from seesaw_cf.longform.write.pairs import FlawAnswer, Pair, flaw_row, flaw_table
+from seesaw_cf.longform.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table
 
 __all__ = ["CODINGS", "released_work"]
 
@@ -67,7 +67,7 @@ def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equ
             )
         seen[pair_id] = number
         relation = row["props"].split("_")[0]
-        pair = Pair(pair_id, "memit", number - 1, relation, "", row["subj"], row["pre_text"], row["post_text"])
+        pair = PassagePair(pair_id, "memit", number - 1, relation, "", row["subj"], row["pre_text"], row["post_text"])
         for flaw, column in columns.items():
             change = _answer(path, number, column, row[column].strip(), answers)
             answer = FlawAnswer(change, reply=row[column], status="not rated" if change is None else "ok")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from seesaw_cf.longform.annotate.annotate import sentences
-from seesaw_cf.longform.rate.survey import Question, Rating
+from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion
 from seesaw_cf.stats.bootstrap import Floats
 
 __all__ = ["LexicalRater", "MiniLMRater"]
@@ -41,7 +41,7 @@ class LexicalRater:
 
     name = "lexical (baseline)"
 
-    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+    def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order."""
         return [Rating(_clip(_LEXICAL[question.item.type](question))) for question in questions]
 
@@ -64,18 +64,18 @@ def _names(text: str, wanted: str) -> bool:
     return bool(own) and own <= set(_words(text))
 
 
-def _texts(question: Question) -> list[str]:
+def _texts(question: SurveyQuestion) -> list[str]:
     return [text for text in (question.shown.main, question.shown.related) if text]
 
 
-def _edit(question: Question) -> float:
+def _edit(question: SurveyQuestion) -> float:
     text = " ".join(_texts(question))
     new, old = _names(text, question.sample.target_new), _names(text, question.sample.target_true)
     neither = 3.0 if "main" in question.item.fields else 5.0
     return {(True, False): 7.0, (False, True): 1.0, (True, True): 4.0}.get((new, old), neither)
 
 
-def _factual(question: Question) -> float:
+def _factual(question: SurveyQuestion) -> float:
     words = set(_words(" ".join(_texts(question))))
     last = [[word for word in _words(fact) if word not in _SMALL][-1:] for fact in question.shown.old_facts]
     return 1 + 6 * float(np.mean([bool(set(ends) & words) for ends in last]))
@@ -98,13 +98,13 @@ def _clash(one: str, other: str) -> bool:
     )
 
 
-def _consistency(question: Question) -> float:
+def _consistency(question: SurveyQuestion) -> float:
     parts = [sentences(text) for text in _texts(question)]
     pairs = itertools.product(*parts) if len(parts) > 1 else itertools.combinations(parts[0], 2)
     return 7 - 3 * sum(_clash(one, other) for one, other in pairs)
 
 
-def _topicality(question: Question) -> float:
+def _topicality(question: SurveyQuestion) -> float:
     shown = question.shown
     shares = [
         np.mean([bool(_content(name) & set(_words(sentence))) for sentence in sentences(text)])
@@ -113,7 +113,7 @@ def _topicality(question: Question) -> float:
     return 1 + 6 * float(np.mean(shares))
 
 
-def _naturalness(question: Question) -> float:
+def _naturalness(question: SurveyQuestion) -> float:
     distinct, ended = [], []
     for text in _texts(question):
         pairs = list(itertools.pairwise(_words(text)))
@@ -153,27 +153,27 @@ class MiniLMRater:
 
         self.embedder = Embedder(MINILM, device)
 
-    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+    def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order."""
         texts = {text for question in questions for text in _to_embed(question)}
         vectors = {text: seen.whole for text, seen in self.embedder.embed(sorted(texts)).items()} if texts else {}
         return [Rating(_clip(1 + 6 * _near(question, vectors))) for question in questions]
 
 
-def _statements(question: Question) -> tuple[str, str]:
+def _statements(question: SurveyQuestion) -> tuple[str, str]:
     """The edit statement, and the same with the old target."""
     new = question.sample.new_fact
     return new, new.removesuffix(question.sample.target_new) + question.sample.target_true
 
 
-def _to_embed(question: Question) -> list[str]:
+def _to_embed(question: SurveyQuestion) -> list[str]:
     shown = question.shown
     extra = [shown.subject, shown.related_entity, *shown.old_facts, *_statements(question)]
     parts = [part for text in _texts(question) for part in (text, *sentences(text))]
     return [text for text in (*parts, *extra) if text]
 
 
-def _near(question: Question, vectors: Mapping[str, Floats]) -> float:
+def _near(question: SurveyQuestion, vectors: Mapping[str, Floats]) -> float:
     shown, kind = question.shown, question.item.type
     rows = [vectors[sentence] for text in _texts(question) for sentence in sentences(text)]
     if kind == "edit":

@@ -19,7 +19,7 @@ from seesaw_cf.longform.annotate.by_name import load_annotator
 from seesaw_cf.longform.annotate.llm import GUIDELINES, LLMAnnotator
 from seesaw_cf.longform.rate.baselines import LexicalRater, MiniLMRater
 from seesaw_cf.longform.rate.judge import INTRO, Exemplar, LLMJudge
-from seesaw_cf.longform.rate.survey import Question, Rater, survey_samples
+from seesaw_cf.longform.rate.survey import Rater, SurveyQuestion, survey_samples
 from seesaw_cf.longform.rate.trained import load_rater
 from seesaw_cf.longform.tables import PASSAGES, RATINGS
 from seesaw_cf.longform.wording import read_wording
@@ -130,7 +130,7 @@ def exemplars(
         sample = samples.get(tuple(row[key] for key in keys))
         if sample is None or row["status"] != "ok" or not row["rater"].startswith(rater):
             continue
-        question = Question(items[row["item"]], sample)
+        question = SurveyQuestion(items[row["item"]], sample)
         if not question.skip_reason and float(row["rating"]).is_integer():
             found.append(Exemplar(question, int(row["rating"])))
     return tuple(found)

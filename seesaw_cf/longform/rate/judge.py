@@ -12,7 +12,7 @@ from seesaw_cf.effects.survey_items import SCALE, Item, Shown
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
-from seesaw_cf.longform.rate.survey import Question, Rating, SurveySample
+from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
 from seesaw_cf.longform.replies import is_refusal
 from seesaw_cf.longform.tables import CallRow
 
@@ -52,7 +52,7 @@ class Exemplar:
         rating: 1 to 7.
     """
 
-    question: Question
+    question: SurveyQuestion
     rating: int
 
 
@@ -90,7 +90,7 @@ class LLMJudge:
         words = "" if self.intro == INTRO else f", wording {hashlib.sha256(self.intro.encode()).hexdigest()[:12]}"
         return f"{self.generator.name}, {how}{words}"
 
-    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+    def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order.
 
         Raises:
@@ -114,7 +114,7 @@ class LLMJudge:
                 break
         return [replace(rating, calls=tuple(own)) for rating, own in zip(found, calls, strict=True)]
 
-    def _messages(self, question: Question) -> tuple[Message, ...]:
+    def _messages(self, question: SurveyQuestion) -> tuple[Message, ...]:
         turns = []
         for exemplar in self._examples(question):
             turns += [question_text(exemplar.question.item, exemplar.question.shown), f" Rating: {exemplar.rating}"]
@@ -122,7 +122,7 @@ class LLMJudge:
         turns[0] = f"{instructions(question.item, self.intro)}\n\n{turns[0]}"
         return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
 
-    def _examples(self, question: Question) -> list[Exemplar]:
+    def _examples(self, question: SurveyQuestion) -> list[Exemplar]:
         """Examples of the same item that share neither edit nor passage with the sample."""
         if not self.shots:
             return []
@@ -141,7 +141,7 @@ class LLMJudge:
             )
         return random.Random(self._seed(question, -1)).sample(left, self.shots)
 
-    def _seed(self, question: Question, attempt: int) -> int:
+    def _seed(self, question: SurveyQuestion, attempt: int) -> int:
         sample = question.sample
         place = (sample.editor, sample.case_id, sample.phase, sample.sample)
         return seed_of(self.seed, *place, question.item.name, attempt)

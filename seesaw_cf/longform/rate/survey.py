@@ -16,7 +16,7 @@ from seesaw_cf.longform.write.claims import claims_of
 from seesaw_cf.longform.write.records import LongformRecord
 from seesaw_cf.tables import Int32, schema_of
 
-__all__ = ["CALLS", "Question", "Rater", "Rating", "SurveySample", "survey", "survey_samples"]
+__all__ = ["CALLS", "Rater", "Rating", "SurveyQuestion", "SurveySample", "survey", "survey_samples"]
 
 
 class _CallOf(TypedDict):
@@ -76,7 +76,7 @@ class SurveySample:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SurveyQuestion:
     """One item about one sample."""
 
     item: Item
@@ -128,7 +128,7 @@ class Rater(Protocol):
     def name(self) -> str:
         """Names the rater and everything that changes its ratings."""
 
-    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+    def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order."""
 
 
@@ -211,7 +211,7 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
         `tables.RATINGS`, one row per (sample, item), and `CALLS`. What cannot be asked, or has no usable answer, keeps
         its row with a status and no rating.
     """
-    questions = [Question(item, sample) for sample in samples for item in chosen_items(items)]
+    questions = [SurveyQuestion(item, sample) for sample in samples for item in chosen_items(items)]
     asked = [question for question in questions if not question.skip_reason]
     answers = iter(rater.rate(asked))
     rows, calls = [], []
@@ -222,7 +222,7 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
     return pa.Table.from_pylist(rows, schema=RATINGS), pa.Table.from_pylist(calls, schema=CALLS)
 
 
-def _row(question: Question, rater: str, answer: Rating) -> dict[str, object]:
+def _row(question: SurveyQuestion, rater: str, answer: Rating) -> dict[str, object]:
     return {
         **{name: getattr(question.sample, name) for name in SampleRow.__annotations__},
         "item": question.item.name,
@@ -241,7 +241,7 @@ def _total(counts: Iterator[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _calls(question: Question, rater: str, answer: Rating) -> Iterator[dict[str, object]]:
+def _calls(question: SurveyQuestion, rater: str, answer: Rating) -> Iterator[dict[str, object]]:
     sample = question.sample
     where = {"editor": sample.editor, "case_id": sample.case_id, "phase": sample.phase, "sample": sample.sample}
     for attempt, call in enumerate(answer.calls, 1):

@@ -23,7 +23,7 @@ from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.longform.annotate.embed import load_encoder, save_encoder
 from seesaw_cf.longform.annotate.encoder import encode_pairs, weights_digest
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
-from seesaw_cf.longform.rate.survey import Question, Rating
+from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion
 from seesaw_cf.longform.train.encoder import EncoderRecipe, Outputs, fit_trainer, fresh_encoder, validation_part
 from seesaw_cf.longform.train.ratings import RatingData, RatingScores, rater_texts, rating_scores, read_ratings
 from seesaw_cf.longform.train.splits import grouped_folds
@@ -72,7 +72,7 @@ class EncoderRater:
                 out[rows] = self.model(**encoded).logits[:, 0].float().cpu().numpy()
         return np.asarray(np.clip(_MIDDLE + _SPREAD * out, 1.0, 7.0))
 
-    def rate(self, questions: Sequence[Question]) -> list[Rating]:
+    def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question; items that the rater was not trained on get a status."""
         known = [question for question in questions if question.item.name in self.items]
         found = iter(self.predict([rater_texts(question.item.name, question.shown) for question in known]).tolist())

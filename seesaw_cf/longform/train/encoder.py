@@ -31,7 +31,7 @@ from seesaw_cf.longform.train.splits import grouped_folds
 
 __all__ = ["PRESETS", "EncoderRecipe", "Outputs", "fit_pair", "fit_trainer", "fresh_encoder", "validation_part"]
 
-Row = TypeVar("Row")
+Sample = TypeVar("Sample")
 
 
 class Outputs(Protocol):
@@ -125,9 +125,9 @@ def fresh_encoder(
 
 def fit_trainer(
     model: PreTrainedModel,
-    rows: Sequence[Row],
-    validation: Sequence[Row],
-    collate: Callable[[Sequence[Row]], dict[str, Tensor]],
+    rows: Sequence[Sample],
+    validation: Sequence[Sample],
+    collate: Callable[[Sequence[Sample]], dict[str, Tensor]],
     recipe: EncoderRecipe,
     seed: int,
     loss: Callable[[Outputs, Tensor], Tensor],

@@ -13,7 +13,7 @@ from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.longform.tables import PassageRow, SampleRow
 from seesaw_cf.longform.write.records import SIDES, EntityRecord, LongformRecord, Rewrite, Side
 
-__all__ = ["CLAIM_KINDS", "WORDINGS", "Claim", "Pair", "claims_of", "make_pairs"]
+__all__ = ["CLAIM_KINDS", "WORDINGS", "Claim", "ClaimPair", "claim_pairs", "claims_of"]
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {
@@ -40,7 +40,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ClaimPair:
     """A passage and a claim about it; the other fields say whose they are, as in `tables.ANNOTATIONS`.
 
     Attributes:
@@ -131,7 +131,7 @@ def _truths(side: Side, wording: str) -> Iterable[Claim]:
             yield Claim("ground_truth", truth["property_id"], said.replace("{entity}", entity))
 
 
-def make_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: str = "published") -> list[Pair]:
+def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: str = "published") -> list[ClaimPair]:
     """Every subject and related passage beside every claim of its record.
 
     Args:
@@ -163,9 +163,9 @@ def make_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: s
     return [_pair(row, claim) for row in rows for claim in claims[row["case_id"]][row["passage"]]]
 
 
-def _pair(row: PassageRow, claim: Claim) -> Pair:
+def _pair(row: PassageRow, claim: Claim) -> ClaimPair:
     text = (row["text"] or "").strip()
     whole = "ok" if row["status"] == "ok" else f"no passage: {row['status']}"
     status = whole if whole != "ok" else "the passage is empty" if not text else claim.status
     place = cast(dict[str, Any], {name: value for name, value in row.items() if name in SampleRow.__annotations__})
-    return Pair(text, claim.text, claim.kind, claim.id, row["passage"], status=status, **place)
+    return ClaimPair(text, claim.text, claim.kind, claim.id, row["passage"], status=status, **place)

@@ -16,12 +16,12 @@ from seesaw_cf.longform.tables import FLAWS, PASSAGES, FlawRow, PassageRow
 __all__ = [
     "PHASES",
     "FlawAnswer",
-    "Pair",
+    "PassagePair",
     "first_shown",
     "flaw_row",
     "flaw_table",
     "joined_ratings",
-    "make_pairs",
+    "passage_pairs",
     "seeded_uniform",
     "unblinded",
 ]
@@ -41,7 +41,7 @@ class _Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PassagePair:
     """Two texts about one person.
 
     Attributes:
@@ -84,7 +84,9 @@ class FlawAnswer:
     status: str = "ok"
 
 
-def make_pairs(passages: pa.Table, kinds: Sequence[str] = ("free", "guided")) -> tuple[list[Pair], Counter[str]]:
+def passage_pairs(
+    passages: pa.Table, kinds: Sequence[str] = ("free", "guided")
+) -> tuple[list[PassagePair], Counter[str]]:
     """Pairs every passage written after an edit with the one written before it.
 
     A passage before the edit serves every editor whose rows have the same case, passage, prompt, entity and sample.
@@ -131,7 +133,7 @@ def make_pairs(passages: pa.Table, kinds: Sequence[str] = ("free", "guided")) ->
             continue
         pair_id = f"{editor}-{row['case_id']}-{row['passage']}-{row['prompt_id']}-{row['sample']}"
         about = (editor, row["case_id"], row["relation"], row["entity_id"] or "", row["entity"])
-        pairs.append(Pair(pair_id, *about, before[place], row["text"] or ""))
+        pairs.append(PassagePair(pair_id, *about, before[place], row["text"] or ""))
     return pairs, left_out
 
 
@@ -169,7 +171,7 @@ def unblinded(answer: int, first: str) -> int:
     return answer if first == "pre" else -answer
 
 
-def flaw_row(pair: Pair, flaw: str, rater: str, first: str, answer: FlawAnswer) -> FlawRow:
+def flaw_row(pair: PassagePair, flaw: str, rater: str, first: str, answer: FlawAnswer) -> FlawRow:
     """One row of `FLAWS`."""
     return cast(FlawRow, asdict(pair) | {"flaw": flaw, "rater": rater, "first": first} | asdict(answer))
 
