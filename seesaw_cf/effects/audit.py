@@ -124,11 +124,8 @@ def audit(
     same = [equivalence_p(v, se, df, m) for v, (se, df), m in zip(table["value"], errors, table["margin"])]
     table["p_equivalence"] = adjust_families(table.assign(p=same), settings.family, settings.correction)["p_adjusted"]
     claims = [_claim(row, settings) for row in table.to_dict("records")]
-    return table.assign(
-        verdict=[claim.label for claim in claims],
-        direction=[claim.direction for claim in claims],
-        rule=[claim.rule for claim in claims],
-    )
+    columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
+    return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})
 
 
 def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:

@@ -9,13 +9,14 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.estimands import group_contrasts
 from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
 from seesaw_cf.effects.pairs import SIDES, check_logprobs
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
 from seesaw_cf.effects.properties import Accuracy, Mode, mark, summarise_accuracy
 from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, labels, read_columns, text_lists
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import adjust
 
 __all__ = ["AccuracyColumns", "AxisBias", "BiasColumns", "PairAccuracies", "accuracy_of_columns", "bias_of_columns"]
@@ -145,8 +146,7 @@ def bias_of_columns(
         UnknownNameError: Unknown `axis`, `score`, `mode` or `reference`.
     """
     check_form(score)
-    if mode not in get_args(BiasMode):
-        raise unknown_name("mode", mode, get_args(BiasMode))
+    one_of("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
     frame = add_differences(columns.frame(), score)
     by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
@@ -169,8 +169,8 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
     if usable.empty:
         return {}
     known = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
-    if reference is not None and reference not in known:
-        raise unknown_name(f"{axis} group" if axis else "group", reference, known)
+    if reference is not None:
+        one_of(f"{axis} group" if axis else "group", reference, known)
     column = axis or "race"  # an axis of one's own stands in a column of the score table
     one = usable.assign(editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]})
     contrasts = group_contrasts(one, column, reference, holds="")

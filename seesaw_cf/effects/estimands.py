@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seesaw_cf.checks import whole
+from seesaw_cf.checks import one_of, whole
 from seesaw_cf.effects.groups import (
     ALL,
     AXES,
@@ -132,13 +132,12 @@ def group_contrasts(
         RecordError: No scored prompt about people who hold `holds`.
     """
     check_axes([axis])
-    if method not in get_args(Method):
-        raise unknown_name("method", method, get_args(Method))
+    one_of("method", method, get_args(Method))
     found = []
     usable = _usable(prompts, holds)
     known = sorted(set(members(usable[axis].tolist())) - {UNKNOWN})
-    if reference is not None and reference not in known:
-        raise unknown_name(f"{axis} group", reference, known)
+    if reference is not None:
+        one_of(f"{axis} group", reference, known)
     for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
         groups = {group: mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
         tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.reader import floats, labels, read_columns
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import clustered_mean, t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
 from seesaw_cf.types import Estimate
@@ -175,8 +176,8 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
             f"{int(twice.sum())} ratings are repeated, first: {first['rater']!r} on {first['flaw']!r} of item "
             f"{first['item']!r}. Keep one of them."
         )
-    if judge is not None and judge not in set(frame["rater"]):
-        raise unknown_name("rater", judge, sorted(set(frame["rater"])))
+    if judge is not None:
+        one_of("rater", judge, sorted(set(frame["rater"])))
 
 
 def _mean(rows: pd.DataFrame) -> FlawMean:

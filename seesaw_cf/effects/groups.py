@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.stats import case_weights, cluster_weights, clustered_means, interval, ratio_draws, t_test
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats import case_weights, clustered_means, t_test
+from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.types import Estimate
 
 __all__ = [
@@ -62,8 +63,7 @@ def check_axes(axes: Iterable[str]) -> None:
         UnknownNameError: Not "gender", "race" or "region"; near names are suggested.
     """
     for axis in axes:
-        if axis not in AXES:
-            raise unknown_name("axis", axis, AXES)
+        one_of("axis", axis, AXES)
 
 
 def members(tags: Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]:
@@ -224,8 +224,7 @@ def _published(
     t, p, note = t_test(means[has])
     low, high, stderr = NAN, NAN, NAN
     if draws and has.sum() > 1:
-        weights = cluster_weights(n_cases, draws, seed)
-        low, high, stderr = interval(ratio_draws(weights, means[:, None], has[:, None].astype(np.float64))[:, 0])
+        low, high, stderr = mean_interval(means, has.astype(np.float64), draws, seed)
     return Estimate(NAN, low, high, stderr, p, note=note), t
 
 
@@ -264,8 +263,7 @@ def group_effects(
         `seesaw_cf.stats.clustered_mean`.
     """
     check_axes(axes)
-    if mode not in get_args(BiasMode):
-        raise unknown_name("mode", mode, get_args(BiasMode))
+    one_of("mode", mode, get_args(BiasMode))
     need_columns("prompts", prompts, ("editor", "edit_relation", "case_id", "holds", "status", *axes))
     chosen = prompts[prompts["holds"].fillna("") == holds]
     if chosen.empty:

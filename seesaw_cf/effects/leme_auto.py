@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
@@ -16,8 +16,8 @@ from seesaw_cf import checks
 from seesaw_cf.arguments import check_public
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
-from seesaw_cf.effects.texts import ngram_entropy, reference_score
-from seesaw_cf.errors import RecordError, need, unknown_name
+from seesaw_cf.effects.texts import finite_mean, ngram_entropy, reference_score
+from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats import interval
 from seesaw_cf.types import Estimate
 
@@ -117,11 +117,11 @@ def text_measures(
     facts = {"subject": columns.subject_facts, "related": columns.related_facts}
     alike = partial(_alike, similarity or rouge1)
     topical = [[alike(n, t) for n, t in zip(names[side], texts[side])] for side in SIDES]
-    out[f"{prefix}_topicality"] = [_mean(values) for values in zip(*topical)]
+    out[f"{prefix}_topicality"] = [finite_mean(values) for values in zip(*topical)]
     for side in SIDES:
         out[f"{prefix}_edit_{side}"] = [alike(fact, text) for fact, text in zip(columns.new_fact, texts[side])]
         out[f"{prefix}_factual_{side}"] = [
-            _mean(alike(fact, text) for fact in own) for own, text in zip(facts[side], texts[side])
+            finite_mean(alike(fact, text) for fact in own) for own, text in zip(facts[side], texts[side])
         ]
         out[f"{prefix}_internal_{side}"] = [_internal(sentences(text), alike) for text in texts[side]]
     out[f"{prefix}_cross_passage"] = [alike(one, other) for one, other in zip(*texts.values())]
@@ -134,12 +134,7 @@ def _alike(similarity: Callable[[str, str], float], one: str, other: str) -> flo
 
 def _internal(rows: Sequence[str], alike: Callable[[str, str], float]) -> float:
     """Mean over all pairs of sentences."""
-    return _mean(alike(rows[i], rows[j]) for i in range(len(rows)) for j in range(i))
-
-
-def _mean(values: Iterable[float]) -> float:
-    finite = [value for value in values if np.isfinite(value)]
-    return float(np.mean(finite)) if finite else NAN
+    return finite_mean(alike(rows[i], rows[j]) for i in range(len(rows)) for j in range(i))
 
 
 def _entropy(text: str) -> float:
@@ -221,8 +216,7 @@ def leme_auto(
     frame = read_columns(kinds, {"case_id": case_id, **given, **numbers})
     columns = PassageColumns(**{name: frame[name].tolist() for name in given})
     for name in measures or {}:
-        if name not in STANDS_FOR:
-            raise unknown_name("measure", name, STANDS_FOR)
+        checks.one_of("measure", name, STANDS_FOR)
     found = text_measures(columns)
     for side in SIDES:
         passages = getattr(columns, f"{side}_passage")

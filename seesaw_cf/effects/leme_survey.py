@@ -11,9 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.types import Estimate
 
@@ -121,8 +122,7 @@ def survey_of_columns(
 
 def _check(frame: pd.DataFrame, reference: str | None) -> None:
     for name in dict.fromkeys(frame["item"]):
-        if name not in _TYPE_OF:
-            raise unknown_name("survey item", name, _TYPE_OF)
+        one_of("survey item", name, _TYPE_OF)
     outside = frame[frame["rating"].notna() & ~frame["rating"].between(1, 7)]
     if len(outside):
         first = outside.iloc[0]
@@ -130,8 +130,8 @@ def _check(frame: pd.DataFrame, reference: str | None) -> None:
             f"{len(outside)} ratings outside 1 to 7, first: {first['rating']:g} for {first['item']!r} of case "
             f"{first['case_id']}. Leave them empty (None) so that they are counted as missing, or recode them."
         )
-    if reference is not None and reference not in set(frame["method"]):
-        raise unknown_name("method", reference, sorted(set(frame["method"])))
+    if reference is not None:
+        one_of("method", reference, sorted(set(frame["method"])))
 
 
 def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, Rated]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.groups import check_axes, members
+from seesaw_cf.checks import one_of
+from seesaw_cf.effects.groups import check_axes, mask, members
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import Components, contrast_components, variance_components
 from seesaw_cf.tables import SCORES, read_table
 
@@ -54,9 +54,6 @@ def run_components(
             found.append((variance_components(values, edit, person), float("nan"), values.size))
             continue
         groups = members(rows[axis].tolist())
-        if group not in groups:
-            raise unknown_name(f"{axis} group", str(group), list(groups))
-        member = np.zeros(values.size, bool)
-        member[groups[group]] = True
+        member = mask(values.size, groups[one_of(f"{axis} group", str(group), groups)])
         found.append((contrast_components(values, edit, person, member), float(member.mean()), values.size))
     return max(found, key=lambda one: one[0].edit ** 2 + one[0].person ** 2 + one[0].prompt ** 2)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.pairs import as_table, by_editor, pair_targets
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 
 __all__ = ["ScoreForm", "add_differences", "check_form", "difference", "prompt_effects"]
 
@@ -24,8 +25,7 @@ def check_form(score: str) -> None:
     Raises:
         UnknownNameError: Not "summed", "normalised" or "log_odds".
     """
-    if score not in get_args(ScoreForm):
-        raise unknown_name("score", score, get_args(ScoreForm))
+    one_of("score", score, get_args(ScoreForm))
 
 
 def difference(

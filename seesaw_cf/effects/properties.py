@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.records.relations import FREE
-from seesaw_cf.stats import cluster_weights, clustered_mean, interval, mcnemar, paired_change, ratio_draws, share
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, share
+from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate
 
@@ -33,8 +34,7 @@ def check_mode(mode: str) -> None:
     Raises:
         UnknownNameError: Not "exact" or "paper".
     """
-    if mode not in get_args(Mode):
-        raise unknown_name("mode", mode, get_args(Mode))
+    one_of("mode", mode, get_args(Mode))
 
 
 def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
@@ -180,9 +180,7 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> dict[str, Any]:
         text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
         correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
         out |= {f"{phase}_correct": correct, f"{phase}_rank": rank}
-    if gold.any():
-        return out | {"status": "ok"}
-    return out | {"status": "unanswerable"}
+    return out | {"status": "ok" if gold.any() else "unanswerable"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +277,7 @@ def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed
     """The papers' test, and a bootstrap over cases as interval."""
     low, high, stderr = (float("nan"),) * 3
     if pre.size > 1 and draws:
-        ones = np.ones((pre.size, 1))
-        weights = cluster_weights(pre.size, draws, seed)
-        low, high, stderr = interval(ratio_draws(weights, (post.astype(float) - pre)[:, None], ones)[:, 0])
+        low, high, stderr = mean_interval(post.astype(float) - pre, np.ones(pre.size), draws, seed)
     return Estimate(_change(pre, post), low, high, stderr, _unpaired(pre, post), n=pre.size)
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "ids",
     "labels",
     "optional_labels",
+    "read_clustered",
     "read_columns",
     "text_lists",
     "wholes",
@@ -63,6 +64,17 @@ def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[objec
     """
     check_lengths(columns)
     return pd.DataFrame({name: kinds[name](name, list(column)) for name, column in columns.items()})
+
+
+def read_clustered(
+    kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
+) -> pd.DataFrame:
+    """`read_columns` with a column `cluster` of codes from 0; None = every row is a cluster of its own."""
+    if cluster is None:
+        frame = read_columns(kinds, columns)
+        return frame.assign(cluster=np.arange(len(frame)))
+    frame = read_columns({**kinds, "cluster": ids}, {**columns, "cluster": cluster})
+    return frame.assign(cluster=pd.factorize(frame["cluster"])[0])
 
 
 def ids(name: str, column: Sequence[object]) -> NDArray[np.int64] | pd.Series:

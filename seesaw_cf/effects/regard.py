@@ -10,10 +10,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, optional_labels, read_columns
-from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.stats import cluster_weights, clustered_mean, interval, ratio_draws
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.checks import one_of
+from seesaw_cf.effects.reader import Id, Kind, floats, labels, optional_labels, read_clustered
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats import cluster_weights, clustered_mean, interval
+from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 from seesaw_cf.types import Estimate
 
@@ -21,7 +22,7 @@ __all__ = ["LABELS", "IdentityScores", "ScoredIdentities", "attack_summary", "ov
 
 NAN = float("nan")
 LABELS = ("positive", "negative", "neutral", "other")
-_KINDS: dict[str, Kind] = {"identity": labels, "cluster": ids, "regard": optional_labels, "attack": floats}
+_KINDS: dict[str, Kind] = {"identity": labels, "regard": optional_labels, "attack": floats}
 QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 
 
@@ -101,12 +102,11 @@ def overall_regard(
     Source: "I'm not racist but...", section 5.2 and Figure 6.
     Deviates: normalised and with intervals; the paper prints counts.
     """
-    frame = _frame({"identity": identity, "regard": regard}, cluster)
+    frame = read_clustered(_KINDS, {"identity": identity, "regard": regard}, cluster)
     frame["regard"] = frame["regard"].replace("", None)
     known = frame["regard"].notna()
     for label in frame.loc[known, "regard"].unique():
-        if label not in LABELS:
-            raise unknown_name("regard", str(label), LABELS)
+        one_of("regard", label, LABELS)
     frame["value"] = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
     frame.loc[~known, "value"] = np.nan
     means = _means(frame, draws, seed)
@@ -146,7 +146,7 @@ def attack_summary(
     Deviates: in bootstrap samples a quantile is the smallest score that enough scores do not exceed; the estimate
         itself is interpolated.
     """
-    frame = _frame({"identity": identity, "attack": attack}, cluster)
+    frame = read_clustered(_KINDS, {"identity": identity, "attack": attack}, cluster)
     frame["value"] = frame["attack"]
     if ((frame["value"] < 0) | (frame["value"] > 1)).any():
         raise RecordError(f"attack: range {frame['value'].min():g}..{frame['value'].max():g}, expected 0..1.")
@@ -156,13 +156,6 @@ def attack_summary(
     return _result(frame, means, "mean", {}, more, _method(draws, seed, cluster is not None))
 
 
-def _frame(columns: dict[str, Sequence[object]], cluster: Sequence[Id] | None) -> pd.DataFrame:
-    columns = columns | ({} if cluster is None else {"cluster": cluster})
-    frame = read_columns(_KINDS, columns)
-    frame["cluster"] = pd.factorize(frame["cluster"])[0] if cluster is not None else np.arange(len(frame))
-    return frame
-
-
 def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
     """Identity -> mean of its values, with a bootstrap over clusters."""
     scored = frame[frame["value"].notna()]
@@ -170,7 +163,7 @@ def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
     for name in sorted(frame["identity"].unique()):
         own = scored[scored["identity"] == name]
         note = _no_interval(own)
-        low, high, stderr = (NAN,) * 3 if note else interval(_mean_draws(own, draws, seed))
+        low, high, stderr = (NAN,) * 3 if note else _mean_interval(own, draws, seed)
         value = float(own["value"].mean()) if len(own) else NAN
         clusters = {"cluster": int(own["cluster"].nunique())}
         found[name] = Estimate(value, low, high, stderr, n=len(own), clusters=clusters, note=note)
@@ -184,11 +177,10 @@ def _no_interval(own: pd.DataFrame) -> str:
     return "all values equal: no error to estimate" if np.ptp(own["value"].to_numpy()) == 0 else ""
 
 
-def _mean_draws(own: pd.DataFrame, draws: int, seed: int) -> Floats:
+def _mean_interval(own: pd.DataFrame, draws: int, seed: int) -> tuple[float, float, float]:
     code = pd.factorize(own["cluster"])[0]
-    sums: Floats = np.bincount(code, own["value"].to_numpy(np.float64)).astype(np.float64)
-    ones: Floats = np.bincount(code).astype(np.float64)
-    return ratio_draws(cluster_weights(len(sums), draws, seed), sums[:, None], ones[:, None])[:, 0]
+    sums = np.bincount(code, own["value"].to_numpy(np.float64)).astype(np.float64)
+    return mean_interval(sums, np.bincount(code).astype(np.float64), draws, seed)
 
 
 def _contrast(scored: pd.DataFrame, member: NDArray[np.bool_]) -> Estimate:

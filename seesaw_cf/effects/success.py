@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs, pair_targets
+from seesaw_cf.checks import one_of
+from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, pair_targets
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.tolerance import BOUNDS, above
@@ -52,12 +53,7 @@ NUMBERS: dict[str, dict[str, tuple[str, str]]] = {
         "locality": ("neighborhood", "kept_share"),
         "portability": ("portability", "token_share"),
     },
-    "generation": {
-        "rewrite": ("rewrite", "generated"),
-        "paraphrase": ("paraphrase", "generated"),
-        "neighborhood": ("neighborhood", "generated"),
-        "portability": ("portability", "generated"),
-    },
+    "generation": {test: (test, "generated") for test in TESTS},
 }
 # Harmonic means over three numbers of a protocol.
 SCORES = {"counterfact": ("S", ("ES", "PS", "NS")), "zsre": ("score", ("efficacy", "paraphrase", "specificity"))}
@@ -210,40 +206,24 @@ def success_of_scores(
         post = pc.and_(pc.equal(rows["phase"], "post"), pc.equal(rows["role"], wanted))
         greedy = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok"))).select([*keys, "greedy"]).to_pandas()
         pairs = pairs.merge(greedy, on=keys, how="left", validate="one_to_one")
-        empty = [None] * len(pairs)
         columns = SuccessColumns(
             case_id=pairs["case_id"].tolist(),
             test=pairs["kind"].map(KINDS).tolist(),
-            pre_new=pairs["pre_new"].tolist(),
-            pre_true=pairs["pre_true"].tolist(),
-            post_new=pairs["post_new"].tolist(),
-            post_true=pairs["post_true"].tolist(),
-            tokens_right=empty,
-            tokens_kept=empty,
-            n_tokens=empty,
+            **{side: pairs[side].tolist() for side in SIDES},
+            **dict.fromkeys(("tokens_right", "tokens_kept", "n_tokens"), [None] * len(pairs)),
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
         )
         found[editor] = edit_success(columns, draws=draws, seed=seed, nats=nats)
     return found
 
 
-_DERIVED = [
-    "new_wins",
-    "true_wins",
-    "new_margin",
-    "true_margin",
-    "new_won_before",
-    "token_share",
-    "kept_share",
-    "generated",
-]
+_DERIVED = sorted({column for numbers in NUMBERS.values() for _, column in numbers.values()})
 
 
 def _check(frame: pd.DataFrame) -> None:
     for name in frame["test"].unique():
-        if name not in TESTS:
-            raise unknown_name("test", str(name), TESTS)
-    for name in ("pre_new", "pre_true", "post_new", "post_true"):
+        one_of("test", name, TESTS)
+    for name in SIDES:
         check_logprobs(name, frame[name].to_numpy())
     for name in ("tokens_right", "tokens_kept"):
         bad = frame[(frame[name] < 0) | (frame[name] > frame["n_tokens"])]

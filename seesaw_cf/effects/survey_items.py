@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.checks import one_of
 
 __all__ = ["ITEMS", "SCALE", "TYPES", "Item", "Shown", "chosen_items"]
 
@@ -260,6 +260,5 @@ def chosen_items(names: tuple[str, ...] = ()) -> tuple[Item, ...]:
     """
     known = {item.name: item for item in ITEMS}
     for name in names:
-        if name not in known:
-            raise unknown_name("survey item", name, known)
+        one_of("survey item", name, known)
     return tuple(item for item in ITEMS if not names or item.name in names)

@@ -13,10 +13,10 @@ import numpy as np
 from seesaw_cf.arguments import check_public
 from seesaw_cf.effects.reader import ids, read_columns, text_lists
 from seesaw_cf.errors import RecordError, need
-from seesaw_cf.stats import cluster_weights, interval, ratio_draws
+from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.types import Estimate
 
-__all__ = ["Quality", "generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
+__all__ = ["Quality", "finite_mean", "generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
 
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -126,11 +126,11 @@ def generation_quality(
     if bare:
         raise RecordError(f"{len(bare)} cases have no generated text, first: case {bare[0]}. Leave them out.")
     per_case: dict[str, list[float]] = {
-        name: [_mean(a * ngram_entropy(t, 2) + b * ngram_entropy(t, 3) for t in own) for own in texts]
+        name: [finite_mean(a * ngram_entropy(t, 2) + b * ngram_entropy(t, 3) for t in own) for own in texts]
         for name, (a, b) in WEIGHTS.items()
     }
-    per_case["repetition"] = [_mean(repetition(t) for t in own) for own in texts]
-    per_case["length"] = [_mean(len(words(t)) for t in own) for own in texts]
+    per_case["repetition"] = [finite_mean(repetition(t) for t in own) for own in texts]
+    per_case["length"] = [finite_mean(len(words(t)) for t in own) for own in texts]
     per_case["reference_score"] = reference_score([" ".join(own) for own in texts], references)
     if log_likelihood is not None:
         per_case["perplexity"] = [_nll(log_likelihood([t for t in own if words(t)])) for own in texts]
@@ -142,7 +142,8 @@ def generation_quality(
     return Quality(measures, n_cases=len(texts), n_empty=sum(not words(t) for own in texts for t in own))
 
 
-def _mean(values: Iterable[float]) -> float:
+def finite_mean(values: Iterable[float]) -> float:
+    """Mean of the finite values; NaN without any."""
     finite = [value for value in values if np.isfinite(value)]
     return float(np.mean(finite)) if finite else float("nan")
 
@@ -156,8 +157,7 @@ def _summary(values: list[float], draws: int, seed: int) -> Estimate:
     kept = np.sort([value for value in values if np.isfinite(value)])
     if kept.size < 2 or not draws:
         return Estimate(float(kept.mean()) if kept.size else float("nan"), n=int(kept.size))
-    samples = ratio_draws(cluster_weights(kept.size, draws, seed), kept[:, None], np.ones((kept.size, 1)))
-    low, high, _ = interval(samples[:, 0])
+    low, high, _ = mean_interval(kept, np.ones(kept.size), draws, seed)
     method = f"bootstrap over cases, {draws} draws, seed {seed}"
     return Estimate(float(kept.mean()), low, high, n=int(kept.size), method=method)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf import checks
 from seesaw_cf.arguments import check_public
-from seesaw_cf.effects.reader import Id, check_lengths, ids, labels, read_columns, wholes
+from seesaw_cf.effects.reader import Id, check_lengths, labels, read_clustered, wholes
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjusted
@@ -197,9 +197,7 @@ def topic_disparity(
     checks.number("topic disparity: smoothing", smoothing, 0, checks.MOST, ends=False)
     checks.draws("topic disparity: draws", draws)
     checks.seed("topic disparity: seed", seed)
-    columns = {"identity": identity, "topic": topic} | ({} if cluster is None else {"cluster": cluster})
-    frame = read_columns({"identity": labels, "topic": wholes, "cluster": ids}, columns)
-    frame["cluster"] = pd.factorize(frame["cluster"])[0] if cluster is not None else np.arange(len(frame))
+    frame = read_clustered({"identity": labels, "topic": wholes}, {"identity": identity, "topic": topic}, cluster)
     found = frame[frame["topic"] >= 0]
     topics = sorted(int(t) for t in found["topic"].unique())
     names = sorted(frame["identity"].unique())

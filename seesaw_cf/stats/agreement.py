@@ -10,12 +10,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from seesaw_cf import checks
 from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import RecordError, need, unknown_name
-from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.errors import RecordError, need
+from seesaw_cf.stats.bootstrap import Floats, interval
 from seesaw_cf.types import Estimate
 
 __all__ = [
@@ -126,8 +126,7 @@ def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
 
     Source: Krippendorff (2011), computed by the `krippendorff` library.
     """
-    if level not in LEVELS:
-        raise unknown_name("level of measurement", level, LEVELS)
+    checks.one_of("level of measurement", level, LEVELS)
     _check_table("krippendorff_alpha", table, 1)
     values, counts = _counts(table)
     return _alpha(counts, values, level)
@@ -222,7 +221,7 @@ def annotator_agreement(
     def figure(statistic: Callable[[Floats], float], columns: Sequence[int]) -> Estimate:
         part = table[:, list(columns)]
         drawn = np.array([statistic(part[sample]) for sample in samples])
-        low, high = _percentiles(drawn)
+        low, high, _ = interval(drawn)
         n = int((~np.isnan(part)).all(axis=1).sum())
         return Estimate(statistic(part), low, high, n=n)
 
@@ -243,15 +242,6 @@ def annotator_agreement(
 def _percent(table: Floats) -> float:
     whole = table[~np.isnan(table).any(axis=1)]
     return float((whole == whole[:, :1]).all(axis=1).mean() * 100) if len(whole) else NAN
-
-
-def _percentiles(drawn: ArrayLike) -> tuple[float, float]:
-    values = np.asarray(drawn, dtype=np.float64)
-    finite = values[np.isfinite(values)]
-    if finite.size < 2:
-        return NAN, NAN
-    low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
 
 
 check_public(globals())

@@ -14,10 +14,11 @@ from seesaw_cf import checks
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.rows import check_rows
 
-__all__ = ["LEVEL", "Floats", "cluster_weights", "interval", "pigeonhole_draws", "ratio_draws"]
+__all__ = ["LEVEL", "Floats", "cluster_weights", "interval", "mean_interval", "pigeonhole_draws", "ratio_draws"]
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
+_NONE = (float("nan"),) * 3
 
 
 def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
@@ -66,9 +67,21 @@ def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
     checks.number("interval: level", level, 0, 1)
     finite = draws[np.isfinite(draws)]
     if finite.size < 2:
-        return float("nan"), float("nan"), float("nan")
+        return _NONE  # always the same NaN, so that two estimates without an interval are equal
     low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high), float(finite.std(ddof=1))
+
+
+def mean_interval(values: Floats, counts: Floats, draws: int, seed: int) -> tuple[float, float, float]:
+    """`interval` of a mean over clusters that are drawn whole.
+
+    Args:
+        values: (clusters,) the sum of values per cluster.
+        counts: (clusters,) the number of values per cluster.
+        draws, seed: Of the bootstrap.
+    """
+    weights = cluster_weights(len(values), draws, seed)
+    return interval(ratio_draws(weights, values[:, None], counts[:, None])[:, 0])
 
 
 def pigeonhole_draws(

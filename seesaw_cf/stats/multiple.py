@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from seesaw_cf import checks
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
@@ -36,8 +36,7 @@ def adjust(p_values: ArrayLike, method: Correction = "holm") -> Floats:
 
     Source: Holm (1979); Benjamini and Hochberg (1995); Benjamini and Yekutieli (2001).
     """
-    if method not in get_args(Correction):
-        raise unknown_name("correction", method, get_args(Correction))
+    checks.one_of("correction", method, get_args(Correction))
     p = np.asarray(p_values, dtype=np.float64)
     tested = ~np.isnan(p)
     if ((p[tested] < 0) | (p[tested] > 1)).any():
