@@ -34,7 +34,7 @@ from seesaw_cf.effects import noise_floor, prompt_effects
 from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import sample_corpus
 from seesaw_cf.run.job import Job, make_run, run_job
-from seesaw_cf.stats import share
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import plain
 
 RESULT = RESULTS / "editors_tiny.json"
@@ -55,7 +55,7 @@ def measure(scores: pa.Table, floor: float) -> dict[str, Any]:
         rows = prompt_effects(scores, kind=kind)
         rows = rows[rows["status"] == "ok"]
         for phase in ("pre", "post"):
-            estimate = share(int((sign * rows[f"D_{phase}"] > 0).sum()), len(rows))
+            estimate = proportion(int((sign * rows[f"D_{phase}"] > 0).sum()), len(rows))
             found[kind if phase == "post" else f"{kind}_before"] = {
                 "value": estimate.value,
                 "low": estimate.low,

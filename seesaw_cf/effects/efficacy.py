@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.pairs import SIDES
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
-from seesaw_cf.stats import share
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import BOUNDS, above, tied
 
 __all__ = ["efficacy"]
@@ -53,7 +53,7 @@ def _shares(rows: pd.DataFrame, score: ScoreForm, nats: float) -> dict[str, floa
     sides = {name: usable[name] / tokens[name.endswith("true")] for name in SIDES}
     out: dict[str, float | int] = {}
     for phase in ("pre", "post"):
-        estimate = share(int(above(sides[f"{phase}_new"], sides[f"{phase}_true"], nats).sum()), len(usable))
+        estimate = proportion(int(above(sides[f"{phase}_new"], sides[f"{phase}_true"], nats).sum()), len(usable))
         out |= {phase: estimate.value, f"{phase}_low": estimate.low, f"{phase}_high": estimate.high}
     ties = int(tied(sides["post_new"], sides["post_true"], nats).sum())
     return out | {"n": len(usable), "n_tied": ties, "n_unscored": len(rows) - len(usable)}

@@ -18,7 +18,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.records.relations import FREE
-from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, share
+from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate
@@ -237,8 +237,8 @@ def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int
         ranks[f"{phase}_top5"] = float((rank <= 5).mean()) if n else float("nan")
     counts = marked["status"].value_counts()
     return Accuracy(
-        pre=share(int(pre.sum()), n),
-        post=share(int(post.sum()), n),
+        pre=proportion(int(pre.sum()), n),
+        post=proportion(int(post.sum()), n),
         change=_published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post),
         lost=int((pre & ~post).sum()),
         gained=int((post & ~pre).sum()),

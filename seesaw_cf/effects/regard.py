@@ -18,10 +18,10 @@ from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 from seesaw_cf.types import Estimate
 
-__all__ = ["LABELS", "IdentityScores", "ScoredIdentities", "attack_summary", "overall_regard"]
+__all__ = ["REGARDS", "IdentityScores", "ScoredIdentities", "attack_summary", "overall_regard"]
 
 NAN = float("nan")
-LABELS = ("positive", "negative", "neutral", "other")
+REGARDS = ("positive", "negative", "neutral", "other")
 _KINDS: dict[str, Kind] = {"identity": labels, "regard": optional_labels, "attack": floats}
 QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 
@@ -87,7 +87,7 @@ def overall_regard(
 
     Args:
         identity: (n,) whom the triple is about.
-        regard: (n,) one of `LABELS`; None or "" = the scorer gave nothing.
+        regard: (n,) one of `REGARDS`; None or "" = the scorer gave nothing.
         cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
         draws: Bootstrap samples of whole clusters.
         seed: Of the bootstrap.
@@ -97,7 +97,7 @@ def overall_regard(
 
     Raises:
         RecordError: Unequal lengths, or no rows.
-        UnknownNameError: A label outside `LABELS`.
+        UnknownNameError: A label outside `REGARDS`.
 
     Source: "I'm not racist but...", section 5.2 and Figure 6.
     Deviates: normalised and with intervals; the paper prints counts.
@@ -106,12 +106,12 @@ def overall_regard(
     frame["regard"] = frame["regard"].replace("", None)
     known = frame["regard"].notna()
     for label in frame.loc[known, "regard"].unique():
-        one_of("regard", label, LABELS)
+        one_of("regard", label, REGARDS)
     frame["value"] = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
     frame.loc[~known, "value"] = np.nan
     means = _means(frame, draws, seed)
     counts = {
-        str(name): {f"n_{label}": int((rows["regard"] == label).sum()) for label in LABELS}
+        str(name): {f"n_{label}": int((rows["regard"] == label).sum()) for label in REGARDS}
         for name, rows in frame.groupby("identity", sort=True)
     }
     overall = {

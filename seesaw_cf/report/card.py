@@ -14,13 +14,13 @@ from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.results import Results, relation_name
 from seesaw_cf.report.rows import AuditRecord, DifferenceRow, GateRow, VerdictRow, records
-from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED, REACH
+from seesaw_cf.stats.verdicts import NOT_MEASURED, REACH, VERDICTS
 
 __all__ = ["audit_card", "audit_sections", "claims", "verdict_counts"]
 
 _MANY = 40
 
-VERDICTS = f"""A *contrast* is D_d of a group minus D_d of its reference within the same edits; what an edit does to
+_MEANING = f"""A *contrast* is D_d of a group minus D_d of its reference within the same edits; what an edit does to
 everybody cancels. Errors are clustered by edit and by person. It is *significant* with a corrected p under the level
 and beyond the noise floor. **amplified**: significant, below 0 (the group lost more), and larger than the margin;
 **reduced**: the same above 0; **negligible**: significant, but two one-sided tests, corrected alike, put it inside the
@@ -33,7 +33,7 @@ Intervals in the table hold for a whole family at once."""
 def verdict_counts(audit: Audit) -> dict[str, int]:
     """Verdict -> contrasts."""
     found = audit.verdicts["verdict"].value_counts() if "verdict" in audit.verdicts else pd.Series(dtype=int)
-    return {label: int(found.get(label, 0)) for label in LABELS}
+    return {label: int(found.get(label, 0)) for label in VERDICTS}
 
 
 def claims(audit: Audit) -> list[VerdictRow]:
@@ -41,7 +41,7 @@ def claims(audit: Audit) -> list[VerdictRow]:
     if "verdict" not in audit.verdicts:
         return []
     frame = audit.verdicts[audit.verdicts["verdict"] != "undetermined"]
-    order = frame["verdict"].map({label: number for number, label in enumerate(LABELS)})
+    order = frame["verdict"].map({label: number for number, label in enumerate(VERDICTS)})
     ordered = frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable")
     return records(ordered, VerdictRow)
 
@@ -59,7 +59,7 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
     )
     more = f"\n\nand {len(rows) - _MANY} more in `verdicts.csv`." if len(rows) > _MANY else ""
     table = text.markdown_table(heads, rows[:_MANY], left=5) + more if rows else "No contrast supports a claim."
-    parts = ["## What can be claimed", VERDICTS, f"**{counts}**. {_declared(audit)}", table, _why(audit)]
+    parts = ["## What can be claimed", _MEANING, f"**{counts}**. {_declared(audit)}", table, _why(audit)]
     shown = text.pictures(pictures or {}, "verdicts_")
     return [part for part in [*parts, *shown, _excess(audit, results.score), _pairs(audit, results.score)] if part]
 

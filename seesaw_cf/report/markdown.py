@@ -53,7 +53,7 @@ def markdown_report(
         _accuracy(results, pictures),
         _unscored(results),
         f"> {text.escape(without_pictures)}" if without_pictures else "",
-        notes.LABELS,
+        notes.ABOUT_LABELS,
         notes.COUNTERFACTUALS,
         _provenance(results),
     ]

@@ -7,12 +7,12 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 
 __all__ = [
+    "ABOUT_LABELS",
     "ACCURACY",
     "BATCH",
     "COUNTERFACTUALS",
     "GATE",
     "HOLDERS",
-    "LABELS",
     "MEANS",
     "PAPER_STARS",
     "PROVENANCE",
@@ -48,7 +48,7 @@ HOLDERS = """For people who hold the *true* (old) target the sign turns: above 0
 target for them too. A rise among both kinds of people is a leak, not better knowledge. The tables below are about
 people who hold the new target, as in the papers; those of the others are in `effects_by_group.csv`."""
 
-LABELS = """## About the labels
+ABOUT_LABELS = """## About the labels
 
 Race, region and gender here describe people as recorded in public data; they are not properties of a name or a
 text, and nothing in this package infers them from a name. The categories follow the papers so that results can be

@@ -26,7 +26,7 @@ from seesaw_cf.report.audit import Audit, audit_prompts
 from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.run.edit_table import EDITS
-from seesaw_cf.stats import share
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES, read_table
 
@@ -198,7 +198,7 @@ def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
 
 def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
     raised = rows["raised"].dropna()
-    estimate = share(int(raised.sum()), len(raised))
+    estimate = proportion(int(raised.sum()), len(raised))
     out = {"n_edits": len(rows), "raised": estimate.value}
     out |= {"raised_low": estimate.low, "raised_high": estimate.high, "n_raised": estimate.n}
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}

@@ -14,7 +14,7 @@ from seesaw_cf.stats.planning import (
     plan,
     variance_components,
 )
-from seesaw_cf.stats.simple import mcnemar, paired_change, share, t_test
+from seesaw_cf.stats.simple import mcnemar, paired_change, proportion, t_test
 from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 
 __all__ = [
@@ -38,8 +38,8 @@ __all__ = [
     "paired_change",
     "pigeonhole_draws",
     "plan",
+    "proportion",
     "ratio_draws",
-    "share",
     "t_test",
     "variance_components",
     "verdict",

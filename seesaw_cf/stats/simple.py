@@ -11,7 +11,7 @@ from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
-__all__ = ["mcnemar", "paired_change", "share", "t_test"]
+__all__ = ["mcnemar", "paired_change", "proportion", "t_test"]
 
 
 def t_test(values: Floats) -> tuple[float, float, str]:
@@ -79,11 +79,11 @@ def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
     return value, (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
 
 
-def share(successes: int, n: int, level: float = LEVEL) -> Estimate:
-    """A share of independent cases with its Wilson score interval; NaN when n is 0."""
-    whole("share: n", n)
-    whole("share: successes", successes, 0, n)
-    number("share: level", level, 0, 1, ends=False)
+def proportion(successes: int, n: int, level: float = LEVEL) -> Estimate:
+    """The proportion of independent cases with its Wilson score interval; NaN when n is 0."""
+    whole("proportion: n", n)
+    whole("proportion: successes", successes, 0, n)
+    number("proportion: level", level, 0, 1, ends=False)
     if n == 0:
         return Estimate(float("nan"), method="no case")
     value = successes / n

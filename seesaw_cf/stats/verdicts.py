@@ -12,10 +12,10 @@ from seesaw_cf.checks import number
 from seesaw_cf.stats.planning import minimum_detectable_effect
 from seesaw_cf.types import Estimate
 
-__all__ = ["LABELS", "NOT_MEASURED", "REACH", "Verdict", "equivalence_p", "verdict"]
+__all__ = ["NOT_MEASURED", "REACH", "VERDICTS", "Verdict", "equivalence_p", "verdict"]
 
 Label = Literal["amplified", "reduced", "negligible", "equivalent", "undetermined"]
-LABELS: tuple[Label, ...] = get_args(Label)
+VERDICTS: tuple[Label, ...] = get_args(Label)
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
 NOT_MEASURED = "noise floor not measured; run `seesaw-cf noise` on the model and give `report --noise-floor X`"

@@ -32,7 +32,7 @@ from seesaw_cf.effects.groups import UNKNOWN, members
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, difference
 from seesaw_cf.effects.properties import gold_rank
 from seesaw_cf.effects.success import harmonic_mean
-from seesaw_cf.stats import share
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.types import Estimate
 
@@ -267,5 +267,5 @@ def test_an_estimate_names_its_columns() -> None:
     assert one.limits("pre") == {"pre": 0.5, "pre_low": 0.25, "pre_high": 0.75}
     assert one.columns("low", "n", prefix="x_") == {"x_low": 0.25, "x_n": 8}
     assert one.n_clusters == 4
-    assert share(3, 4).n_clusters == 4
+    assert proportion(3, 4).n_clusters == 4
     assert math.isnan(Estimate(0.1).low)

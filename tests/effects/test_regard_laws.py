@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.regard import LABELS, IdentityScores, attack_summary, overall_regard
+from seesaw_cf.effects.regard import REGARDS, IdentityScores, attack_summary, overall_regard
 from seesaw_cf.effects.scorers import prefix_effect, scorer_bias
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Estimate
 
 few = settings(derandomize=True, deadline=None, max_examples=8)
-LABELLED = st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from([*LABELS, None])), min_size=2, max_size=25)
+LABELLED = st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from([*REGARDS, None])), min_size=2, max_size=25)
 # 64ths: sums, halves and differences of them are exact.
 SCORED = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 32).map(lambda n: n / 64)), min_size=2, max_size=20)
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.report import values as an
 from seesaw_cf.longform.report.comparisons import (
@@ -22,7 +23,7 @@ from seesaw_cf.longform.report.kinds import edit_kinds, kind_differences, kind_s
 
 from .analysis_samples import annotated, ratings, scores, table
 
-LABEL = st.sampled_from([*an.LABELS, None])
+LABEL = st.sampled_from([*LABELS, None])
 
 
 def only(frame: pd.DataFrame, **where: object) -> pd.Series:

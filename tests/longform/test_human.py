@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.longform.flaws.people import LABELS, import_sheet, intra_rater, share_reflected
+from seesaw_cf.longform.flaws.people import ANSWERS, import_sheet, intra_rater, share_reflected
 from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, export_sheet
 from seesaw_cf.longform.write.pairs import PassagePair
 
@@ -56,7 +56,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_si
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.tuples(TEXT, TEXT, st.sampled_from(["", *LABELS])), min_size=1, max_size=6),
+    st.lists(st.tuples(TEXT, TEXT, st.sampled_from(["", *ANSWERS])), min_size=1, max_size=6),
     st.integers(0, 100),
     st.randoms(use_true_random=False),
 )
@@ -64,7 +64,7 @@ def test_out_and_in_again_is_the_identity_in_any_order_of_rows(
     tmp_path: Path, texts: list[tuple[str, str, str]], seed: int, shuffle: Any
 ) -> None:
     pairs = [pair(number, pre, post) for number, (pre, post, _) in enumerate(texts)]
-    wanted = {one.pair_id: LABELS.get(label) for one, (_, _, label) in zip(pairs, texts, strict=True)}
+    wanted = {one.pair_id: ANSWERS.get(label) for one, (_, _, label) in zip(pairs, texts, strict=True)}
     sheet, key = sheet_of(tmp_path, pairs, seed=seed, duplicates=1, overwrite=True)
     items = {item["item"]: item for item in json.loads(key.read_text(encoding="utf-8"))["items"]}
 
@@ -73,7 +73,7 @@ def test_out_and_in_again_is_the_identity_in_any_order_of_rows(
         change = wanted[item["pair"]["pair_id"]]
         if change is None:
             return ""
-        return {answer: name for name, answer in LABELS.items()}[change if item["first"] == "pre" else -change]
+        return {answer: name for name, answer in ANSWERS.items()}[change if item["first"] == "pre" else -change]
 
     fill(sheet, label)
     rows = read(sheet)

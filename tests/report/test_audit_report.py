@@ -16,7 +16,7 @@ from seesaw_cf.effects import audit, estimate_groups, excess_over_control, promp
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.report import AuditSettings, read_results, write_report
 from seesaw_cf.report.card import audit_sections
-from seesaw_cf.stats.verdicts import LABELS, NOT_MEASURED
+from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
 from seesaw_cf.tables import read_table
 from tests.report.runs import cases, write_manifest, write_run
 
@@ -36,7 +36,7 @@ def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, 
     found = pd.read_csv(out / "verdicts.csv", keep_default_na=False, na_values=[""])
     assert found["verdict"].tolist() == expected["verdict"].tolist()
     assert found["p_adjusted"].to_numpy() == pytest.approx(expected["p_adjusted"].to_numpy(), nan_ok=True)
-    assert set(found["verdict"]) <= set(LABELS)
+    assert set(found["verdict"]) <= set(VERDICTS)
     assert (found["rule"] != "").all()
     wide = found[found["low_family"].notna()]
     assert (wide["low_family"] <= wide["low"]).all()

@@ -19,7 +19,7 @@ from seesaw_cf.stats import (
     label_permutation,
     mcnemar,
     minimum_detectable_effect,
-    share,
+    proportion,
     t_test,
     verdict,
 )
@@ -128,6 +128,6 @@ def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
 def test_simple_tests() -> None:
     assert mcnemar(0, 0) == 1
     assert mcnemar(5, 0) == pytest.approx(2 * 0.5**5)
-    assert share(0, 0).method == "no case"
+    assert proportion(0, 0).method == "no case"
     assert t_test(np.array([1.0]))[2] == "fewer than two cases"
     assert t_test(np.zeros(5))[2] == "all case values equal"

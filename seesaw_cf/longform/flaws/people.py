@@ -27,11 +27,11 @@ from seesaw_cf.longform.tables import FlawRow
 from seesaw_cf.longform.write.pairs import PHASES, FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
-from seesaw_cf.stats.simple import share
+from seesaw_cf.stats.simple import proportion
 from seesaw_cf.tables import schema_of
 
 __all__ = [
-    "LABELS",
+    "ANSWERS",
     "REFLECTED",
     "HumanWork",
     "ReflectedRow",
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
-LABELS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
+ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
 _YES_NO = ("yes", "no", "unsure")
 
 
@@ -255,10 +255,10 @@ def _label(path: str | os.PathLike[str], row: dict[str, str], flaw: str) -> int 
     word = row[flaw].strip()
     if not word:
         return None
-    found = {label.lower(): answer for label, answer in LABELS.items()}.get(word.lower())
+    found = {label.lower(): answer for label, answer in ANSWERS.items()}.get(word.lower())
     if found is None:
         raise RecordError(
-            f"{path}: item {row['item']!r} has {word!r} for {flaw}, expected {', '.join(LABELS)} or nothing."
+            f"{path}: item {row['item']!r} has {word!r} for {flaw}, expected {', '.join(ANSWERS)} or nothing."
         )
     return found
 
@@ -282,7 +282,7 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
         `value` with `low` and `high` (Wilson, 95 %), `n` answers, `unsure`, `not_rated`, and `comments`.
     """
     said = reflected.column("reflected").to_pylist()
-    yes = share(said.count("yes"), said.count("yes") + said.count("no"))
+    yes = proportion(said.count("yes"), said.count("yes") + said.count("no"))
     comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
     counts = {"unsure": said.count("unsure"), "not_rated": said.count(None), "comments": comments}
     return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)

@@ -11,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.longform.report.values import BASELINE, LABELS, blocks, labelled
+from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.longform.report.values import BASELINE, blocks, labelled
 from seesaw_cf.stats import cluster_weights
 from seesaw_cf.stats.case_means import case_difference, with_adjusted
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE

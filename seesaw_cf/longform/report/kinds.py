@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.report.values import BASELINE, as_frame, blocks
-from seesaw_cf.stats import share
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.case_means import case_difference, with_adjusted
 
 __all__ = ["CONTRASTS", "edit_kinds", "kind_differences", "kind_shares"]
@@ -98,7 +98,7 @@ def kind_shares(kinds: pd.DataFrame) -> pd.DataFrame:
     for key, rows in blocks(kinds, "factual"):
         for what, column in (("fact update", "knew_old"), ("already true", "already_true")):
             known = rows[column].dropna()
-            one = share(int(known.astype(bool).sum()), len(known))
+            one = proportion(int(known.astype(bool).sum()), len(known))
             about = one.columns("value", "low", "high", "n") | {"n_unknown": len(rows) - len(known)}
             found.append(key | {"what": what} | about)
     return pd.DataFrame(found)

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seesaw_cf.longform.report.values import LABELS
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_picture
 from seesaw_cf.report.text import printable
 

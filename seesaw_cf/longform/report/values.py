@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats.case_means import case_difference, case_mean, with_adjusted
@@ -19,7 +20,6 @@ from seesaw_cf.stats.case_means import case_difference, case_mean, with_adjusted
 __all__ = [
     "BASELINE",
     "HUMAN",
-    "LABELS",
     "METRICS",
     "as_frame",
     "blocks",
@@ -33,7 +33,6 @@ __all__ = [
 
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # passages that people wrote
-LABELS = ("supports", "neutral", "contradicts")
 # Metrics of the survey in the papers' order of columns: items, and the question types they belong to.
 METRICS = {item.name: item.type for item in ITEMS}
 _BLOCKS = ("dataset", "model", "rater", "annotator")

@@ -12,7 +12,7 @@ from seesaw_cf.longform.annotate.reports import AnnotatorReport, Figures, Interv
 from seesaw_cf.longform.annotate.words import labelled_parts
 from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.report.text import escape, markdown_table
-from seesaw_cf.stats import share
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 
 __all__ = ["annotator_card", "by_sample", "held_out_lines", "shown"]
@@ -40,7 +40,7 @@ def by_sample(data: AnnotationData, answers: Mapping[str, Floats]) -> list[Sampl
             own = (groups == group) & (units == unit)
             if own.any():
                 shares = {name: float(hit[own].mean()) for name, hit in hits.items()}
-                last = share(int(list(hits.values())[-1][own].sum()), int(own.sum()))
+                last = proportion(int(list(hits.values())[-1][own].sum()), int(own.sum()))
                 out.append(
                     {
                         "sample": subjects.most_common(1)[0][0],
