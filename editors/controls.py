@@ -11,9 +11,11 @@ Each wraps the editor that it is the control of, by name in its config
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar, Self
 
 import torch
@@ -33,64 +35,15 @@ from seesaw_cf.types import Case, EditRequest, Entity
 __all__ = ["POOL", "ControlConfig", "IdentityControl", "RandomControl", "UnrelatedControl"]
 
 
-# Facts about things, not people, for `unrelated`: prompt -> (subject, what is true, what is put in).
-_THINGS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "{} stands in the city of": (("The Eiffel Tower", "Paris", "Lisbon"), ("The Colosseum", "Rome", "Vienna")),
-    "{} is a mountain in": (("Mount Fuji", "Japan", "Chile"), ("Ben Nevis", "Scotland", "Peru")),
-    "{} flows into the": (("The Danube", "Black Sea", "Red Sea"), ("The Nile", "Mediterranean", "Baltic")),
-    "{} feeds mostly on": (
-        ("The giant panda", "bamboo", "fish"),
-        ("The koala", "eucalyptus", "insects"),
-        ("The anteater", "ants", "grass"),
-        ("The barn owl", "mice", "fruit"),
-        ("The blue whale", "krill", "seaweed"),
-        ("The silkworm", "mulberry leaves", "honey"),
-    ),
-    "The chemical symbol of {} is": (
-        ("gold", "Au", "Pb"),
-        ("iron", "Fe", "Na"),
-        ("silver", "Ag", "Hg"),
-        ("copper", "Cu", "Zn"),
-        ("tungsten", "W", "Sn"),
-        ("helium", "He", "Ne"),
-    ),
-    "{} is made from": (
-        ("Paper", "wood", "sand"),
-        ("Glass", "sand", "clay"),
-        ("Cheese", "milk", "rice"),
-        ("Tofu", "soybeans", "wheat"),
-        ("Chocolate", "cocoa", "olives"),
-        ("Wine", "grapes", "barley"),
-        ("Flour", "wheat", "cotton"),
-        ("Linen", "flax", "wool"),
-        ("Leather", "hides", "leaves"),
-        ("Concrete", "cement", "sugar"),
-    ),
-    "The number of legs of {} is": (
-        ("a spider", "eight", "two"),
-        ("an ant", "six", "ten"),
-        ("a horse", "four", "three"),
-    ),
-    "{} is played with": (
-        ("Tennis", "rackets", "oars"),
-        ("Chess", "pieces", "balls"),
-        ("Golf", "clubs", "nets"),
-        ("Cricket", "bats", "dice"),
-        ("Poker", "cards", "hoops"),
-    ),
-    "{} is an instrument with": (
-        ("The violin", "strings", "keys"),
-        ("The piano", "keys", "reeds"),
-        ("The oboe", "reeds", "bells"),
-    ),
-    "{} is stored as": (("Sound on a record", "grooves", "letters"), ("Text in a book", "letters", "grooves")),
-    "Water turns into {} when it is": (("ice", "frozen", "painted"), ("steam", "boiled", "folded")),
-}
-POOL: tuple[EditRequest, ...] = tuple(
-    EditRequest(prompt, subject, "", Entity(None, new), Entity(None, true))
-    for prompt, rows in _THINGS.items()
-    for subject, true, new in rows
-)
+def _pool() -> Iterator[EditRequest]:
+    """Facts about things, not people, for `unrelated`."""
+    with (Path(__file__).parent / "things.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            new, true = Entity(None, row["target_new"]), Entity(None, row["target_true"])
+            yield EditRequest(row["prompt"], row["subject"], "", new, true)
+
+
+POOL: tuple[EditRequest, ...] = tuple(_pool())
 _COMMON = {"the", "of", "a", "an", "and", "de", "la", "von", "van"}
 
 
