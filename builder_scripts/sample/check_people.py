@@ -29,46 +29,39 @@ __all__ = ["check", "main"]
 
 CONTINENTS = ("Africa", "Asia", "Europe", "North America", "Oceania", "South America")
 
+Entities = Mapping[tuple[str, str], Entity]
+
+_NEEDED = ("P21", "P27", "P19", "P103", "P101", "P106")
 _IRI = re.compile(r"Q[1-9][0-9]*|s:[a-z0-9]+(-[a-z0-9]+)*")
 
 
-def _check_entities(people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], Entity]) -> list[str]:
-    problems: list[str] = []
-    used: set[tuple[str, str]] = set()
-    for person in people:
-        for key, labels in person.values().items():
-            if key in KIND_OF:
-                used |= {(KIND_OF[key], label) for label in labels}
-    for kind, label in sorted(used - set(entities)):
-        problems.append(f"{kind} {label!r} is not in the entities")
+def _check_entities(people: Sequence[CuratedPerson], entities: Entities) -> list[str]:
+    held = {(KIND_OF[key], label) for p in people for key, row in p.values().items() if key in KIND_OF for label in row}
+    used = held | {("country", country) for entity in entities.values() for country in entity.country}
+    problems = [f"{kind} {label!r} is not in the entities" for kind, label in sorted(held - set(entities))]
     owners: dict[str, str] = {}
     for (kind, label), entity in entities.items():
-        where = f"{kind} {label!r}"
-        if kind not in KINDS:
-            problems.append(f"{where}: unknown kind")
-        if _IRI.fullmatch(entity.iri) is None:
-            problems.append(f"{where}: bad iri {entity.iri!r}")
-        if entity.iri in owners:
-            problems.append(f"{where}: shares {entity.iri} with {owners[entity.iri]}")
-        owners[entity.iri] = where
-        if (kind == "city") != bool(entity.country):
-            problems.append(f"{where}: a country belongs to cities, and to each of them")
-        for country in entity.country:
-            used.add(("country", country))
-            if ("country", country) not in entities:
-                problems.append(f"{where}: country {country!r} is not in the entities")
-        if (kind == "country") != bool(entity.continent) or entity.continent not in (*CONTINENTS, ""):
-            problems.append(f"{where}: continent {entity.continent!r}")
-        if (kind == "field") != bool(entity.area) or entity.area not in (*AREAS, ""):
-            problems.append(f"{where}: area {entity.area!r}")
-        if kind != "ethnic_group" and (entity.race or entity.region):
-            problems.append(f"{where}: race and region belong to ethnic groups")
-    for kind, label in sorted(set(entities) - used):
-        problems.append(f"{kind} {label!r} is not in use")
-    for person in people:
-        if person.iri in owners:
-            problems.append(f"{person.name}: shares {person.iri} with {owners[person.iri]}")
-    return problems
+        where, iri = f"{kind} {label!r}", entity.iri
+        unknown = [name for name in entity.country if ("country", name) not in entities]
+        faults = (
+            (kind not in KINDS, "unknown kind"),
+            (_IRI.fullmatch(iri) is None, f"bad iri {iri!r}"),
+            (iri in owners, f"shares {iri} with {owners.get(iri)}"),
+            ((kind == "city") != bool(entity.country), "a country belongs to cities, and to each of them"),
+            *((True, f"country {name!r} is not in the entities") for name in unknown),
+            (_is_odd(entity.continent, kind == "country", CONTINENTS), f"continent {entity.continent!r}"),
+            (_is_odd(entity.area, kind == "field", AREAS), f"area {entity.area!r}"),
+            (kind != "ethnic_group" and entity.race + entity.region, "race and region belong to ethnic groups"),
+        )
+        problems += [f"{where}: {fault}" for found, fault in faults if found]
+        owners[iri] = where
+    problems += [f"{kind} {label!r} is not in use" for kind, label in sorted(set(entities) - used)]
+    shared = [person for person in people if person.iri in owners]
+    return problems + [f"{person.name}: shares {person.iri} with {owners[person.iri]}" for person in shared]
+
+
+def _is_odd(value: str, wanted: bool, known: Sequence[str]) -> bool:
+    return wanted != bool(value) or value not in (*known, "")
 
 
 def _check_persons(people: Sequence[CuratedPerson]) -> list[str]:
@@ -83,24 +76,18 @@ def _check_persons(people: Sequence[CuratedPerson]) -> list[str]:
         if not name or re.search(r"[()\[\]|\t\d]|\s{2}", name):
             problems.append(f"name {name!r} has a disambiguator or an odd character")
     for person in people:
-        values = person.values()
-        if _IRI.fullmatch(person.iri) is None:
-            problems.append(f"{person.name}: bad iri {person.iri!r}")
-        problems += [
-            f"{person.name}: {key} is missing"
-            for key in ("P21", "P27", "P19", "P103", "P101", "P106")
-            if not all(values.get(key, ("",)))
-        ]
-        problems += [f"{person.name}: {key} has repeats" for key, got in values.items() if len(set(got)) < len(got)]
-        if len(person.field_of_work) > 3:
-            problems.append(f"{person.name}: more than three fields of work")
-        if "|" in person.birth_place:
-            problems.append(f"{person.name}: more than one birth place")
-        if person.death_year is not None and not 15 <= person.death_year - person.birth_year <= 115:
-            problems.append(f"{person.name}: lived from {person.birth_year} to {person.death_year}")
+        values, born, died = person.values(), person.birth_year, person.death_year
         covered = [key for keys, _source in person.provenance for key in keys]
-        if sorted(covered) != sorted(values):
-            problems.append(f"{person.name}: provenance covers {covered}, the values are {list(values)}")
+        faults = (
+            (_IRI.fullmatch(person.iri) is None, f"bad iri {person.iri!r}"),
+            *((not all(values.get(key, ("",))), f"{key} is missing") for key in _NEEDED),
+            *((len(set(got)) < len(got), f"{key} has repeats") for key, got in values.items()),
+            (len(person.field_of_work) > 3, "more than three fields of work"),
+            ("|" in person.birth_place, "more than one birth place"),
+            (died is not None and not 15 <= died - born <= 115, f"lived from {born} to {died}"),
+            (sorted(covered) != sorted(values), f"provenance covers {covered}, the values are {list(values)}"),
+        )
+        problems += [f"{person.name}: {fault}" for found, fault in faults if found]
     return problems
 
 

@@ -122,12 +122,9 @@ def knowledge(ranked: Sequence[Ranked], seed: int = 0) -> list[Knowledge]:
 
 
 def _cell(relation_id: str, split: str, rows: Sequence[Ranked], seed: int) -> Knowledge:
-    names = sorted({row.prompt.person.name for row in rows})
-    place = {name: number for number, name in enumerate(names)}
-    right, asked = np.zeros((len(names), 1)), np.zeros((len(names), 1))
-    for row in rows:
-        right[place[row.prompt.person.name]] += row.right
-        asked[place[row.prompt.person.name]] += 1
+    names, facts = np.unique([row.prompt.person.name for row in rows], return_inverse=True)
+    weights = ([row.right for row in rows], None)
+    right, asked = (np.bincount(facts, some).astype(np.float64)[:, None] for some in weights)
     low, high, error = interval(ratio_draws(cluster_weights(len(names), DRAWS, seed), right, asked)[:, 0])
     estimate = Estimate(
         value=float(right.sum() / asked.sum()),

@@ -38,22 +38,18 @@ def configure_training(subparsers: Any) -> None:
 
 def run_training(args: argparse.Namespace) -> None:
     """Trains what the sub-command says and prints its figures."""
+    options: dict[str, Any] = {name: getattr(args, name) for name in ("encoder", "folds", "seed")}
     if args.leme_command == "train-annotator":
         from seesaw_cf.longform.train.annotator import train_annotator
 
-        options = {"recipe": args.recipe, "zero_shot": args.zero_shot, "source": args.source}
-        report: dict[str, Any] = {
-            **train_annotator(args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed, **options)
-        }
+        options |= {name: getattr(args, name) for name in ("recipe", "zero_shot", "source")}
+        report: dict[str, Any] = {**train_annotator(args.data, args.out, **options)}
         measured = ("accuracy", "macro_f1")
     else:
         from seesaw_cf.longform.rate.trained import train_rater
         from seesaw_cf.longform.train.encoder import EncoderRecipe, with_epochs
 
-        recipe = with_epochs(EncoderRecipe(), args.epochs)
-        report = {
-            **train_rater(args.data, args.out, encoder=args.encoder, folds=args.folds, seed=args.seed, recipe=recipe)
-        }
+        report = {**train_rater(args.data, args.out, recipe=with_epochs(EncoderRecipe(), args.epochs), **options)}
         measured = ("spearman", "within_one")
     say(_table(report, measured))
     for note in report.get("notes", ()):
