@@ -14,7 +14,6 @@ import time
 import urllib.error
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 
 from seesaw_cf import __version__
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, rows
@@ -141,7 +140,8 @@ class EndpointSource(Source):
         )
 
     def _once(self, text: str) -> bytes:
-        wrapper = _sparqlwrapper()
+        with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
+            import SPARQLWrapper as wrapper
         request = wrapper.SPARQLWrapper(self.identity, agent=self.policy.agent)
         request.setQuery(text)
         request.setReturnFormat(wrapper.JSON)
@@ -184,12 +184,6 @@ _REMEDIES = {
     403: "the endpoint refuses this client. Name a contact, wait, or use another endpoint.",
     404: "there is nothing at this address. Wikidata's is " + WIKIDATA_ENDPOINT + ".",
 }
-
-
-def _sparqlwrapper() -> ModuleType:
-    with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
-        import SPARQLWrapper
-    return SPARQLWrapper
 
 
 def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:

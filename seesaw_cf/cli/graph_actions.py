@@ -170,7 +170,8 @@ def topics(args: argparse.Namespace) -> None:
     crawl = read_crawl(args.folder)
     found = _fit(args, content_texts(crawl.triples))
     results = topic_results(crawl.triples, found, min_triples=args.min_triples, seed=args.seed)
-    write_json(args.folder / "topics.json", {"topics": _topic_record(found), "results": results})
+    about = {name: getattr(found, name) for name in ("topic", "words", "labels", "method")}
+    write_json(args.folder / "topics.json", {"topics": about, "results": results})
     words = [[str(t), found.labels[t] or "-", "; ".join(w[:5])] for t, w in found.words.items()]
     rows: list[list[str]] = []
     notes: list[str] = []
@@ -184,10 +185,6 @@ def topics(args: argparse.Namespace) -> None:
     say(column_table(["identity", "rel. entropy (nats)", "95 % interval", "p (Holm)", "n"], rows))
     if notes:
         say("\n".join(map(wrap, notes)))
-
-
-def _topic_record(topics: Any) -> dict[str, Any]:
-    return {"topic": topics.topic, "words": topics.words, "labels": topics.labels, "method": topics.method}
 
 
 def draw(args: argparse.Namespace) -> None:

@@ -147,7 +147,9 @@ def run_on_ray(
         RunFolderError: The folder belongs to another run, or a task killed its actor three times.
         SeesawError: What the work itself raises.
     """
-    ray = _ray()
+    with need("ray", extra="ray", what_for="--engine ray", otherwise="Or use torchrun on one node."):
+        import ray
+        import ray.exceptions
     ours = not ray.is_initialized()
     if ours:
         ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
@@ -244,10 +246,3 @@ def _count(tries: Counter[int], number: int, error: Exception) -> None:
             "(--memory, --max-tokens) and run the same command again."
         ) from error
     log.warning("a worker was lost during %s; it is done again by a new one", work)
-
-
-def _ray() -> Any:
-    with need("ray", extra="ray", what_for="--engine ray", otherwise="Or use torchrun on one node."):
-        import ray
-        import ray.exceptions
-    return ray

@@ -84,7 +84,8 @@ def to_peft(
         MissingExtraError: `peft` is not installed.
         StorageError: The folder is not empty or cannot be written.
     """
-    lora_config = _lora_config_class()
+    with need("peft", extra="hub", what_for="writing a LoRA adapter"):
+        from peft import LoraConfig
     if delta.context or not delta.updates:
         kind = "is a text put before prompts" if delta.context else "changes nothing"
         raise EditError(f"this delta {kind}, so it has no adapter. Share it as a delta (save_delta, --as delta).")
@@ -93,7 +94,7 @@ def to_peft(
     if len(set(conv1d.values())) > 1:
         raise EditError(f"this delta mixes Conv1D and Linear modules ({conv1d}); one adapter cannot. {_REMEDY}")
     one_rank = _one_rank(updates, rank)
-    config = lora_config(
+    config = LoraConfig(
         task_type="CAUSAL_LM",
         base_model_name_or_path=base_model or str(model.config._name_or_path or ""),
         inference_mode=True,
@@ -105,7 +106,7 @@ def to_peft(
     )
     facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:
-        config.save_pretrained(temporary)
+        config.save_pretrained(str(temporary))
         save_file(_tensors(updates, conv1d, one_rank), temporary / _TENSORS, metadata={"format": "pt"})
         (temporary / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -170,12 +171,6 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
 
 
 _NOT_LORA = "Merge the adapter into its base with peft and use the checkpoint instead."
-
-
-def _lora_config_class() -> Any:
-    with need("peft", extra="hub", what_for="writing a LoRA adapter"):
-        from peft import LoraConfig
-    return LoraConfig
 
 
 def _module_name(name: str) -> str:
