@@ -1,6 +1,6 @@
 """Causal tracing: at which layers and tokens does a model hold a fact?
 
-The subject's embeddings are drowned in noise, then one clean state at a time is put back; where the answer's
+Noise is added to the subject's embeddings, then one clean state at a time is put back; where the answer's
 probability returns, there the fact is read.
 
 Source: Meng et al. 2022 (ROME), section 2: indirect effect = p(answer | corrupted, one state restored) -
@@ -48,7 +48,7 @@ class FactTrace:
     Attributes:
         request: The fact; its answer is target_true.
         clean: Probability of the answer's first token in the untouched run.
-        corrupted: The same with the subject drowned in noise, mean over noise samples.
+        corrupted: The same with noise on the subject, mean over noise samples.
         effects: (positions, layers) indirect effects, mean over noise samples; rows as in `POSITIONS`, NaN where the
             prompt has no such token.
     """
@@ -247,7 +247,7 @@ def _restored(
     places: list[int],
     samples: int,
 ) -> Tensor:
-    """p(answer) with the subject drowned and `states` put back at each of P places in turn: (P,), mean over samples."""
+    """p(answer) with noise on the subject and `states` put back at each of P places in turn: (P,), mean over samples."""
     rows = torch.arange(len(places)).repeat_interleave(samples)
     at = torch.tensor(places).repeat_interleave(samples)
     everywhere = shake.repeat(len(places), 1, 1)

@@ -101,7 +101,7 @@ def _text(
     clean = sum(trace.clean for trace in traces) / len(traces)
     corrupted = sum(trace.corrupted for trace in traces) / len(traces)
     about = (
-        f"{len(traces)} facts; p(answer) {clean:.3f} untouched, {corrupted:.3f} with the subject drowned in noise. "
+        f"{len(traces)} facts; p(answer) {clean:.3f} untouched, {corrupted:.3f} with noise on the subject. "
         f"Indirect effect of restoring {window} layer(s) around each layer at the subject's last token "
         "(probability, mean and 95 % interval over facts):"
     )

@@ -18,7 +18,7 @@ __all__ = ["SIDES", "UNEDITED", "as_table", "by_editor", "check_logprobs", "pair
 SIDES = ("pre_new", "pre_true", "post_new", "post_true")
 # Pre-edit rows may be stored once for all editors, under one of these names.
 UNEDITED = ("", "none")
-# Rounding of a sum of float32 log-probabilities may end a hair above 0.
+# A sum of float32 log-probabilities may be above 0 by rounding.
 _ROUNDING = 1e-6
 
 

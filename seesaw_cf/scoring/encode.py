@@ -62,8 +62,8 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
 
     White space at the boundary belongs to the target, as in "... is French" -> "... is" + " French". The ids of the
     context alone must be a prefix of the ids of the whole; otherwise tokens merge across the boundary and no
-    probability of the target given the context exists. A BOS token is put first when the tokenizer has the habit of
-    adding one; a model without BOS is asked nothing before the first context token.
+    probability of the target given the context exists. A BOS token is put first when the tokenizer adds one by
+    default; without it the first context token has no log-probability.
 
     Args:
         tokenizer: Any transformers tokenizer; it is not changed.

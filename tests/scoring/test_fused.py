@@ -82,7 +82,7 @@ def test_silu_reuses_its_input_and_stays_the_same() -> None:
 
 @pytest.mark.parametrize(("kind", "gated"), [("llama", True), ("qwen3", True), ("gemma2", False), ("phi3", False)])
 def test_gated_mlps_are_fused_where_the_formula_is_the_same(kind: str, gated: bool) -> None:
-    """Gemma's activation is another, Phi-3 has one matrix for both halves; hooks on the parts run as ever."""
+    """Gemma's activation is another, Phi-3 has one matrix for both halves; hooks on the parts still run."""
     model = make(kind)
     mlp = next(part for part in model.modules() if type(part).__name__.endswith("MLP"))
     torch.manual_seed(0)

@@ -34,11 +34,11 @@ def join_groups(*keys: Sequence[str]) -> list[int]:
         raise RecordError(f"join_groups: keys for {sorted(lengths)} rows; expected as many of each kind as rows.")
     first: dict[tuple[int, str], int] = {}
     rows = lengths.pop()
-    graph = lil_array((rows, rows), dtype=bool)
+    graph = lil_array((rows, rows), dtype=np.int8)
     for kind, column in enumerate(keys):
         for row, key in enumerate(column):
             if text := " ".join(key.casefold().split()):
-                graph[row, first.setdefault((kind, text), row)] = True
+                graph[row, first.setdefault((kind, text), row)] = 1
     return [int(group) for group in connected_components(graph, directed=False)[1]] if rows else []
 
 
