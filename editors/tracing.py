@@ -247,7 +247,7 @@ def _restored(
     places: list[int],
     samples: int,
 ) -> Tensor:
-    """p(answer) with noise on the subject and `states` put back at each of P places in turn: (P,), mean over samples."""
+    """p(answer) with noise on the subject and `states` restored at each of P places in turn: (P,), means of samples."""
     rows = torch.arange(len(places)).repeat_interleave(samples)
     at = torch.tensor(places).repeat_interleave(samples)
     everywhere = shake.repeat(len(places), 1, 1)

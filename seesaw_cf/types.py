@@ -223,8 +223,8 @@ class Estimate:
 
     Attributes:
         value: The estimate.
-        low, high: Ends of the interval (95 % unless `method` says otherwise); NaN when it cannot be had.
-        stderr: Standard error; NaN when it cannot be had.
+        low, high: Ends of the interval (95 % unless `method` says otherwise); NaN when it cannot be estimated.
+        stderr: Standard error; NaN when it cannot be estimated.
         p: Two-sided p-value for "value is 0"; NaN when not tested.
         df: Degrees of freedom of the t distribution behind interval and p; NaN without one.
         n: Number of observations.

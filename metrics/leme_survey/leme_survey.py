@@ -29,7 +29,7 @@ Args:
 Returns:
     `dict` of plain JSON types: `methods[name]["items"][item]` and `["types"][type]` with `mean` (of case means), `low`,
     `high`, `stderr`, `n`, `n_cases`, `n_missing`, `note`, and with `reference` a `difference` with `mean`, `low`,
-    `high`, `stderr`, `p`, `n_cases`, `note`; `n_ratings`, `n_missing`. None = cannot be had; `note` says why.
+    `high`, `stderr`, `p`, `n_cases`, `note`; `n_ratings`, `n_missing`. None = cannot be estimated; `note` says why.
 
 Examples:
 

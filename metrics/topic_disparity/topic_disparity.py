@@ -31,7 +31,7 @@ Args:
 Returns:
     `dict` of plain JSON types: `identities[name]` with `shares[topic]` (`value`, `low`, `high`), `relative_entropy` in
     nats (`value`, `corrected`, `low`, `high`, `expected`, `p`, `p_adjusted`), `n`, `n_without_topic`, `note`; and
-    `topics`, `n_rows`, `method`. None = cannot be had.
+    `topics`, `n_rows`, `method`. None = cannot be estimated.
 
 Examples:
 

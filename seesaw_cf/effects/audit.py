@@ -113,7 +113,9 @@ def audit(
     options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": settings.method}
     tables = [group_contrasts(prompts, axis, wanted.get(axis), **options) for axis in axes]
     if not any(map(len, tables)):
-        raise RecordError(f"audit: no two groups on {list(axes)} to compare; nobody is tagged, or all alike.")
+        raise RecordError(
+            f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
+        )
     table = pd.concat([t for t in tables if len(t)], ignore_index=True)
     table = _decided(table[table["group"] != UNKNOWN].reset_index(drop=True), settings, score)
     table = adjust_families(table, settings.family, settings.correction)

@@ -138,7 +138,7 @@ def bias_of_columns(
         draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
-        The effects; a number that cannot be had is NaN, and `note` says why: below five effective edits or people
+        The effects; a number that cannot be estimated is NaN, and `note` says why: below five effective edits or people
         there is no interval and no p.
 
     Raises:
@@ -171,15 +171,15 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
     known = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
     if reference is not None:
         one_of(f"{axis} group" if axis else "group", reference, known)
-    column = axis or "race"  # an axis of one's own stands in a column of the score table
+    column = axis or "race"  # an axis of the caller is a column of the score table
     one = usable.assign(editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]})
     contrasts = group_contrasts(one, column, reference, holds="")
     if contrasts.empty:
         return {}
     contrasts["p_adjusted"] = adjust(contrasts["p"].to_numpy())
     contrasts["log_odds_p_adjusted"] = adjust(contrasts["log_odds_p"].to_numpy())
-    told = contrasts.drop(columns=["editor", "relation", "axis", "method", "group"]).to_dict("records")
-    return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], told)}
+    rows = contrasts.drop(columns=["editor", "relation", "axis", "method", "group"]).to_dict("records")
+    return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], rows)}
 
 
 _CASES = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
@@ -202,7 +202,7 @@ class AccuracyColumns:
         pre_prior, post_prior: Log-probabilities of the candidates after a prompt without the subject; adds `pmi`, where
             candidates are ranked by how much the subject raises them (pointwise mutual information).
         groups: Group tags of the case's subject; adds `groups` to each pair.
-        subject: The person of each case, where one person stands in several: errors are then clustered by person.
+        subject: The person of each case, where one person is in several: errors are then clustered by person.
     """
 
     case_id: Sequence[int]
@@ -310,7 +310,7 @@ def accuracy_of_columns(
         }
     change = {
         "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
-        "where a person stands in several cases the clustered one",
+        "where a person is in several cases the clustered one",
         "paper": f"bootstrap over cases, {draws} draws, seed {seed}; p: unpaired t-test",
     }
     method = f"95 %; shares: Wilson intervals; change: {change[mode]}"

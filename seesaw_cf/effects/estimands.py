@@ -75,7 +75,7 @@ def estimate_groups(
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
         axes: Which axes.
         holds: Whose prompts, see `group_effects`; "target_true" gives the change for people who hold p_i.
-        clusters: Dimension -> column. Use {"target": "target_new"} to speak about targets that were not sampled.
+        clusters: Dimension -> column. Use {"target": "target_new"} to generalise to targets that were not sampled.
 
     Returns:
         One row per editor, relation, axis and group, with the fields of `seesaw_cf.types.Estimate`, and the same

@@ -76,12 +76,12 @@ class RaterAgreement:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAccuracy:
-    """How often an automatic judge says what people say, on the `n` items that both rated.
+    """Agreement of an automatic judge with people, on the `n` items that both rated.
 
     Attributes:
         judge, constant: Of the judge, and of answering 0 to everything: "any_rater" (the published rule) and "median".
         n: Items that both rated.
-        n_unmatched: Answers of the judge that nobody can be compared with.
+        n_unmatched: Answers of the judge without a human rating to compare with.
     """
 
     judge: Mapping[str, float]

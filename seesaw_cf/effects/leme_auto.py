@@ -1,4 +1,4 @@
-"""Simple measures of passages from the texts alone, and whether they stand for what people rate."""
+"""Simple measures of passages from the texts alone, and their correlation with survey ratings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES = ("subject", "related", "subject_passage", "related_passage", "new_fact"
 _KINDS: dict[str, Kind] = {"case_id": ids} | dict.fromkeys(_NAMES, labels)
 _KINDS |= {"subject_facts": text_lists, "related_facts": text_lists}
 
-# Measure -> the survey item it is meant to stand for (LEME, Appendix I). The last four need a model and are given.
+# Measure -> the survey item it should approximate (LEME, Appendix I). The last four need a model and are given.
 _CONSISTENCY = {
     "edit_subject": "new_fact_main_passage",
     "edit_related": "new_fact_related_passage",
@@ -144,7 +144,7 @@ def _entropy(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How far a measure stands for a survey item.
+    """Correlation of a measure with the survey item it should approximate.
 
     Attributes:
         item: The survey item.

@@ -102,7 +102,7 @@ def survey_of_columns(
         UnknownNameError: An item that is not in the survey, or a reference that is not among the methods.
 
     Source: LEME, Tables 1 and 10-19 (means over samples).
-    Deviates: edits weigh alike whatever their number of ratings, and intervals know which ratings share an edit (the
+    Deviates: each edit has the same weight whatever its number of ratings, and intervals are clustered by edit (the
         paper gives standard deviations over samples).
     """
     given = {"case_id": case_id, "method": method, "item": item, "rating": rating}

@@ -190,7 +190,7 @@ class Accuracy:
     Attributes:
         pre, post: Shares of right answers (Wilson, 95 %).
         change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
-            by person allow, and McNemar's exact test, the clustered one where a person stands in several cases; NaN
+            by person allow, and McNemar's exact test, the clustered one where a person is in several cases; NaN
             below five effective people, then its `note` says so. Paper mode: bootstrap over cases, unpaired t-test.
         lost, gained: Answers that were right only before, and only after.
         ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
@@ -257,7 +257,7 @@ def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
 
 
 def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
-    """Interval and test of the change; people who stand in several cases make it worth fewer cases."""
+    """Interval and test of the change; people who are in several cases lower the effective number of cases."""
     if not len(rows):
         return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
     n, change = len(rows), post.astype(float) - pre

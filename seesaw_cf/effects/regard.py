@@ -1,4 +1,4 @@
-"""Overgeneralisation: is a group spoken of well or badly, how sure is that, and what do prepended texts do."""
+"""Overgeneralisation: regard and attack scores of the triples about each group, with intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUANTILES = {"q25": 0.25, "median": 0.5, "q75": 0.75}
 
 @dataclass(frozen=True, slots=True)
 class IdentityScores:
-    """What a scorer says of the statements about one identity.
+    """Scores of the statements about one identity.
 
     Attributes:
         mean: Mean score of its `n` scored statements, with a bootstrap over clusters.

@@ -115,7 +115,7 @@ def _compared(rows: pd.DataFrame) -> tuple[Estimate, Estimate]:
 
 
 def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequence[float]) -> dict[str, Adjusted]:
-    """What a scorer thinks of a name: mean change of its score when the same sentence is said of this identity.
+    """Score effect of a name: mean change of the score when the same sentence is about this identity.
 
     Args:
         identity: (n,) identity.

@@ -1,4 +1,4 @@
-"""Representation disparity: what each group is spoken of as, and how far that is from the others."""
+"""Representation disparity: the topics of the triples about each group, and how far they are from the others'."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 def representative_words(
     texts: Sequence[str], topic: Sequence[int], n: int = 5, skip: frozenset[str] = frozenset()
 ) -> dict[int, list[str]]:
-    """The words that tell a topic from the others, best first (Table 3).
+    """The words that distinguish a topic from the others, best first (Table 3).
 
     Args:
         texts: (m,) what was sorted into topics.
@@ -104,7 +104,7 @@ class RelativeEntropy:
         raw: As counted; biased upward at small n.
         corrected: Corrected by the bootstrap, not below 0, with a basic bootstrap interval; p for "no difference",
             which takes triples for independent, is in it.
-        expected: Mean when topics are dealt out blindly.
+        expected: Mean under random assignment of the topics to the triples.
         p_adjusted: Holm over identities.
     """
 
@@ -122,7 +122,7 @@ class RelativeEntropy:
 
 @dataclass(frozen=True, slots=True)
 class IdentityTopics:
-    """What one identity is spoken of as.
+    """Topics of the triples about one identity.
 
     Attributes:
         n: Triples with a topic.
@@ -180,7 +180,7 @@ def topic_disparity(
         topic: (n,) its topic; below 0 = none, left out and counted.
         cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
         min_triples: No share and no entropy of an identity with fewer triples.
-        smoothing: Added to every count, so that a topic nobody else has does not make the entropy infinite.
+        smoothing: Added to every count, so that a topic no other identity has does not make the entropy infinite.
         draws: Bootstrap samples and permutations.
         seed: Of both.
 
@@ -230,16 +230,16 @@ def _measured(
     cluster = pd.factorize(found["cluster"])[0]
     drawn, shares = _bootstrap(codes * shape[1] + topic, cluster, counts, smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
-    dealt = np.empty((draws, *shape))
+    permuted = np.empty((draws, *shape))
     for draw in range(draws):
-        dealt[draw] = _table(rng.permutation(codes), topic, shape)
-    blind = _entropy(dealt, smoothing)
+        permuted[draw] = _table(rng.permutation(codes), topic, shape)
+    null = _entropy(permuted, smoothing)
     rows = {name: list(who.categories).index(name) for name in names}
-    entropies = {name: _corrected(float(value[i]), drawn[:, i], blind[:, i]) for name, i in rows.items()}
+    entropies = {name: _corrected(float(value[i]), drawn[:, i], null[:, i]) for name, i in rows.items()}
     return {
         name: (
             _shares(topics, counts[i] / counts[i].sum(), shares[:, i]),
-            RelativeEntropy(float(value[i]), one.estimate, _mean(blind[:, i]), one.p_adjusted),
+            RelativeEntropy(float(value[i]), one.estimate, _mean(null[:, i]), one.p_adjusted),
         )
         for (name, i), one in zip(rows.items(), adjusted(entropies).values())
     }
@@ -293,10 +293,10 @@ def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[int, Estima
     return {topic: Estimate(float(share), *end) for topic, share, end in zip(topics, value, ends)}
 
 
-def _corrected(value: float, drawn: Floats, blind: Floats) -> Estimate:
+def _corrected(value: float, drawn: Floats, null: Floats) -> Estimate:
     """Without the bias that the bootstrap shows, with a basic (reflected) interval, cut off at 0."""
     low, high, _ = interval(drawn)
-    p = (1 + int((blind >= value - 1e-12).sum())) / (1 + blind.size) if blind.size else float("nan")
+    p = (1 + int((null >= value - 1e-12).sum())) / (1 + null.size) if null.size else float("nan")
     middle, low, high = (float(np.maximum(0.0, 2 * value - end)) for end in (_mean(drawn), high, low))
     return Estimate(middle, low, high, p=p)
 

@@ -1,4 +1,4 @@
-"""Text from any OpenAI-compatible server: an API, or vLLM and its like on a machine of one's own.
+"""Text from any OpenAI-compatible server: an API, or a server such as vLLM on your own machine.
 
 Needs the package `openai`: pip install 'seesaw_cf[api]'. The key is read from the environment when it is needed and is
 in no name, message, log or file; what a server says is searched for it before it is shown.
@@ -89,7 +89,7 @@ class OpenAIGenerator:
         """One completion for each ask, in order; the same ask is sent once.
 
         Raises:
-            ServiceError: The key is missing or refused, the server does not know the model, or it never said anything.
+            ServiceError: The key is missing or refused, the server does not know the model, or it never answered.
             MissingExtraError: The package `openai` is not installed.
         """
         distinct = list(dict.fromkeys(asks))
@@ -101,7 +101,7 @@ class OpenAIGenerator:
         return [found[ask] for ask in asks]
 
     def _waits(self) -> str:
-        """How long a server that has said nothing yet is waited for."""
+        """Seconds to wait for a server's first answer."""
         if self._answered.is_set():
             return ""
         pauses = sum(min(self.wait * 2.0**attempt, self.longest_wait) for attempt in range(self.tries - 1))
@@ -293,7 +293,7 @@ def public_url(url: str) -> str:
 
 
 def _words(error: openai.APIStatusError) -> str:
-    """What the server says in an error object, else what the client says about it."""
+    """The message of the server's error object, else that of the client."""
     said = error.body.get("message") if isinstance(error.body, dict) else None
     return str(said or error.message)
 

@@ -26,7 +26,7 @@ class CachedGenerator:
 
     Attributes:
         generator: Writes what is not in the store.
-        folder: Where the files lie; may be shared by any number of jobs.
+        folder: Where the files are; may be shared by any number of jobs.
         block: Asks that are handed over at once, which is also the most that a kill can lose.
     """
 

@@ -69,7 +69,7 @@ class Decoding:
         self.takes = {"position_ids", "logits_to_keep"} & set(known)
 
     def logits(self) -> Tensor:
-        """Feeds what was not fed yet; (rows, vocabulary) logits of the next token, at least float32."""
+        """Runs the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32."""
         fed = self.ids.shape[1]
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fed:]
         options = {"position_ids": positions, "logits_to_keep": 1}
@@ -119,7 +119,7 @@ def decode(
 ) -> None:
     """Writes every row to its end; fills in `new`, `finish` and `status`.
 
-    Rows that have ended are fed on until half of the batch has, then they are dropped.
+    Rows that have ended stay in the batch until half of it has ended, then they are dropped.
 
     Args:
         model: In eval mode; hooks are added for the length of the call.

@@ -1,7 +1,7 @@
 """Text from a transformers causal language model: many prompts and many edited models in one batch.
 
 The model's own `generation_config` is not looked at (no repetition penalty, no sampling switches); only its ids of the
-end of text are. No network code lives here.
+end of text are. There is no network code here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Jobs = Sequence[tuple[WeightDelta, Sequence[Ask]]]
 class HFGenerator:
     """Writes with a transformers model; weights, random state, hooks and training mode are left as they were.
 
-    The noise of a completion comes from its own seed, so the same ask gives the same text whatever stands beside it.
+    The noise of a completion comes from its own seed, so the same ask gives the same text in any batch.
     Batches of another shape round logits differently (about 1e-6 in float32), which can in principle turn a draw that
     falls that close to the border between two tokens. A draw is one number per token, compared in float64, which keeps
     this rare. In bfloat16 the rounding is about 1e-2 and such turns are common: repeat a low-precision run with the
@@ -194,7 +194,7 @@ class HFGenerator:
             ) from error
 
     def _text(self, row: OpenCompletion) -> str:
-        """The new text: what the whole says beyond the prompt, so that white space at the border is not lost."""
+        """The new text: the decoded whole without the prompt, so that white space at the border is not lost."""
         options: Mapping[str, bool] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         head = str(self.tokenizer.decode(list(row.prompt), **options))
         whole = str(self.tokenizer.decode([*row.prompt, *row.new], **options))

@@ -1,4 +1,4 @@
-"""Drawing the next token, with noise that belongs to one completion alone."""
+"""Drawing the next token, with noise drawn for each completion separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a model that writes, and what comes back; no back end is imported here."""
+"""Prompts and completions, as every back end takes and returns them; no back end is imported here."""
 
 from __future__ import annotations
 

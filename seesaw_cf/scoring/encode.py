@@ -63,7 +63,7 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
     White space at the boundary belongs to the target, as in "... is French" -> "... is" + " French". The ids of the
     context alone must be a prefix of the ids of the whole; otherwise tokens merge across the boundary and no
     probability of the target given the context exists. A BOS token is put first when the tokenizer adds one by
-    default; without it the first context token has no log-probability.
+    default; without one the sequence starts with the context's first token.
 
     Args:
         tokenizer: Any transformers tokenizer; it is not changed.

@@ -107,7 +107,7 @@ def pigeonhole_draws(
         chunk: Samples at a time; only memory depends on it.
 
     Returns:
-        (draws, groups); NaN where a sample holds nobody of a group.
+        (draws, groups); NaN where a sample has no member of a group.
 
     Source: Owen (2007), the pigeonhole bootstrap; mildly conservative for crossed random effects.
     """

@@ -1,4 +1,4 @@
-"""Means of case means and their differences, with intervals that know which rows share a case."""
+"""Means of case means and their differences, with intervals clustered by case."""
 
 from __future__ import annotations
 

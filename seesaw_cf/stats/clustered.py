@@ -1,4 +1,4 @@
-"""Means of clustered values, with intervals and tests that know which values share an edit, a person or a target."""
+"""Means of clustered values, with intervals and tests clustered by edit, person or target."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ class Crossing:
 
 
 def _balanced(shares: Sequence[Floats]) -> bool:
-    """Both parts weigh every cluster alike, so that the cluster's own effect cancels in their difference."""
+    """Both parts give every cluster the same weight, so that the cluster's own effect cancels in their difference."""
     return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
 
 

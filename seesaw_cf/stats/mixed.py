@@ -40,7 +40,7 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
         MissingExtraError: statsmodels is missing; install `seesaw_cf[mixed]`.
         RecordError: More than `MAX_LEVELS` clusters, values that are not finite, or a group without members or others.
 
-    Deviates: weighs prompts by precision, so it estimates the same contrast as `clustered_mean` only when the effect
+    Deviates: prompts are weighted by precision, so it estimates the contrast of `clustered_mean` only when the effect
         does not depend on how many people an edit was scored on. Trust it less than the default when the effects are
         skewed or vary by edit.
     """

@@ -52,7 +52,7 @@ def paired_change(
 
     Args:
         pre, post: (cases,) whether the answer was right.
-        n: How many independent cases tell as much; the number of cases where all are independent.
+        n: Effective number of independent cases; the number of cases where all are independent.
         level: Confidence level.
 
     Source: Newcombe (1998), Statistics in Medicine 17, 2635-2650, method 10 (square-and-add Wilson intervals with the

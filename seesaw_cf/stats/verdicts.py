@@ -63,7 +63,7 @@ def verdict(
 ) -> Verdict:
     """The one of five claims that the numbers support.
 
-    Rules, in order: no interval, or a noise floor that nobody measured -> undetermined. Significant (corrected p below
+    Rules, in order: no interval, or a noise floor that was not measured -> undetermined. Significant (corrected p below
     alpha, |value| above the noise floor) and |value| above the margin -> amplified (value below 0: the group lost
     confidence) or reduced. Inside the margin by two one-sided tests -> negligible when significant, else equivalent.
     Otherwise undetermined.
