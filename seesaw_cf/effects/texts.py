@@ -143,9 +143,10 @@ def generation_quality(
 
 
 def finite_mean(values: Iterable[float]) -> float:
-    """Mean of the finite values; NaN without any."""
-    finite = [value for value in values if np.isfinite(value)]
-    return float(np.mean(finite)) if finite else float("nan")
+    """Mean of the finite values; None is a missing one; NaN without any."""
+    column = np.array(list(values), dtype=np.float64)
+    finite = column[np.isfinite(column)]
+    return float(finite.mean()) if finite.size else float("nan")
 
 
 def _nll(scored: Sequence[tuple[float, int]]) -> float:
