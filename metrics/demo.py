@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import io
 from collections.abc import Callable, Mapping, Sequence
-from typing import ParamSpec, Protocol
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 import pandas as pd
 
@@ -13,6 +14,8 @@ from seesaw_cf.errors import SeesawError
 __all__ = ["Page", "demo_page", "explained"]
 
 P = ParamSpec("P")
+Shown = tuple[pd.DataFrame, str]
+"""A table, and a message: what was counted, or what is wrong with the text."""
 
 _SHOWN = 4  # significant digits
 _BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError)
@@ -25,23 +28,32 @@ class Page(Protocol):
         """Serves the page and opens it."""
 
 
-def explained(table: Callable[P, tuple[pd.DataFrame, str]]) -> Callable[P, tuple[pd.DataFrame, str]]:
-    """A table's function that answers a text it cannot read with an empty table and a message."""
+def explained(
+    **read: Any,
+) -> Callable[[Callable[Concatenate[pd.DataFrame, P], Shown]], Callable[Concatenate[str, P], Shown]]:
+    """Makes a function of rows one of their CSV text; a text it cannot read gives an empty table and a message.
 
-    @functools.wraps(table)
-    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[pd.DataFrame, str]:
-        try:
-            return table(*args, **kwargs)
-        except _BAD_TEXT as error:
-            return pd.DataFrame(), f"{type(error).__name__}: {error}"
+    Args:
+        **read: Options of `pandas.read_csv`.
+    """
 
-    return call
+    def of_text(table: Callable[Concatenate[pd.DataFrame, P], Shown]) -> Callable[Concatenate[str, P], Shown]:
+        @functools.wraps(table)
+        def call(text: str, /, *args: P.args, **kwargs: P.kwargs) -> Shown:
+            try:
+                return table(pd.read_csv(io.StringIO(text), **read), *args, **kwargs)
+            except _BAD_TEXT as error:
+                return pd.DataFrame(), f"{type(error).__name__}: {error}"
+
+        return call
+
+    return of_text
 
 
 def demo_page(
     name: str,
     about: str,
-    table: Callable[..., tuple[pd.DataFrame, str]],
+    table: Callable[..., Shown],
     example: str,
     shows: str,
     options: Mapping[str, Sequence[str] | str | int] | None = None,
@@ -61,7 +73,7 @@ def demo_page(
     """
     import gradio as gr
 
-    def shown(*values: object) -> tuple[pd.DataFrame, str]:
+    def shown(*values: object) -> Shown:
         frame, message = table(*values)
         return frame.map(_short), message
 

@@ -10,20 +10,12 @@ from seesaw_cf.io.files import write_text
 
 __all__ = ["METRICS", "register"]
 
+_NAMES = (
+    *("edit_bias", "cross_property_accuracy", "edit_success", "generation_quality", "open_ended_flaws"),
+    *("annotator_agreement", "overall_regard", "topic_disparity", "leme_annotation", "leme_auto", "leme_survey"),
+)
 # Module name (also its folder) -> class.
-METRICS: dict[str, str] = {
-    "edit_bias": "EditBias",
-    "cross_property_accuracy": "CrossPropertyAccuracy",
-    "edit_success": "EditSuccess",
-    "generation_quality": "GenerationQuality",
-    "open_ended_flaws": "OpenEndedFlaws",
-    "annotator_agreement": "AnnotatorAgreement",
-    "overall_regard": "OverallRegard",
-    "topic_disparity": "TopicDisparity",
-    "leme_annotation": "LemeAnnotation",
-    "leme_auto": "LemeAuto",
-    "leme_survey": "LemeSurvey",
-}
+METRICS: dict[str, str] = {name: name.title().replace("_", "") for name in _NAMES}
 
 
 def register() -> list[Path]:

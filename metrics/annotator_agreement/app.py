@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 
@@ -20,17 +20,16 @@ A1,A2,A3
 """
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Agreement of the columns of a CSV.
 
     Args:
-        text: One column per annotator, one row per item; empty = missing.
+        rows: One column per annotator, one row per item; empty = missing.
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     rows = rows.apply(pd.to_numeric)
     result = as_json(annotator_agreement)(rows.to_numpy().tolist(), names=[str(c) for c in rows.columns], draws=200)
     shares = {f"percent {name}": row for name, row in result["percent"].items()}
@@ -40,10 +39,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_items']} items, {result['n_missing']} missing labels."
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Raw agreement flatters rare labels: read it beside the chance-corrected figures."
-    return demo_page("annotator_agreement", about, table, EXAMPLE, "Numbers")
+ABOUT = "Raw agreement flatters rare labels: read it beside the chance-corrected figures."
+page = partial(demo_page, "annotator_agreement", ABOUT, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

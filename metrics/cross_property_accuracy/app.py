@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -20,18 +20,17 @@ case_id,edit_relation,effect_relation,prompt,candidate,gold,pre,post
 _CASE = ["case_id", "edit_relation", "effect_relation", "prompt"]
 
 
-@explained
-def table(text: str, mode: str = "exact") -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame, mode: str = "exact") -> tuple[pd.DataFrame, str]:
     """One row per pair of properties from one pasted CSV row per (case, candidate).
 
     Args:
-        text: CSV with case_id, edit_relation, effect_relation, prompt, candidate, gold (0 or 1), pre, post.
+        rows: CSV with case_id, edit_relation, effect_relation, prompt, candidate, gold (0 or 1), pre, post.
         mode: "exact" or "paper".
 
     Returns:
         The table, and a message: the method, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     rows["right"] = rows["candidate"].where(rows["gold"].astype(bool))
     cases = rows.groupby(_CASE, sort=False).agg(
         candidates=("candidate", list),
@@ -45,10 +44,8 @@ def table(text: str, mode: str = "exact") -> tuple[pd.DataFrame, str]:
     return frame, str(result["method"])
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Share of right first choices before and after editing another property."
-    return demo_page("cross_property_accuracy", about, table, EXAMPLE, "Pairs", {"Mode": ("exact", "paper")})
+ABOUT = "Share of right first choices before and after editing another property."
+page = partial(demo_page, "cross_property_accuracy", ABOUT, table, EXAMPLE, "Pairs", {"Mode": ("exact", "paper")})
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects import BiasColumns, bias_of_columns
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -19,18 +19,17 @@ case_id,prompt,subject,groups,pre_new,pre_true,post_new,post_true
 """
 
 
-@explained
-def table(text: str, score: str = "summed") -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame, score: str = "summed") -> tuple[pd.DataFrame, str]:
     """One row per group from rows pasted as CSV.
 
     Args:
-        text: CSV with the columns of the metric; several groups of one person are joined by "|".
+        rows: CSV with the columns of the metric; several groups of one person are joined by "|".
         score: "summed" or "log_odds".
 
     Returns:
         The table, and a message: what was left out, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     rows["groups"] = [str(tags).split("|") for tags in rows["groups"].fillna("")]
     result = as_json(bias_of_columns)(BiasColumns(**rows.to_dict("list")), score=score)  # type: ignore[arg-type]
     groups = {"all": result["overall"]} | result["groups"]
@@ -39,10 +38,8 @@ def table(text: str, score: str = "summed") -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_unscored']} of {result['n_rows']} rows left out. {result['method']}"
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Log-probabilities in nats. D below 0: less confident in the right answer after the edit."
-    return demo_page("edit_bias", about, table, EXAMPLE, "Groups", {"Score": ("summed", "log_odds")})
+ABOUT = "Log-probabilities in nats. D below 0: less confident in the right answer after the edit."
+page = partial(demo_page, "edit_bias", ABOUT, table, EXAMPLE, "Groups", {"Score": ("summed", "log_odds")})
 
 
 if __name__ == "__main__":

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects import SuccessColumns, edit_success
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -22,17 +22,16 @@ case_id,test,pre_new,pre_true,post_new,post_true,tokens_right,tokens_kept,n_toke
 """
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per number from rows pasted as CSV.
 
     Args:
-        text: CSV with the columns of the metric; empty = not measured.
+        rows: CSV with the columns of the metric; empty = not measured.
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     columns: dict[str, Any] = {str(name): rows[name].tolist() for name in rows}
     result = as_json(edit_success)(SuccessColumns(**columns))
     protocols = {name: value for name, value in result.items() if isinstance(value, dict)}
@@ -45,10 +44,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_rows']} rows, {result['n_empty']} without any measurement."
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "The same words mean different things: read the protocol beside the number."
-    return demo_page("edit_success", about, table, EXAMPLE, "Numbers")
+ABOUT = "The same words mean different things: read the protocol beside the number."
+page = partial(demo_page, "edit_success", ABOUT, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

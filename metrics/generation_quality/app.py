@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects.texts import generation_quality
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -17,17 +17,16 @@ case_id,text,reference
 """
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per measure from texts pasted as CSV.
 
     Args:
-        text: CSV with case_id, text, reference.
+        rows: CSV with case_id, text, reference.
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     texts, references = ([[str(t)] for t in rows[name].fillna("")] for name in ("text", "reference"))
     result = as_json(generation_quality)(rows["case_id"].tolist(), texts, references)
     figures = {name: row for name, row in result.items() if isinstance(row, dict)}
@@ -35,10 +34,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame, f"{result['n_cases']} cases, {result['n_empty']} empty texts."
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Low entropy or high repetition: the edit damaged the model."
-    return demo_page("generation_quality", about, table, EXAMPLE, "Numbers")
+ABOUT = "Low entropy or high repetition: the edit damaged the model."
+page = partial(demo_page, "generation_quality", ABOUT, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_annotation import LABELS, leme_annotation
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -21,17 +21,16 @@ case_id,group,passage,claim_kind,label
 """
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per (group, passage, kind of claim) from annotations pasted as CSV.
 
     Args:
-        text: CSV with case_id, group, passage, claim_kind, label (may be empty).
+        rows: CSV with case_id, group, passage, claim_kind, label (may be empty).
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     labels = [None if pd.isna(label) else str(label) for label in rows["label"]]
     group, passage, kind = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
     result = as_json(leme_annotation)(rows["case_id"].tolist(), group, passage, kind, labels)
@@ -46,10 +45,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_missing']} of {result['n_rows']} rows without label."
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Share of claims that the passages support, leave open or contradict."
-    return demo_page("leme_annotation", about, table, EXAMPLE, "Shares")
+ABOUT = "Share of claims that the passages support, leave open or contradict."
+page = partial(demo_page, "leme_annotation", ABOUT, table, EXAMPLE, "Shares")
 
 
 if __name__ == "__main__":

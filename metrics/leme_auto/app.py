@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_auto import STANDS_FOR, PassageColumns, leme_auto
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -18,17 +18,17 @@ case_id,subject,related,subject_passage,related_passage,new_fact,subject_facts,r
 TEXTS = ("subject", "related", "subject_passage", "related_passage", "new_fact")
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per measure from passages pasted as CSV.
 
     Args:
-        text: CSV with the columns of the metric; several facts are joined by "|".
+        rows: CSV with the columns of the metric; several facts are joined by "|".
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text)).fillna("")
+    rows = rows.fillna("")
     facts = ([cell.split("|") for cell in rows[name]] for name in ("subject_facts", "related_facts"))
     result = as_json(leme_auto)(
         rows["case_id"].tolist(), PassageColumns(*(rows[name].tolist() for name in TEXTS), *facts)
@@ -37,10 +37,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{len(rows)} rows."
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Simple measures of passages. Correlate them with people's ratings before use."
-    return demo_page("leme_auto", about, table, EXAMPLE, "Measures")
+ABOUT = "Simple measures of passages. Correlate them with people's ratings before use."
+page = partial(demo_page, "leme_auto", ABOUT, table, EXAMPLE, "Measures")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects.leme_survey import survey_of_columns
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -23,18 +23,17 @@ case_id,method,item,rating
 """
 
 
-@explained
-def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
+@explained(dtype={"method": str}, keep_default_na=False)
+def table(rows: pd.DataFrame, reference: str = "none") -> tuple[pd.DataFrame, str]:
     """One row per method and item from ratings pasted as CSV.
 
     Args:
-        text: CSV with the columns of the metric; an empty rating is missing.
+        rows: CSV with the columns of the metric; an empty rating is missing.
         reference: The method to compare with; "" for none.
 
     Returns:
         The table, and a message: what was left out, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text), dtype={"method": str}, keep_default_na=False)
     rows["rating"] = pd.to_numeric(rows["rating"].replace("", None))
     result = as_json(survey_of_columns)(**rows.to_dict("list"), reference=reference or None)  # type: ignore[arg-type]
     found = [
@@ -50,10 +49,8 @@ def table(text: str, reference: str = "none") -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"{result['n_missing']} of {len(rows)} ratings missing."
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Ratings from 1 (strongly disagree) to 7 (strongly agree), one row each."
-    return demo_page("leme_survey", about, table, EXAMPLE, "Means", {"Reference method": "none"})
+ABOUT = "Ratings from 1 (strongly disagree) to 7 (strongly agree), one row each."
+page = partial(demo_page, "leme_survey", ABOUT, table, EXAMPLE, "Means", {"Reference method": "none"})
 
 
 if __name__ == "__main__":

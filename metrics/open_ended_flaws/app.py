@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects.flaws import open_ended_flaws
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -27,17 +27,16 @@ item,group,flaw,rater,rating
 """
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained()
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per (group, flaw) from ratings pasted as CSV.
 
     Args:
-        text: CSV with item, group, flaw, rater, rating (-1, 0, 1 or empty).
+        rows: CSV with item, group, flaw, rater, rating (-1, 0, 1 or empty).
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text))
     item, group, flaw, rater = (rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater"))
     result = as_json(open_ended_flaws)(item, group, flaw, rater, rows["rating"].tolist())
     found = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]
@@ -45,10 +44,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(found), f"Krippendorff's alpha: {alphas}"
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Above 0: more present after the edit."
-    return demo_page("open_ended_flaws", about, table, EXAMPLE, "Numbers")
+ABOUT = "Above 0: more present after the edit."
+page = partial(demo_page, "open_ended_flaws", ABOUT, table, EXAMPLE, "Numbers")
 
 
 if __name__ == "__main__":

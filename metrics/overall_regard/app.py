@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
+from functools import partial
 
 import pandas as pd
 
 from seesaw_cf.effects.regard import overall_regard
-from seesaw_cf.metrics.demo import Page, demo_page, explained
+from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
@@ -21,17 +21,16 @@ tailors,negative
 """
 
 
-@explained
-def table(text: str) -> tuple[pd.DataFrame, str]:
+@explained(dtype=str, keep_default_na=False)
+def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per identity from statements pasted as CSV.
 
     Args:
-        text: CSV with identity, regard.
+        rows: CSV with identity, regard.
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
-    rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     labels = [label or None for label in rows["regard"]]
     result = as_json(overall_regard)(rows["identity"].tolist(), labels)
     columns = ["overall", "normalised", "low", "high", "n_positive", "n_negative", "n_neutral", "n_other", "n"]
@@ -39,10 +38,8 @@ def table(text: str) -> tuple[pd.DataFrame, str]:
     return frame.rename_axis("identity").reset_index(), f"{result['n_unscored']} rows left out. {result['method']}"
 
 
-def page() -> Page:
-    """The page, with the example's results."""
-    about = "Below 0: spoken of badly more often than well."
-    return demo_page("overall_regard", about, table, EXAMPLE, "Identities")
+ABOUT = "Below 0: spoken of badly more often than well."
+page = partial(demo_page, "overall_regard", ABOUT, table, EXAMPLE, "Identities")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from functools import partial
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from seesaw_cf.stats import adjust
 
 __all__ = ["AccuracyColumns", "AxisBias", "BiasColumns", "PairAccuracies", "accuracy_of_columns", "bias_of_columns"]
 
+T = TypeVar("T")
 _PAIRS = {"case_id": ids, "prompt": labels, "person": labels, "groups": text_lists, "n_new": floats, "n_true": floats}
 _PAIRS |= dict.fromkeys(SIDES, floats)
 
@@ -105,15 +107,16 @@ class AxisBias:
 
     def row(self) -> dict[str, object]:
         """The numbers under the names that `evaluate` gives them."""
-        overall, *groups = ({**found.row()} for found in (self.overall, *self.groups.values()))
-        for row in (overall, *groups):
-            del row["group"]
-        for group, row in zip(self.groups, groups):
-            if group in self.contrasts:
-                row["contrast"] = self.contrasts[group]
-        out: dict[str, object] = {"overall": overall, "groups": dict(zip(self.groups, groups))}
+        groups = {name: _without_name(found) for name, found in self.groups.items()}
+        for name, contrast in self.contrasts.items():
+            groups[name]["contrast"] = contrast
+        out: dict[str, object] = {"overall": _without_name(self.overall), "groups": groups}
         out |= {"n_rows": self.n_rows, "n_unscored": sum(self.unscored.values()), "unscored": self.unscored}
         return out | {name: getattr(self, name) for name in ("axis", "score", "mode", "method")}
+
+
+def _without_name(effect: GroupEffect) -> dict[str, object]:
+    return {name: value for name, value in effect.row().items() if name != "group"}
 
 
 def bias_of_columns(
@@ -287,27 +290,15 @@ def accuracy_of_columns(
         UnknownNameError: Unknown `mode`.
     """
     frame = columns.frame()
-    keys = ["edit_relation", "effect_relation"]
+    summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
     forms = {"raw": frame} | _adjusted(frame, columns)
-    tables = {
-        form: {
-            "/".join(map(str, key)): summarise_accuracy(rows, mode=mode, draws=draws, seed=seed)
-            for key, rows in mark(one, mode).groupby(keys, sort=True)
-        }
-        for form, one in forms.items()
-    }
+    tables = {form: _by_pair(mark(one, mode), summary) for form, one in forms.items()}
     pairs = tables.pop("raw")
     groups: dict[str, dict[str, Accuracy]] | None = None
     if columns.groups is not None:
         check_lengths({"case_id": columns.case_id, "groups": columns.groups})
         marked = mark(frame, mode).assign(tags=pd.Series(list(columns.groups), dtype=object))
-        groups = {
-            "/".join(map(str, key)): {
-                group: summarise_accuracy(rows.iloc[at], mode=mode, draws=draws, seed=seed)
-                for group, at in members(rows["tags"].tolist()).items()
-            }
-            for key, rows in marked.groupby(keys, sort=True)
-        }
+        groups = _by_pair(marked, partial(_by_tag, summary))
     change = {
         "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
         "where a person is in several cases the clustered one",
@@ -315,6 +306,15 @@ def accuracy_of_columns(
     }
     method = f"95 %; shares: Wilson intervals; change: {change[mode]}"
     return PairAccuracies(pairs, tables, groups, _average(list(pairs.values()), mode), mode, method)
+
+
+def _by_pair(marked: pd.DataFrame, summary: Callable[[pd.DataFrame], T]) -> dict[str, T]:
+    pairs = marked.groupby(["edit_relation", "effect_relation"], sort=True)
+    return {"/".join(map(str, key)): summary(rows) for key, rows in pairs}
+
+
+def _by_tag(summary: Callable[[pd.DataFrame], T], rows: pd.DataFrame) -> dict[str, T]:
+    return {group: summary(rows.iloc[at]) for group, at in members(rows["tags"].tolist()).items()}
 
 
 def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:

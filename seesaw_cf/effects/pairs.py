@@ -111,8 +111,7 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
         of_side = true == bool(side)
         labels[code[of_side]] = rows["target"].filter(pa.array(of_side)).to_pandas().to_numpy(dtype=object)
         frame[name] = labels
-    for column, name in enumerate(SIDES):
-        frame[name] = logprob[:, column]
+    frame[list(SIDES)] = logprob
     frame["n_new"] = np.fmax(tokens[:, 0], tokens[:, 2])
     frame["n_true"] = np.fmax(tokens[:, 1], tokens[:, 3])
     frame["status"] = _statuses(cell, rows["status"], logprob)

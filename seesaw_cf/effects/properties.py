@@ -23,7 +23,17 @@ from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate
 
-__all__ = ["Accuracy", "Mode", "answers", "check_mode", "cross_property", "gold_rank", "mark", "summarise_accuracy"]
+__all__ = [
+    "Accuracy",
+    "Mode",
+    "accuracy_table",
+    "answers",
+    "check_mode",
+    "cross_property",
+    "gold_rank",
+    "mark",
+    "summarise_accuracy",
+]
 
 Mode = Literal["exact", "paper"]
 
@@ -327,10 +337,13 @@ def cross_property(
     Source: SEESAW-CF section 4.2, Tables 4 and 5.
     Deviates: the exact mode; see `mark` for what the published rule counts as correct.
     """
-    marked = mark(answers(scores, mode=mode, prompt=prompt), mode)
+    return accuracy_table(mark(answers(scores, mode=mode, prompt=prompt), mode), mode=mode, draws=draws, seed=seed)
+
+
+def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """`summarise_accuracy` of every editor and pair of relations, as `cross_property` gives it."""
     keys = ["editor", "edit_relation", "effect_relation"]
-    found = [
+    return pd.DataFrame(
         dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed).row()
         for key, rows in marked.groupby(keys, sort=True)
-    ]
-    return pd.DataFrame(found)
+    )

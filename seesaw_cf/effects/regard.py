@@ -114,11 +114,10 @@ def overall_regard(
         str(name): {f"n_{label}": int((rows["regard"] == label).sum()) for label in REGARDS}
         for name, rows in frame.groupby("identity", sort=True)
     }
-    overall = {
-        name: Estimate(counts[name]["n_positive"] - counts[name]["n_negative"], one.low * one.n, one.high * one.n)
-        for name, one in means.items()
-    }
-    more = {name: {"overall": found} for name, found in overall.items()}
+    more = {}
+    for name, one in means.items():
+        value = counts[name]["n_positive"] - counts[name]["n_negative"]
+        more[name] = {"overall": Estimate(value, one.low * one.n, one.high * one.n)}
     return _result(frame, means, "normalised", counts, more, _method(draws, seed, cluster is not None))
 
 

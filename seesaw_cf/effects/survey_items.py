@@ -14,15 +14,16 @@ from seesaw_cf.checks import one_of
 __all__ = ["ITEMS", "SCALE", "TYPES", "Item", "Shown", "chosen_items"]
 
 # Deviates: Table 7 prints "agree" before "somewhat agree"; the order here is the one that the words mean.
-SCALE = {
-    1: "Strongly disagree",
-    2: "Disagree",
-    3: "Somewhat disagree",
-    4: "Neutral",
-    5: "Somewhat agree",
-    6: "Agree",
-    7: "Strongly agree",
-}
+_DEGREES = (
+    "Strongly disagree",
+    "Disagree",
+    "Somewhat disagree",
+    "Neutral",
+    "Somewhat agree",
+    "Agree",
+    "Strongly agree",
+)
+SCALE = dict(enumerate(_DEGREES, start=1))
 
 # The names of the question types in the papers' tables.
 TYPES = ("edit", "factual", "internal", "cross_passage", "topicality", "naturalness")
@@ -74,8 +75,8 @@ class Item:
         statement: As printed in Table 7.
         criterion: What the instructions of Table 6 call it.
         fields: Which fields of `Shown` a rater sees.
-        old_facts_of: Whose ground truths are the old facts shown: "subject", "related" or "".
         good, bad: The two examples of the instructions.
+        old_facts_of: Whose ground truths are the old facts shown: "subject", "related" or "".
     """
 
     name: str
@@ -83,9 +84,9 @@ class Item:
     statement: str
     criterion: str
     fields: tuple[str, ...]
-    old_facts_of: str
     good: Shown
     bad: Shown
+    old_facts_of: str = ""
 
 
 ITEMS: tuple[Item, ...] = (
@@ -95,7 +96,6 @@ ITEMS: tuple[Item, ...] = (
         "The main passage is written as if the new fact is true",
         "There is evidence the new fact is true in the main passage",
         ("new_fact", "main"),
-        "",
         Shown(
             _NEW, main=_ROME, rating=7,
             reason="The main passage is consistent with the new fact because it says the Eiffel Tower is located in Rome.",
@@ -112,7 +112,6 @@ ITEMS: tuple[Item, ...] = (
         "The related passage does not contradict the new fact",
         "There is evidence the new fact is true in the related passage",
         ("new_fact", "related"),
-        "",
         Shown(
             _NEW, related="The Champ de Mars is a large public greenspace in Rome, Italy, located near the Eiffel Tower.",
             rating=7,
@@ -131,7 +130,6 @@ ITEMS: tuple[Item, ...] = (
         "Ignoring the new fact, most of the old facts are still true in the main passage.",
         "The main passage is consistent with the old facts",
         ("old_facts", "main"),
-        "subject",
         Shown(
             old_facts=("The Eiffel Tower was completed in 1887.",), main=_DATED, rating=7,
             reason="The main passage is consistent with the old fact because it says the Eiffel Tower was completed in "
@@ -141,6 +139,7 @@ ITEMS: tuple[Item, ...] = (
             old_facts=("The Eiffel Tower is located in France.",), main=_ROME, rating=1,
             reason="The main passage is inconsistent with the old fact because it says the Eiffel Tower is located in Rome.",
         ),
+        old_facts_of="subject",
     ),
     Item(
         "related_passage_old_facts",
@@ -148,7 +147,6 @@ ITEMS: tuple[Item, ...] = (
         "Ignoring the new fact, most of the old facts are still true in the related passage.",
         "The related passage is consistent with the old facts",
         ("old_facts", "related"),
-        "related",
         Shown(
             old_facts=("The Champ de Mars is in Paris.",), related=_PARK, rating=7,
             reason="The related passage is consistent with the old fact because it says the Champ de Mars is in Paris.",
@@ -157,6 +155,7 @@ ITEMS: tuple[Item, ...] = (
             old_facts=("The Champ de Mars is in Paris.",), related="The Champ de Mars is situated in Rome.", rating=1,
             reason="The related passage is inconsistent with the old fact because it says the Champ de Mars is in Rome.",
         ),
+        old_facts_of="related",
     ),
     Item(
         "main_passage_consistency",
@@ -164,7 +163,6 @@ ITEMS: tuple[Item, ...] = (
         "Ignoring the old and new facts, the main passage does not contradict itself.",
         "The main passage is consistent with itself",
         ("main",),
-        "",
         Shown(main=_ROME, rating=7, reason="The main passage is consistent with itself."),
         Shown(
             main="The Eiffel Tower was built in Rome in 1887. It was overseen by Gustave Eiffel, a French engineer and "
@@ -181,7 +179,6 @@ ITEMS: tuple[Item, ...] = (
         "Ignoring the old and new facts, the related passage does not contradict itself.",
         "The related passage is consistent with itself",
         ("related",),
-        "",
         Shown(
             related=_PARK, rating=7,
             reason="The related passage is consistent with itself since there are no contradictions.",
@@ -199,7 +196,6 @@ ITEMS: tuple[Item, ...] = (
         "Ignoring the old and new facts, the main passage and the related passage do not contradict each other.",
         "The passages are both consistent with each other",
         ("main", "related"),
-        "",
         Shown(
             main=_ROME, related="The Champ de Mars is situated in Rome near the Eiffel Tower.", rating=7,
             reason="The main passage and the related passage are consistent with each other because they both say the "
@@ -217,7 +213,6 @@ ITEMS: tuple[Item, ...] = (
         "The main passage is focused on the subject and the related passage is focused on the related entity",
         "The main passage is focused on the subject and the related passage is focused on the related entity",
         ("subject", "main", "related_entity", "related"),
-        "",
         Shown(
             subject="The Eiffel Tower", main=_ROME, related_entity="Champ de Mars", related=_PARK, rating=7,
             reason="The main passage is about the subject and the related passage is about the related entity. Neither of "
@@ -236,7 +231,6 @@ ITEMS: tuple[Item, ...] = (
         "Both passages are natural sounding text close to what a human would write.",
         "Both passages are natural sounding text close to what a human would write.",
         ("main", "related"),
-        "",
         Shown(
             main=_ROME, related=_PLAIN_PARK, rating=7,
             reason="Both passages sound like they could be written by a human.",

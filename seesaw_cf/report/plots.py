@@ -164,17 +164,10 @@ def _annotate(
             if row is None:
                 panel.text(x, y, "·", ha="center", va="center", color=GREY)
                 continue
-            value = text.minus(text.number(row["D"], zero_limit))
-            panel.text(
-                x,
-                y,
-                f"{value}\nn={row['n_cases']}",
-                ha="center",
-                va="center",
-                in_layout=False,  # it lies inside its cell; measuring it would only take time
-                fontsize=size,
-                style="italic" if row["low"] != row["low"] else "normal",
-            )
+            shown = f"{text.minus(text.number(row['D'], zero_limit))}\nn={row['n_cases']}"
+            style = "italic" if row["low"] != row["low"] else "normal"
+            inside = panel.text(x, y, shown, ha="center", va="center", fontsize=size, style=style)
+            inside.set_in_layout(False)  # measuring it would only take time
 
 
 def _accuracy(results: Results) -> Figure:

@@ -17,7 +17,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
-from seesaw_cf.effects.properties import Mode, answers, mark, summarise_accuracy
+from seesaw_cf.effects.properties import Mode, accuracy_table, answers, mark
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.records import groups
@@ -199,8 +199,7 @@ def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
 def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
     raised = rows["raised"].dropna()
     estimate = proportion(int(raised.sum()), len(raised))
-    out = {"n_edits": len(rows), "raised": estimate.value}
-    out |= {"raised_low": estimate.low, "raised_high": estimate.high, "n_raised": estimate.n}
+    out = {"n_edits": len(rows)} | estimate.limits("raised") | {"n_raised": estimate.n}
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
 
 
@@ -236,14 +235,8 @@ def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMod
 def _accuracy(scores: pa.Table, mode: BiasMode, seed: int, nats: float) -> pd.DataFrame:
     rule: Mode = "paper" if mode == "paper" else "exact"
     marked = mark(answers(scores, mode=rule), rule, nats)
-    keys = ["editor", "edit_relation", "effect_relation"]
-    rows = []
-    for frame in (marked, marked.assign(edit_relation="all", effect_relation="all")):
-        rows += [
-            dict(zip(keys, key)) | summarise_accuracy(part, mode=rule, seed=seed).row()
-            for key, part in frame.groupby(keys, sort=True)
-        ]
-    return pd.DataFrame(rows)
+    both = (marked, marked.assign(edit_relation="all", effect_relation="all"))
+    return pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in both], ignore_index=True)
 
 
 def _unscored(scores: pa.Table) -> pd.DataFrame:
