@@ -18,6 +18,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     job_options(parser)
     add = parser.add_argument
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
+    left = "leave out people on whom the settings of --editor-config were tuned (they are refused otherwise)"
+    add("--leave-out-tuned", action="store_true", help=left)
     protocols = "single: edit, score, restore; batch: all cases of a relation are edited together (default: single)"
     add("--protocol", **one_of("single", "batch"), default="single", help=protocols)
     scorers = "trie: each prefix once; plain: padded batches; single: no batches (default: auto)"

@@ -30,6 +30,7 @@ from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import Plan, check_places, check_plan, data_notes
 from seesaw_cf.run.questions import some_clozes
 from seesaw_cf.run.runner import PROTOCOLS, Run
+from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.workers import ENGINES, local_device, rank_and_world, run_on_ray, run_share
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
 from seesaw_cf.scoring.memory import logit_bytes, token_bytes
@@ -56,6 +57,8 @@ class Job:
         configs: Which of its configs.
         protocol: "single" or "batch".
         editor_config: JSON file with fields to change, by editor name.
+        leave_out_tuned: Leave out cases about people on whom the settings of `editor_config` were tuned; otherwise they
+            are refused.
         corpus: Texts for second moments, as `seesaw_cf.models.corpus.Corpus` reads them; the embedded
             texts when None and the model is embedded.
         corpus_limit: Most texts of it that are used, drawn with `seed`.
@@ -81,6 +84,7 @@ class Job:
     configs: tuple[str, ...] = ("cross_subject",)
     protocol: str = "single"
     editor_config: Path | None = None
+    leave_out_tuned: bool = False
     corpus: str | Path | None = None
     corpus_limit: int = LIMIT
     limit: int | None = None
@@ -163,6 +167,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     loaded = {config: load_revised_cases(job.data, config) for config in job.configs}
     everything = {config: found for config, (found, _) in loaded.items()}
     cases = [case for found in everything.values() for case in _sampled(found, job)]
+    cases = held_out(cases, job.editor_config, job.leave_out_tuned)
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     asked = {case.request.subject for case in cases}

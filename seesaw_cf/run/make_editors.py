@@ -15,6 +15,7 @@ from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
+from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.types import Case
 
 __all__ = ["make_editor", "read_settings", "settings_of"]
@@ -70,7 +71,7 @@ def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dic
 
 
 def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Reads the JSON file with the settings of a run's editors.
+    """Reads the JSON file with the settings of a run's editors; its provenance is left to `seesaw_cf.run.tuned`.
 
     Args:
         file: None = no settings.
@@ -85,6 +86,7 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str
         return {}
     example = '{"memit": {"layers": [3, 4]}}'
     found: dict[str, Any] = read_json(file, expected=example)
+    found.pop(PROVENANCE, None)
     for name, settings in found.items():
         if not isinstance(settings, dict):
             raise RecordError(

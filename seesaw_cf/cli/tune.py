@@ -1,0 +1,55 @@
+"""`seesaw-cf tune`: an editor's settings for a model, found on edits that are not evaluated."""
+
+from __future__ import annotations
+
+import argparse
+
+from seesaw_cf.cli.options import (
+    corpus_options,
+    data_options,
+    job_of,
+    model_options,
+    one_of,
+    output_options,
+    path,
+    positive,
+    seed_option,
+    threads,
+)
+from seesaw_cf.cli.output import say
+from seesaw_cf.editors import EDITORS
+from seesaw_cf.editors.control_names import CONTROLS
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf tune`."""
+    model_options(parser, name="model")
+    add = parser.add_argument
+    methods = [name for name in EDITORS if name not in CONTROLS]
+    add("--editor", **one_of(*methods), required=True, help="the editing method")
+    add("--space", type=path, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')
+    add("--trials", type=positive, default=12, help="settings that are tried, the preset among them (default: 12)")
+    add("--edits", type=positive, default=8, help="edits of each trial (default: 8)")
+    add("--finalists", type=positive, default=3, help="settings that are tried again (default: 3)")
+    add("--final-edits", type=positive, default=16, help="edits of each of those, and of the preset (default: 16)")
+    corpus_options(parser)
+    data_options(parser)
+    seed_option(parser)
+    add("--threads", type=threads, help="CPU threads; results depend on them in the last digits (default: torch's)")
+    output_options(parser, "folder of the search")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Searches, and writes the settings and the page."""
+    from seesaw_cf.io.text import read_json
+    from seesaw_cf.report.tune import write_tune_report
+    from seesaw_cf.run.tune import TunePlan, run_tune
+
+    space = read_json(args.space, expected='{"learning_rate": [0.1, 0.5]}') if args.space else None
+    numbers = {name: getattr(args, name) for name in ("trials", "edits", "finalists", "final_edits", "seed")}
+    plan = TunePlan(**numbers, space=space)
+    args.editor, args.control = [args.editor], None
+    run_tune(job_of(args), plan, args.out, progress=not args.quiet)
+    say(write_tune_report(args.out))

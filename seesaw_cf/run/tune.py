@@ -1,0 +1,293 @@
+"""Finding an editor's settings for a model, on edits that are not evaluated.
+
+Settings are drawn without replacement from a declared space and tried on a few edits; the best of them, and the preset,
+are tried again on more. Every finished trial is a shard of its own, so a killed search continues where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from seesaw_cf.checks import shown
+from seesaw_cf.editors.locate.config import with_settings
+from seesaw_cf.editors.spaces import SPACES, search_space
+from seesaw_cf.effects.success import KINDS, harmonic_mean, success_of_scores
+from seesaw_cf.effects.texts import ngram_entropy
+from seesaw_cf.errors import EditError, PromptError, RecordError
+from seesaw_cf.generation import Ask, HFGenerator, Sampling
+from seesaw_cf.io.files import write_text
+from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.explain import announce
+from seesaw_cf.run.job import Job, make_run
+from seesaw_cf.run.questions import Question, questions, score_table, scored
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.store import Store
+from seesaw_cf.run.tuned import PROVENANCE
+from seesaw_cf.tables import SCORES
+from seesaw_cf.types import Case
+
+__all__ = ["OBJECTIVE", "SETTINGS", "TunePlan", "draw_edits", "draw_trials", "run_tune"]
+
+OBJECTIVE = (
+    "harmonic mean of efficacy (shares of edits that take, refused ones do not), paraphrases that take, neighbourhood "
+    "prompts that stay, and fluency (n-gram entropy of texts after the edit over that before, at most 1)"
+)
+SETTINGS = "settings.json"
+"""The file of a finished search that `--editor-config` takes."""
+PARTS = ("efficacy", "paraphrase", "neighborhood", "fluency")
+_NUMBERS = {"efficacy": "ES", "paraphrase": "PS", "neighborhood": "NS"}
+
+
+@dataclass(frozen=True, slots=True)
+class TunePlan:
+    """What is searched, and how long.
+
+    Attributes:
+        trials: Settings that are tried, the preset among them.
+        edits: Edits of each trial.
+        finalists: Settings that are tried again, and the preset beside them.
+        final_edits: Edits of each of those, the first ones among them.
+        texts: Edits of which a text is written.
+        new_tokens: Length of a text.
+        seed: Of every draw.
+        space: Setting -> values in place of the declared space; None = the declared one.
+
+    Raises:
+        RecordError: A number below 1, or a space without settings or values.
+    """
+
+    trials: int = 12
+    edits: int = 8
+    finalists: int = 3
+    final_edits: int = 16
+    texts: int = 4
+    new_tokens: int = 60
+    seed: int = 0
+    space: Mapping[str, Sequence[object]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "edits", "finalists", "final_edits", "texts", "new_tokens"):
+            if getattr(self, name) < 1:
+                raise RecordError(f"tune: {name} is {getattr(self, name)}, expected at least 1.")
+        if self.space is not None:
+            _check_space(self.space)
+
+
+def _check_space(space: Mapping[str, Sequence[object]]) -> None:
+    example = 'an object of settings and their values such as {"layers": [[3], [4]], "learning_rate": [0.1, 0.5]}'
+    if not space:
+        raise RecordError(f"tune: the search space is empty, expected {example}.")
+    for name, values in space.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise RecordError(f"tune: the space of {name!r} is {shown(values)}, expected a list of values: {example}.")
+
+
+def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) -> list[dict[str, object]]:
+    """The settings of every trial: first none (the preset), then distinct points of the space in a seeded order.
+
+    Args:
+        space: Setting -> values.
+        count: Trials, the preset among them; the space may have fewer points.
+        seed: Of the draw.
+    """
+    sizes = [len(values) for values in space.values()]
+    points = math.prod(sizes)
+    chosen = np.random.default_rng(seed).choice(points, min(count - 1, points), replace=False)
+    places = [np.unravel_index(int(point), sizes) for point in chosen]
+    return [{}, *({name: space[name][int(i)] for name, i in zip(space, place, strict=True)} for place in places)]
+
+
+def draw_edits(cases: Sequence[Case], count: int, seed: int) -> list[Case]:
+    """Edits of different people in a seeded order, of each person the one whose relation is rarest so far.
+
+    Args:
+        cases: Where they come from.
+        count: How many; there may be fewer people.
+        seed: Of the order. A smaller count gives the first ones of a larger.
+    """
+    people: dict[str, list[Case]] = {}
+    for case in cases:
+        people.setdefault(case.request.subject, []).append(case)
+    names = sorted(people)
+    seen: Counter[str] = Counter()
+    drawn = []
+    for i in np.random.default_rng(seed).permutation(len(names))[:count]:
+        case = min(people[names[i]], key=lambda one: (seen[one.request.relation_id], one.case_id))
+        seen[case.request.relation_id] += 1
+        drawn.append(case)
+    return drawn
+
+
+def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> Path:
+    """Searches, and writes `tune.json` (every trial) and `settings.json` (the best, with its provenance).
+
+    Args:
+        job: Model, one editor and data. None of the people whose edits are drawn may be evaluated with the settings
+            that are found: `seesaw-cf run` refuses them by the provenance.
+        plan: What is searched.
+        out: Folder of the search; an interrupted one in it is continued.
+        progress: Show a progress bar.
+
+    Returns:
+        The file with all trials, for `seesaw_cf.report.tune`.
+
+    Raises:
+        SeesawError: A name, file, record or setting that cannot be used, or a folder of another search.
+    """
+    if len(job.editors) != 1 or job.controls:
+        raise RecordError(f"tune: editors {[*job.editors, *job.controls]}, expected one editor and no control.")
+    run = make_run(job, out, progress=progress)
+    ((name, editor),) = run.editors.items()
+    blocks = transformer_blocks(run.model)
+    space = plan.space if plan.space is not None else search_space(name, len(blocks or ()))
+    if not space:
+        raise RecordError(
+            f"tune: no search space is declared for {name!r}, only for {', '.join(SPACES)}. Give one with --space."
+        )
+    trials = draw_trials(space, plan.trials, plan.seed)
+    configs = [with_settings(editor.config, settings) for settings in trials]  # a value of a wrong type is said now
+    settings = json.loads(json.dumps(asdict(plan) | {"space": space}))
+    store = Store(out, replace(run.manifest, protocol="tune", settings=settings), SCORES)
+    store.claim()
+    announce([*run.manifest.notes, *run.notes])
+    search = _Search(run, store, plan, [replace(editor, config=config) for config in configs])  # type: ignore[type-var]
+    first = search.round("first", range(len(trials)), plan.edits, progress)
+    best = [row["trial"] for row in sorted(first, key=_rank)[: plan.finalists]]
+    final = search.round("final", sorted({0, *best}), plan.final_edits, progress)
+    return _write(search, space, trials, first + final, min(final, key=_rank))
+
+
+def _rank(row: Mapping[str, Any]) -> tuple[float, float, int]:
+    """Best first: by score, then efficacy, then the order of the trials, which the preset leads."""
+    return -(row["score"] or 0.0), -(row["efficacy"]["value"] or 0.0), row["trial"]
+
+
+@dataclass(frozen=True)
+class _Search:
+    run: Run
+    store: Store
+    plan: TunePlan
+    editors: Sequence[Editor]
+
+    def round(self, name: str, numbers: Iterable[int], count: int, progress: bool) -> list[dict[str, Any]]:
+        """Every trial of a round, made where it is not there yet."""
+        cases = draw_edits(self.run.cases, count, self.plan.seed)
+        rows = []
+        for number in tqdm([*numbers], f"{name} round: edit, score, write", unit="trial", disable=not progress):
+            key = (name, f"{number:04d}")
+            if not self.store.has(key):
+                self._try(key, self.editors[number], cases)
+            table, facts = self.store.read(key)
+            rows.append({"round": name, "trial": number} | _numbers(table, facts, self.plan.seed))
+        return rows
+
+    def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
+        run = self.run
+        asked = [(case, _asked(case)) for case in cases]
+        clozes = list(dict.fromkeys(q.cloze for _, qs in asked for q in qs))
+        before = dict(zip(clozes, run.scorer.score(clozes), strict=True))
+        try:
+            fitted = editor.fit(run.model, run.tokenizer)
+        except (EditError, PromptError) as error:
+            refused = {str(case.case_id): f"refused: {error}" for case in cases}
+            self.store.write(key, score_table("trial", []), status=refused, n=len(cases), fluency=[])
+            return
+        edits = edit_units(run.model, run.tokenizer, fitted, [[case] for case in cases])
+        units = [[one] for one in asked]
+        outcomes = score_edits(run.model, run.scorer, edits, units, before, run.hashes)
+        rows = [row for unit, one in zip(units, outcomes, strict=True) for row in scored(unit, before, one.scores)]
+        status = {str(case): text for edit in edits for case, text in edit.status.items()}
+        deltas = [(case, edit.delta) for case, edit in zip(cases, edits, strict=True)][: self.plan.texts]
+        fluency = self._fluency([(case, delta) for case, delta in deltas if delta is not None])
+        self.store.write(key, score_table("trial", rows), status=status, n=len(cases), fluency=fluency)
+
+    def _fluency(self, edits: Sequence[tuple[Case, WeightDelta]]) -> list[list[float]]:
+        """(before, after) entropy in bits of a text about each edit's subject; texts too short to have one are out."""
+        writer = HFGenerator(self.run.model, self.run.tokenizer)
+        sampling = Sampling(max_new_tokens=self.plan.new_tokens)
+        asks = [Ask((*case.generation_prompts, case.request.subject)[0], self.plan.seed) for case, _ in edits]
+        after = writer.generate_each([(delta, [ask]) for (_, delta), ask in zip(edits, asks, strict=True)], sampling)
+        texts = zip(writer.generate(asks, sampling), (own[0] for own in after), strict=True)
+        pairs = [[_entropy(old.text), _entropy(new.text)] for old, new in texts]
+        return [pair for pair in pairs if math.isfinite(sum(pair)) and pair[0] > 0]
+
+
+def _entropy(text: str) -> float:
+    """The weighted entropy of MEMIT appendix C.2, bits."""
+    return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
+
+
+def _asked(case: Case) -> list[Question]:
+    """Edit, paraphrases and neighbourhood; records without it have other people who hold the old target."""
+    every = list(questions(case))
+    found = [q for q in every if q.kind in KINDS]
+    if any(q.kind == "neighborhood" for q in found):
+        return found
+    others = [q for q in every if q.kind == "cross_subject" and q.prompt.holds == "target_true"]
+    return found + [replace(q, kind="neighborhood") for q in others[:20]]
+
+
+def _numbers(table: Any, facts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The parts of the objective with n and interval, and the score; None where there is no number."""
+    n, status = facts["n"], facts["status"]
+    made = [text for text in status.values() if text in ("ok", "zero delta")]
+    parts: dict[str, Any] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
+    if table.num_rows:
+        numbers = success_of_scores(table, draws=2000, seed=seed)["trial"].numbers["counterfact"]
+        parts |= {part: _plain(numbers[short].columns("value", "low", "high", "n")) for part, short in _NUMBERS.items()}
+    ratios = [min(1.0, after / before) for before, after in facts["fluency"]]
+    if ratios:
+        parts["fluency"] = {"value": float(np.mean(ratios)), "low": None, "high": None, "n": len(ratios)}
+    share = len(made) / n
+    taken = (parts["efficacy"]["value"] or 0.0) * share
+    wanted = [taken, *(parts[part]["value"] for part in PARTS[1:] if parts[part]["value"] is not None)]
+    refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
+    return {"n": n, "score": harmonic_mean(wanted), **parts, "refused": refused}
+
+
+def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in found.items()}
+
+
+def _write(
+    search: _Search,
+    space: Mapping[str, Sequence[object]],
+    trials: Sequence[Mapping[str, object]],
+    rows: Sequence[dict[str, Any]],
+    best: Mapping[str, Any],
+) -> Path:
+    """The trials, and the settings of the best with what they were found on."""
+    run, plan, out = search.run, search.plan, search.store.folder
+    (name,) = run.editors
+    config = asdict(search.editors[best["trial"]].config)
+    found = {setting: config[setting] for setting in sorted({*space, "layers"}) if setting in config}
+    drawn = draw_edits(run.cases, max(plan.edits, plan.final_edits), plan.seed)
+    provenance = {
+        "made_by": "seesaw-cf tune",
+        "model": dict(run.manifest.model),
+        "data": dict(run.manifest.data),
+        "plan": asdict(plan) | {"space": space},
+        "objective": OBJECTIVE,
+        "best": dict(best),
+        "preset": next(row for row in rows if row["round"] == "final" and row["trial"] == 0),
+        "versions": run.manifest.versions,
+        "subjects": sorted(case.request.subject for case in drawn),
+    }
+    shown_trials = [{"settings": dict(trials[row["trial"]])} | row for row in rows]
+    everything = {"editor": name, "settings": found, "trials": shown_trials, **provenance}
+    write_text(out / "tune.json", json.dumps(everything, indent=1, allow_nan=False) + "\n")
+    document = {name: found, PROVENANCE: {name: provenance}}
+    write_text(out / SETTINGS, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    return out / "tune.json"

@@ -1,0 +1,59 @@
+"""Settings files with a provenance: which edits they were tuned on, so that none of those is evaluated with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.text import read_json
+from seesaw_cf.types import Case
+
+__all__ = ["PROVENANCE", "held_out", "tuned_subjects"]
+
+PROVENANCE = "provenance"
+"""Key of a settings file beside the editors' names: editor -> how its settings were found."""
+
+
+def tuned_subjects(file: Path | None) -> frozenset[str]:
+    """The people whose edits the settings of a file were tuned on; none for a file that was written by hand.
+
+    Raises:
+        RecordError: Not JSON, or a provenance without a list of subjects.
+        StorageError: The file cannot be read.
+    """
+    found: Any = read_json(file, expected="settings of editors").get(PROVENANCE, {}) if file is not None else {}
+    entries = list(found.values()) if isinstance(found, Mapping) else [found]
+    subjects = [entry.get("subjects") if isinstance(entry, Mapping) else None for entry in entries]
+    for listed in subjects:
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise RecordError(
+                f"{file}: {PROVENANCE!r} is {shown(found)}, expected what `seesaw-cf tune` writes: for each editor an "
+                "object with 'subjects', a list of names. Make the file again, or leave the provenance out."
+            )
+    return frozenset(name for listed in subjects for name in listed)
+
+
+def held_out(cases: Sequence[Case], file: Path | None, leave_out: bool) -> list[Case]:
+    """Cases whose person the settings of a run were not tuned on.
+
+    Args:
+        cases: Of the run.
+        file: Its settings file.
+        leave_out: Leave the others out; otherwise they are refused.
+
+    Raises:
+        RecordError: Cases that the settings were tuned on: evaluated on them an editor looks better than it is.
+    """
+    tuned = tuned_subjects(file)
+    kept = [case for case in cases if case.request.subject not in tuned]
+    if len(kept) < len(cases) and not leave_out:
+        names = sorted({case.request.subject for case in cases} & tuned)
+        raise RecordError(
+            f"{file}: {len(cases) - len(kept)} of the {len(cases)} edits to evaluate are about people on whom these "
+            f"settings were tuned ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}). Leave them out with "
+            "--leave-out-tuned, or tune on other records."
+        )
+    return kept
