@@ -138,9 +138,9 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     if not quiet:
         _LOG.warning(
             "%s: nobody has published settings for a %s model of %d blocks, width %d, MLP width %d and %d tokens. "
-            "Layers %s are those at the depth of Llama-2-7B's and untested here. Find better ones with `seesaw-cf "
-            'layers --model MODEL` and set them in a JSON file for --editor-config: {"%s": {"layers": %s}}.',
-            *(editor, *shape, list(layers), editor, list(layers)),
+            "Layers %s are those at the depth of Llama-2-7B's and untested here. Find better settings with `seesaw-cf "
+            "tune MODEL --editor %s`, which writes a file for --editor-config.",
+            *(editor, *shape, list(layers), editor),
         )
     return {"layers": layers, **settings}
 

@@ -58,7 +58,7 @@ def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -
     """
     joined = [" ".join(refs) for refs in references]
     known = [text for text in joined if words(text)]
-    if not known:
+    if not known or not len(texts):
         return [float("nan")] * len(texts)
     with need("scikit-learn", extra="longform", what_for="the reference score"):
         from sklearn.feature_extraction.text import TfidfVectorizer

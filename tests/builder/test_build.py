@@ -25,9 +25,10 @@ from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.cli import main
-from seesaw_cf.records import read_cases, relations, sample
+from seesaw_cf.records import read_cases, relations
 from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
+from tests.builder.embedded import check_embedded
 
 from .conftest import serve
 from .fault_proxy import FaultProxy
@@ -211,8 +212,7 @@ def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.Ca
     assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
     built = contents(tmp_path / "out")
     assert json.loads(built.pop("build.json"))["options"]["seed"] == 0
-    for name, content in built.items():
-        assert content == (sample.path() / name).read_bytes(), name
+    check_embedded(tmp_path / "out", sorted(built))
     assert "| gender (P21) |" in capsys.readouterr().out
 
 
