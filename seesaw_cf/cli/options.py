@@ -145,7 +145,7 @@ def model_options(
         **defaults: `default=argparse.SUPPRESS` when a preset says what is not given.
     """
     add = parser.add_argument
-    add(name, help=about, **({} if name == "model" else {"required": not defaults}), **defaults)
+    add(name, help=about, **defaults | ({} if name == "model" else {"required": not defaults}))
     add("--revision", help="branch, tag or commit of a Hub model", **defaults)
     dtypes = one_of("float32", "float64", "bfloat16", "float16")
     add("--dtype", **dtypes, help="of weights and sums (default: float32)", **{"default": "float32"} | defaults)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,21 +39,15 @@ def test_no_own_module_is_imported_by_a_computed_name() -> None:
 
 
 def test_no_function_takes_more_than_eight_parameters() -> None:
-    """`evaluate` passes each column and option to `_compute` under its own name; everything else takes a dataclass."""
+    """More than that is a dataclass."""
     found = []
     for file in _sources():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name != "_compute":
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 if len([name for name in names if name not in ("self", "cls")]) > 8:
                     found.append(f"{file.relative_to(ROOT)}:{node.lineno} {node.name} takes {len(names)}")
     assert found == []
-
-
-def test_compute_is_a_method_of_metrics_only() -> None:
-    made = re.compile(r"def _compute\(|_compute = ")
-    owners = {file.relative_to(ROOT).parts[0] for file in _sources() if made.search(file.read_text("utf-8"))}
-    assert owners == {"metrics"}
 
 
 def test_no_loading_script_name() -> None:

@@ -108,7 +108,8 @@ def test_edits_that_settings_were_tuned_on_are_refused_or_left_out(tmp_path: Pat
         held_out(cases, file, leave_out=False)
     assert len(held_out(cases, file, leave_out=True)) == len(cases) - about
     assert held_out(cases, None, leave_out=False) == cases
-    for damaged in (["Ada"], {"ft": {}}, {"ft": {"subjects": "Ada"}}, {"ft": {"subjects": [1]}}, "x"):
+    broken: list[Any] = [["Ada"], {"ft": {}}, {"ft": {"subjects": "Ada"}}, {"ft": {"subjects": [1]}}, "x"]
+    for damaged in broken:
         file.write_text(json.dumps({"provenance": damaged}))
         with pytest.raises(RecordError, match=r"settings\.json: 'provenance' is .*expected what `seesaw-cf tune`"):
             tuned_subjects(file)
