@@ -16,7 +16,7 @@ from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.types import Estimate
 
-__all__ = ["Quality", "finite_mean", "generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
+__all__ = ["Quality", "generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
 
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 _WORD = re.compile(r"\w+|[^\w\s]")

@@ -26,14 +26,16 @@ def tuned_subjects(file: Path | None) -> frozenset[str]:
     """
     found: Any = read_json(file, expected="settings of editors").get(PROVENANCE, {}) if file is not None else {}
     entries = list(found.values()) if isinstance(found, Mapping) else [found]
-    subjects = [entry.get("subjects") if isinstance(entry, Mapping) else None for entry in entries]
-    for listed in subjects:
+    subjects: set[str] = set()
+    for entry in entries:
+        listed = entry.get("subjects") if isinstance(entry, Mapping) else None
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             raise RecordError(
                 f"{file}: {PROVENANCE!r} is {shown(found)}, expected what `seesaw-cf tune` writes: for each editor an "
                 "object with 'subjects', a list of names. Make the file again, or leave the provenance out."
             )
-    return frozenset(name for listed in subjects for name in listed)
+        subjects.update(listed)
+    return frozenset(subjects)
 
 
 def held_out(cases: Sequence[Case], file: Path | None, leave_out: bool) -> list[Case]:
