@@ -275,11 +275,10 @@ def distribution_changes(scores: pa.Table | pd.DataFrame, *, prompt: str = "prop
             continue
         before, after = (np.exp(x - x.max()) / np.exp(x - x.max()).sum() for x in (pre, post))
         gold = np.isin(row["candidates"], row["gold"])
-        ranks = [float(gold_rank(x, gold)) if gold.any() else float("nan") for x in (pre, post)]
+        first, last = (float(gold_rank(x, gold)) if gold.any() else float("nan") for x in (pre, post))
         out |= {"total_variation": float(np.abs(before - after).sum() / 2)}
         out |= {"entropy_pre": _entropy(before), "entropy_post": _entropy(after)}
-        out |= {"rank_pre": ranks[0], "rank_post": ranks[1], "rank_change": ranks[1] - ranks[0], "status": "ok"}
-        found.append(out)
+        found.append(out | {"rank_pre": first, "rank_post": last, "rank_change": last - first, "status": "ok"})
     return pd.DataFrame(found)
 
 
@@ -310,13 +309,9 @@ def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") 
     usable = prompts[prompts["status"] == "ok"]
     if usable.empty:
         raise RecordError("noise floor: the two score tables have no scored pre-edit prompt in common.")
-    effects = pd.concat(
-        [
-            group_effects(rows, holds=str(holds), mode="paper", draws=0)
-            for holds, rows in usable.groupby(usable["holds"].fillna(""))
-        ]
-    )
-    return float(effects["D"].abs().max())
+    by_target = usable.groupby(usable["holds"].fillna(""))
+    effects = [group_effects(rows, holds=str(holds), mode="paper", draws=0) for holds, rows in by_target]
+    return float(pd.concat(effects)["D"].abs().max())
 
 
 _KEY = ["kind", "case_id", "prompt_id", "role", "target"]
