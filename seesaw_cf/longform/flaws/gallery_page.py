@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -12,30 +13,7 @@ from seesaw_cf.report.text import printable
 
 __all__ = ["gallery_page"]
 
-_HEAD = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width">
-<title>Flaws in texts of edited language models</title>
-<style>
-body { font: 16px/1.5 sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; color: #222; }
-article { border-top: 1px solid #ccc; padding: 1em 0; }
-.texts { display: grid; grid-template-columns: 1fr 1fr; gap: 1.5em; }
-.texts p { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
-h3 { margin: 0 0 .3em; font-size: 1em; }
-h4 { margin: 0; font-size: .85em; color: #555; }
-small { color: #555; }
-mark { background: #ffe08a; }
-@media (max-width: 45em) { .texts { grid-template-columns: 1fr; } }
-</style>
-</head>
-<body>
-<h1>Flaws in texts of edited language models</h1>
-<p>Each entry is a pair of texts about one person, from a model before and after one fact in it was edited, and a flaw
-that a rater found more present in one of them. Models wrote the texts; what they say about people is often false.</p>
-"""
+_PAGE = Path(__file__).with_name("gallery.html")
 
 
 def gallery_page(table: pa.Table) -> str:
@@ -51,13 +29,13 @@ def gallery_page(table: pa.Table) -> str:
         for name, found in by_flaw.items()
         if found
     ]
-    parts = [_HEAD, f"<nav><ul>{''.join(links)}</ul></nav>\n"]
+    parts = [f"<nav><ul>{''.join(links)}</ul></nav>\n"]
     for name, found in by_flaw.items():
         if found:
             parts.append(f'<section id="{name}"><h2>{_text(FLAWS_BY_NAME[name].title)}</h2>\n')
             parts += [_entry(row) for row in found]
             parts.append("</section>\n")
-    return "".join([*parts, "</body>\n</html>\n"])
+    return _PAGE.read_text(encoding="utf-8").replace("__FLAWS__", "".join(parts))
 
 
 def _text(value: object) -> str:
