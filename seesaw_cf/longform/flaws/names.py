@@ -197,5 +197,5 @@ def _contrast(part: pd.DataFrame, group: str) -> dict[str, object]:
         found = clustered_mean(values, parts, clusters)
         note = found.note
         out |= {what: float(parts[0] @ values), f"{what}_contrast": found.value}
-        out |= {f"{what}_low": found.low, f"{what}_high": found.high, f"{what}_p": found.p}
+        out |= found.columns("low", "high", "p", prefix=f"{what}_")
     return out | {"note": note}

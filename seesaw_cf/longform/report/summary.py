@@ -185,26 +185,16 @@ def _annotations(file: Path) -> list[ClaimShares]:
         return []
     frame = read_table(file, ANNOTATIONS).to_pandas()
     found: list[ClaimShares] = []
-    for (annotator, editor, passage, kind), rows in frame.groupby(
-        ["annotator", "editor", "passage", "claim_kind"], sort=False
-    ):
+    by = ["annotator", "editor", "passage", "claim_kind"]
+    for key, rows in frame.groupby(by, sort=False):
         labelled = rows[rows["status"] == "ok"]
         shares = {
             label: case_mean((labelled["label"] == label).astype(float), labelled["case_id"])
             for label in LABELS
             if len(labelled)
         }
-        found.append(
-            {
-                "annotator": annotator,
-                "editor": editor,
-                "passage": passage,
-                "claim_kind": kind,
-                "n": len(labelled),
-                "n_missing": len(rows) - len(labelled),
-                "shares": cast(dict[str, CaseMeanRecord], shares),
-            }
-        )
+        counts = {"n": len(labelled), "n_missing": len(rows) - len(labelled), "shares": shares}
+        found.append(cast(ClaimShares, dict(zip(by, key, strict=True)) | counts))
     return found
 
 

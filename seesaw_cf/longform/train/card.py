@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -41,16 +42,8 @@ def by_sample(data: AnnotationData, answers: Mapping[str, Floats]) -> list[Sampl
             if own.any():
                 shares = {name: float(hit[own].mean()) for name, hit in hits.items()}
                 last = proportion(int(list(hits.values())[-1][own].sum()), int(own.sum()))
-                out.append(
-                    {
-                        "sample": subjects.most_common(1)[0][0],
-                        "unit": unit,
-                        "n": int(own.sum()),
-                        "accuracy": shares,
-                        "low": last.low,
-                        "high": last.high,
-                    }
-                )
+                about = {"sample": subjects.most_common(1)[0][0], "unit": unit, "n": int(own.sum()), "accuracy": shares}
+                out.append(cast(SampleAccuracy, about | last.columns("low", "high")))
     return out
 
 
