@@ -15,17 +15,10 @@ from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
 from seesaw_cf.longform.replies import is_refusal
 from seesaw_cf.longform.tables import CallRow
+from seesaw_cf.longform.train.ratings import FACTS, PASSAGES
 
 __all__ = ["INTRO", "JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
 
-_FIELDS = {
-    "new_fact": "New fact",
-    "old_facts": "Old facts",
-    "subject": "Subject",
-    "main": "Main passage",
-    "related_entity": "Related entity",
-    "related": "Related passage",
-}
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _RATING = re.compile(
     rf"(?i:rating)[^\w\n-]{{0,6}}(?:(?i:is|of)\b[^\w\n-]*)?{_NUMBER}(?:\s*(?:-|–|to|or|and|,)\s*{_NUMBER})?"
@@ -177,7 +170,8 @@ def _fields(item: Item, shown: Shown) -> str:
     for name in item.fields:
         value = getattr(shown, name)
         text = value if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
-        lines.append(f"{_FIELDS[name]}: {text}" if isinstance(value, str) else f"{_FIELDS[name]}:{text}")
+        label = (FACTS | PASSAGES)[name]
+        lines.append(f"{label}: {text}" if isinstance(value, str) else f"{label}:{text}")
     return "\n".join(lines)
 
 

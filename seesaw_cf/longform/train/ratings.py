@@ -21,11 +21,11 @@ from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["RatingData", "RatingScores", "rater_texts", "rating_scores", "read_ratings"]
+__all__ = ["FACTS", "PASSAGES", "RatingData", "RatingScores", "rater_texts", "rating_scores", "read_ratings"]
 
 _ITEMS = {item.name: item for item in ITEMS}
-_FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
-_PASSAGES = {"main": "Main passage", "related": "Related passage"}
+FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
+PASSAGES = {"main": "Main passage", "related": "Related passage"}
 _SPLIT = " | "  # between old facts in a CSV cell
 
 
@@ -38,8 +38,8 @@ def rater_texts(item: str, shown: Shown) -> tuple[str, str]:
     if item not in _ITEMS:
         raise unknown_name("survey item", item, _ITEMS)
     seen = set(_ITEMS[item].fields)
-    passages = [f"{label}: {getattr(shown, name)}" for name, label in _PASSAGES.items() if name in seen]
-    facts = [f"{label}: {_text(getattr(shown, name))}." for name, label in _FACTS.items() if name in seen]
+    passages = [f"{label}: {getattr(shown, name)}" for name, label in PASSAGES.items() if name in seen]
+    facts = [f"{label}: {_text(getattr(shown, name))}." for name, label in FACTS.items() if name in seen]
     return "\n".join(passages), " ".join([f"{_ITEMS[item].statement}.", *facts])
 
 
@@ -111,7 +111,7 @@ def _rating(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -
 
 def _shown(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> Shown:
     fields = _ITEMS[row["item"]].fields
-    if empty := [name for name in fields if name in _PASSAGES and not row[name].strip()]:
+    if empty := [name for name in fields if name in PASSAGES and not row[name].strip()]:
         raise RecordError(f"{path}, row {number}: item {row['item']} shows {empty}, which is empty. Drop the row.")
     texts = {name: row[name].strip() for name in fields if name != "old_facts"}
     facts = tuple(row["old_facts"].split(_SPLIT)) if "old_facts" in fields else ()

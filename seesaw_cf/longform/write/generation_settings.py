@@ -68,13 +68,10 @@ def read_generation(name: str, **changes: object) -> Generation:
 
 
 def _read(file: Path) -> dict[str, object]:
-    found: dict[str, object] = read_json(file, expected=_example())
+    example = {"samples": 1} | {k: v for k, v in asdict(GENERATIONS["leme"].sampling).items() if v}
+    found: dict[str, object] = read_json(file, expected=json.dumps(example))
     known = ["samples", *(field.name for field in fields(Sampling))]
     for key in found:
         if key not in known:
             raise unknown_name(f"setting in {file}", key, known)
     return found
-
-
-def _example() -> str:
-    return json.dumps({"samples": 1} | {k: v for k, v in asdict(GENERATIONS["leme"].sampling).items() if v})

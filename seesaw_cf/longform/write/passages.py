@@ -131,13 +131,15 @@ def coupled_cases(
     """
     if wording not in WORDINGS:
         raise unknown_name("wording of prompts", wording, WORDINGS)
-    cases = []
+    cases: dict[int, EditedCase] = {}
     for record in records:
         prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in SIDES]
         if prompts[0].status != "ok":
             raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
-        cases.append(EditedCase(record["case_id"], request_of(record), tuple(prompts)))
-    return _distinct(cases)
+        case = EditedCase(record["case_id"], request_of(record), tuple(prompts))
+        if cases.setdefault(case.case_id, case) is not case:
+            raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
+    return list(cases.values())
 
 
 def _side_prompt(
@@ -190,15 +192,6 @@ def request_of(record: LongformRecord) -> EditRequest:
             f"record {record.get('case_id')}: requested_rewrite is {found!r} ({type(error).__name__}: {error}), "
             "expected prompt, subject, relation_id, target_new and target_true. Make the data with `seesaw-cf build`."
         ) from error
-
-
-def _distinct(cases: list[EditedCase]) -> list[EditedCase]:
-    seen: set[int] = set()
-    for case in cases:
-        if case.case_id in seen:
-            raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
-        seen.add(case.case_id)
-    return cases
 
 
 def sample_seed(seed: int, case_id: int, prompt: PassagePrompt, sample: int) -> int:
