@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.checks import one_of
 
 __all__ = ["FLAWS_BY_NAME", "Flaw", "chosen_flaws"]
 
@@ -122,6 +122,5 @@ def chosen_flaws(names: Sequence[str] = ()) -> list[Flaw]:
         UnknownNameError: There is no such flaw.
     """
     for name in names:
-        if name not in FLAWS_BY_NAME:
-            raise unknown_name("flaw", name, FLAWS_BY_NAME)
+        one_of("flaw", name, FLAWS_BY_NAME)
     return [flaw for flaw in _ALL if not names or flaw.name in names]

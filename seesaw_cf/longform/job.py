@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seesaw_cf.checks import whole
+from seesaw_cf.checks import one_of, whole
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.annotate.by_name import SHIPPED
@@ -140,7 +140,6 @@ def read_preset(name: str) -> LemeJob:
     if "model" not in found:
         raise RecordError(f'{name}: expected options with at least "model", got {sorted(found)}.')
     for key in found:
-        if key not in known:
-            raise unknown_name(f"option in {name}", key, known)
+        one_of(f"option in {name}", key, known)
     options: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in found.items()}
     return LemeJob(**options)

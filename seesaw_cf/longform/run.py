@@ -14,9 +14,10 @@ from typing import cast
 import numpy as np
 import torch
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
-from seesaw_cf.errors import EditError, RecordError, unknown_name
+from seesaw_cf.errors import EditError, RecordError
 from seesaw_cf.generation.api import OpenAIGenerator, public_url
 from seesaw_cf.generation.cached import CachedGenerator
 from seesaw_cf.generation.hf import HFGenerator
@@ -125,12 +126,10 @@ def _cases(
 
 def _check_editors(job: LemeJob) -> None:
     """Refuses names that would be found wrong only after texts were written."""
-    if job.chat not in ("auto", "yes", "no"):
-        raise unknown_name("value of chat", job.chat, ("auto", "yes", "no"))
+    one_of("value of chat", job.chat, ("auto", "yes", "no"))
     for name, fields in (job.editor_config or {}).items():
         known = {part for editor in job.editors for part in split_control(editor) if part}
-        if name not in known:
-            raise unknown_name("editor of this run", name, known)
+        one_of("editor of this run", name, known)
         if not isinstance(fields, Mapping):
             raise RecordError(f'editor config: {name} is {fields!r:.80}, expected an object such as {{"layers": [3]}}.')
     for name in job.editors:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.stereotypes.identities import IDENTITIES, Identity, protected_class
@@ -87,8 +88,7 @@ def choose(
         RecordError: A model is needed and missing, or nothing was listed often enough.
     """
     row = protected_class(kind)
-    if how not in HOW:
-        raise unknown_name("way of selecting identities", how, HOW)
+    one_of("way of selecting identities", how, HOW)
     if how == "hand":
         by_hand = tuple(Identity(name, kind) for name in add) or tuple(i for i in IDENTITIES if i.kind == kind)
         return Selection(by_hand, how, {})

@@ -11,7 +11,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Store
@@ -81,8 +82,7 @@ def crawl_identities(
     if len(set(names)) < len(names):
         raise RecordError(f"identities {names}: a name is there twice. Give each once.")
     for name in redo:
-        if name not in names:
-            raise unknown_name("identity of this crawl", name, names)
+        one_of("identity of this crawl", name, names)
     store = store_of(folder, _manifest(generator, identities, settings, facts or ModelFacts()))
     store.claim()
     units = [IdentityCrawl(identity, run, settings) for run in range(settings.runs) for identity in identities]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import field_types
+from seesaw_cf.checks import field_types, one_of
 from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
 
 __all__ = ["CLASSES", "IDENTITIES", "Identity", "ProtectedClass", "find", "protected_class"]
@@ -52,8 +52,7 @@ def protected_class(name: str) -> ProtectedClass:
     Raises:
         UnknownNameError: No such class; near names are suggested.
     """
-    if name not in CLASSES:
-        raise unknown_name("protected class", name, CLASSES)
+    one_of("protected class", name, CLASSES)
     return CLASSES[name]
 
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.topics import DIMENSIONS, label_topics, representative_words
-from seesaw_cf.errors import RecordError, need, unknown_name
+from seesaw_cf.errors import RecordError, need
 
 __all__ = ["METHODS", "Encoder", "Topics", "fit_topics", "sentence_encoder"]
 
@@ -67,8 +68,7 @@ def fit_topics(
         RecordError: Too few texts or words.
         MissingExtraError: The method's package is not installed.
     """
-    if method not in METHODS:
-        raise unknown_name("topic method", method, METHODS)
+    one_of("topic method", method, METHODS)
     if len(texts) < 2 or n_topics < 2:
         raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
     chosen = ("bertopic" if importlib.util.find_spec("bertopic") else "nmf") if method == "auto" else method

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.groups import AXES
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.write.pairs import PassagePair, seeded_uniform
 from seesaw_cf.stats import adjust, case_weights, clustered_mean
 
@@ -88,12 +89,10 @@ def swap_names(
         UnknownNameError: Unknown axis, or a group nobody of `people` has.
         RecordError: Fewer than two groups have names.
     """
-    if axis not in AXES:
-        raise unknown_name("axis", axis, AXES)
+    one_of("axis", axis, AXES)
     names, gender = _names(people, cast(Axis, axis))
     for group in groups:
-        if group not in names:
-            raise unknown_name(f"group of {axis}", group, names)
+        one_of(f"group of {axis}", group, names)
     chosen = list(groups) or sorted(names)
     if len(chosen) < 2:
         raise RecordError(f"names by {axis}: groups {chosen}, expected at least two with names. Give more people.")

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.people import REFLECTED, HumanWork, ReflectedRow, read_sheet, reflected_row
 from seesaw_cf.longform.tables import FlawRow
@@ -85,8 +86,7 @@ def _coding(
 ) -> Mapping[str, int]:
     """The coding of a file: "1" alone does not tell, any other label does."""
     if asked != "auto":
-        if asked not in CODINGS:
-            raise unknown_name("coding", asked, ["auto", *CODINGS])
+        one_of("coding", asked, ["auto", *CODINGS])
         return CODINGS[asked]
     words = {row[column].strip() for row in rows for column in columns} - {"", "1", "1.0"}
     found = [name for name, meaning in CODINGS.items() if words & set(meaning)]

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.flaws import open_ended_flaws
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.write.pairs import PHASES
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_mean
@@ -144,8 +145,7 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
     """
     frame = table.to_pandas()
     raters = sorted(set(frame["rater"]))
-    if judge not in raters:
-        raise unknown_name("rater", judge, raters)
+    one_of("rater", judge, raters)
     if len(raters) < 2:
         raise RecordError(
             f"judge {judge!r}: nobody else rated; a judge is validated against people. Add their ratings."

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.checks import one_of
 from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.calibration import temper
@@ -87,8 +87,7 @@ def recipe_for(name: str, rows: int) -> str:
     """
     if name == "auto":
         return "match" if rows < SMALL else "pair"
-    if name not in RECIPES:
-        raise unknown_name("recipe", name, ["auto", *RECIPES])
+    one_of("recipe", name, ["auto", *RECIPES])
     return name
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.survey_items import ITEMS, Shown
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.annotate.reports import Interval
 from seesaw_cf.longform.train.rows import Rows, read_csv
 from seesaw_cf.longform.train.splits import join_groups
@@ -35,8 +36,7 @@ def rater_texts(item: str, shown: Shown) -> tuple[str, str]:
     Raises:
         UnknownNameError: No such item.
     """
-    if item not in _ITEMS:
-        raise unknown_name("survey item", item, _ITEMS)
+    one_of("survey item", item, _ITEMS)
     seen = set(_ITEMS[item].fields)
     passages = [f"{label}: {getattr(shown, name)}" for name, label in PASSAGES.items() if name in seen]
     facts = [f"{label}: {_text(getattr(shown, name))}." for name, label in FACTS.items() if name in seen]
@@ -82,8 +82,7 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
     rows: list[Mapping[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
     if not missing:
         for name in dict.fromkeys(frame["item"]):
-            if name not in _ITEMS:
-                raise unknown_name("survey item", name, _ITEMS)
+            one_of("survey item", name, _ITEMS)
         missing = sorted({field for name in set(frame["item"]) for field in _ITEMS[name].fields} - set(frame.columns))
     if missing or not rows:
         raise RecordError(

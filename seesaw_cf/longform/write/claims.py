@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from seesaw_cf.checks import one_of
 from seesaw_cf.effects.leme_annotation import CLAIM_KINDS
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.tables import PassageRow, SampleRow
 from seesaw_cf.longform.write.records import SIDES, EntityRecord, LongformRecord, Rewrite, Side
 
@@ -86,8 +87,7 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
     Deviates: ground truths of the related passage name the related entity (the released code names the subject); a
         value listed twice is said once.
     """
-    if wording not in WORDINGS:
-        raise unknown_name("claim wording", wording, WORDINGS)
+    one_of("claim wording", wording, WORDINGS)
     request = record.get("requested_rewrite")
     if not request or request["prompt"].count("{}") != 1:
         raise RecordError(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.checks import whole
+from seesaw_cf.checks import one_of, whole
 from seesaw_cf.errors import unknown_name
 from seesaw_cf.generation.types import Sampling
 from seesaw_cf.io.text import read_json
@@ -72,6 +72,5 @@ def _read(file: Path) -> dict[str, object]:
     found: dict[str, object] = read_json(file, expected=json.dumps(example))
     known = ["samples", *(field.name for field in fields(Sampling))]
     for key in found:
-        if key not in known:
-            raise unknown_name(f"setting in {file}", key, known)
+        one_of(f"setting in {file}", key, known)
     return found

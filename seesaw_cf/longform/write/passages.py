@@ -10,7 +10,8 @@ from typing import Literal, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.errors import RecordError, StorageError, unknown_name
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.tables import PassageRow
@@ -100,8 +101,7 @@ def _files(folder: Path, config: str) -> list[Path]:
     root = folder / "data" if (folder / "data").is_dir() else folder
     found = {child.name: sorted(child.glob("*.parquet")) for child in root.iterdir() if child.is_dir()}
     known = [name for name, files in found.items() if files]
-    if config not in known:
-        raise unknown_name(f"config of {folder}", config, known)
+    one_of(f"config of {folder}", config, known)
     return found[config]
 
 
@@ -129,8 +129,7 @@ def coupled_cases(
         RecordError: A record lacks its edit or its subject's prompt, or two share a case id.
         UnknownNameError: Unknown wording.
     """
-    if wording not in WORDINGS:
-        raise unknown_name("wording of prompts", wording, WORDINGS)
+    one_of("wording of prompts", wording, WORDINGS)
     cases: dict[int, EditedCase] = {}
     for record in records:
         prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in SIDES]
