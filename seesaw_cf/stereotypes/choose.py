@@ -132,16 +132,12 @@ def _count(lists: Sequence[Sequence[str]]) -> dict[str, int]:
     spellings: dict[str, Counter[str]] = {}
     lists_of: Counter[str] = Counter()
     for items in lists:
-        named = [_people(item) for item in items]
+        named = [_PEOPLE.get(_plain(item), item) for item in items]
         lists_of.update({_key(name) for name in named})
         for name in named:
             spellings.setdefault(_key(name), Counter())[name] += 1
     best = {key: min(found, key=lambda name: (-found[name], name)) for key, found in spellings.items()}
     return {best[key]: n for key, n in sorted(lists_of.items(), key=lambda item: (-item[1], item[0]))}
-
-
-def _people(item: str) -> str:
-    return _PEOPLE.get(_plain(item), item)
 
 
 def _plain(name: str) -> str:

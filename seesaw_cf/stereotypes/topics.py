@@ -73,7 +73,7 @@ def fit_topics(
         raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
     chosen = ("bertopic" if importlib.util.find_spec("bertopic") else "nmf") if method == "auto" else method
     found, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, encoder, seed)
-    words = representative_words(texts, found, n=10, skip=_stop_words())
+    words = representative_words(texts, found, n=10, skip=frozenset(_sklearn()[1].ENGLISH_STOP_WORDS))
     return Topics(found, words, label_topics(words, dimensions), how)
 
 
@@ -132,7 +132,3 @@ def _sklearn() -> tuple[ModuleType, ModuleType]:
         from sklearn import decomposition
         from sklearn.feature_extraction import text
     return decomposition, text
-
-
-def _stop_words() -> frozenset[str]:
-    return frozenset(_sklearn()[1].ENGLISH_STOP_WORDS)

@@ -99,7 +99,9 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
         _fact("old_fact", request, request["target_true"]),
     ]
     return {
-        passage: [*facts, *_truths(side, wording)] if side and _label(side) else [_missing(passage)]
+        passage: [*facts, *_truths(side, wording)]
+        if side and _label(side)
+        else [Claim("ground_truth", "", "", f"the record has no {passage} entity")]
         for passage, side in ((passage, record.get(field)) for passage, field in SIDES.items())
     }
 
@@ -110,10 +112,6 @@ def _label(side: Side) -> str:
 
 def _name(entity: EntityRecord | None) -> str:
     return ((entity or {}).get("str") or "").strip()
-
-
-def _missing(passage: str) -> Claim:
-    return Claim("ground_truth", "", "", f"the record has no {passage} entity")
 
 
 def _fact(kind: str, request: Rewrite, target: EntityRecord | None) -> Claim:

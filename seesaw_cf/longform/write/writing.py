@@ -129,15 +129,13 @@ class ApiWriter:
             )
         from seesaw_cf.editors.ike.ike import chat_messages
 
-        told = [
-            [replace(ask, prompt=_turns(chat_messages([case.request], str(ask.prompt)))) for ask in own]
-            for case, own in zip(cases, asks, strict=True)
-        ]
-        return self.before(told, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
+        def told(case: EditedCase, ask: Ask) -> Ask:
+            return replace(
+                ask, prompt=tuple(Message(**turn) for turn in chat_messages([case.request], str(ask.prompt)))
+            )
 
-
-def _turns(messages: Sequence[Mapping[str, str]]) -> tuple[Message, ...]:
-    return tuple(Message(turn["role"], turn["content"]) for turn in messages)
+        asked = [[told(case, ask) for ask in own] for case, own in zip(cases, asks, strict=True)]
+        return self.before(asked, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
 
 
 def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written:
