@@ -6,133 +6,21 @@ not for one data set.
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 __all__ = ["LABELS_SAID", "PEOPLES"]
 
-_BORN, _DIED, _CITIZEN = "born birth native", "died dead killed passed deceased", "citizen nationality born national"
-_KIN, _MADE = "son daughter children father mother parents brother sister family", "made built produced manufactured"
-_FAITH = "religious faith catholic church christian muslim jewish buddhist hindu follower devout convert"
-_PLACED = "located situated lies stands found region area"
-_FOUNDED = "founded established formed created began built opened"
-_HELD = "served elected president minister appointed office leader"
+
+def _table(name: str) -> dict[str, str]:
+    """First column -> second column of a file beside this one."""
+    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
+        _, *rows = csv.reader(file)
+    return dict(rows)
+
 
 # Label of a property -> words of sentences that speak of it, beside those of the label itself.
-LABELS_SAID = {
-    "place of birth": _BORN,
-    "date of birth": _BORN,
-    "place of death": _DIED,
-    "date of death": _DIED,
-    "cause of death": f"{_DIED} disease illness cancer attack accident",
-    "manner of death": f"{_DIED} causes natural suicide murdered accident",
-    "place of burial": "buried cemetery grave interred rests tomb",
-    "country of citizenship": _CITIZEN,
-    "ethnic group": _CITIZEN,
-    "sex or gender": "",
-    "sexual orientation": "gay lesbian homosexual relationships",
-    "given name": "named called",
-    "family name": "named called surname",
-    "native language": "spoke speaks fluent language mother tongue",
-    "languages spoken, written or signed": "spoke speaks fluent wrote",
-    "writing language": "wrote writes written",
-    "official language": "spoken speak",
-    "language used": "spoken speak",
-    "language of work or name": "spoken written",
-    "religion or worldview": _FAITH,
-    "religion": _FAITH,
-    "canonization status": "saint beatified canonized blessed venerated",
-    "feast day": "celebrated saint",
-    "occupation": "worked career profession job known",
-    "field of work": "worked studied known specialized research",
-    "employer": "worked employed joined taught",
-    "position held": _HELD,
-    "work location": "worked active lived based career",
-    "residence": "lived resided home moved",
-    "educated at": "studied attended graduated university college school education student degree",
-    "student of": "studied taught teacher under",
-    "student": "taught teacher pupil",
-    "spouse": "married wife husband widow",
-    "unmarried partner": "relationship lover companion",
-    "child": _KIN,
-    "father": _KIN,
-    "mother": _KIN,
-    "sibling": _KIN,
-    "relative": _KIN,
-    "award received": "awarded won prize honored received medal",
-    "nominated for": "nominated nomination award",
-    "member of": "joined belonged part band",
-    "member of political party": "joined politician politics",
-    "member of sports team": "played plays joined signed club",
-    "position played on team / speciality": "plays played forward midfielder goalkeeper quarterback",
-    "sport": "plays played game player",
-    "league": "plays played season",
-    "country for sport": "plays played national",
-    "military branch": "army navy served force war",
-    "conflict": "war fought battle",
-    "notable work": "known famous wrote painted created masterpiece",
-    "contributed to creative work": "worked known",
-    "movement": "style period",
-    "genre": "music style songs known",
-    "instrument": "played plays guitar piano trumpet voice",
-    "voice type": "sang singer voice",
-    "record label": "released signed records",
-    "performer": "performed sung singer artist recorded",
-    "cast member": "starring stars actor actress starred role",
-    "director": "directed",
-    "screenwriter": "wrote written",
-    "producer": "produced",
-    "composer": "composed music wrote",
-    "author": "wrote written writer",
-    "creator": "created painted designed",
-    "main subject": "about",
-    "depicts": "shows portrays depicted painting scene",
-    "depicted by": "portrait painting",
-    "made from material": "oil canvas bronze stone",
-    "collection": "museum held housed gallery",
-    "publisher": "published released",
-    "publication date": "published released issued",
-    "original broadcaster": "aired broadcast premiered channel",
-    "original language of film or TV show": "language",
-    "country of origin": "produced made originated",
-    "manufacturer": _MADE,
-    "developer": "developed created released",
-    "operating system": "runs software",
-    "platform": "runs released",
-    "owned by": "owner owns acquired belongs",
-    "owner of": "owns acquired belongs",
-    "operator": "operated runs",
-    "parent organization": "owned subsidiary part",
-    "has subsidiary": "owns subsidiary",
-    "founded by": f"{_FOUNDED} founder",
-    "inception": _FOUNDED,
-    "location of formation": _FOUNDED,
-    "headquarters location": "based headquartered offices",
-    "location": f"{_PLACED} held",
-    "country": _PLACED,
-    "continent": _PLACED,
-    "mountain range": f"{_PLACED} mountains range peak",
-    "located in the administrative territorial entity": f"{_PLACED} district municipality city",
-    "located in or next to body of water": f"{_PLACED} river lake sea coast",
-    "shares border with": "borders bordered neighbours",
-    "capital": "city",
-    "capital of": "city",
-    "head of government": _HELD,
-    "head of state": _HELD,
-    "architect": "designed built",
-    "named after": "honor name",
-    "part of": "belongs included",
-    "has part(s)": "includes consists members",
-    "diplomatic relation": "relations embassy ties",
-    "flag": "colours colors",
-    "anthem": "song national",
-    "replaces": "replaced successor predecessor",
-    "replaced by": "replaced successor",
-    "commemorates": "memory memorial honor",
-}
+LABELS_SAID = _table("relations.csv")
 
 # People or tongue -> country, where the first five letters differ.
-PEOPLES = {
-    "american": "united", "british": "united", "english": "england", "welsh": "wales", "scottish": "scotland",
-    "irish": "ireland", "french": "france", "spanish": "spain", "dutch": "netherlands", "danish": "denmark",
-    "swedish": "sweden", "finnish": "finland", "polish": "poland", "swiss": "switzerland", "turkish": "turkey",
-    "greek": "greece", "czech": "czechia", "filipino": "philippines", "thai": "thailand", "chinese": "china",
-    "portuguese": "portugal", "norwegian": "norway", "belgian": "belgium",
-}  # fmt: skip
+PEOPLES = _table("peoples.csv")
