@@ -133,11 +133,12 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
         pair, row = item.pair, by_id[item.item]
         _check_texts(sheet, row, pair.shown(item.first))
         for flaw in record.flaws:
-            answer = _label(sheet, row, flaw)
+            answer = ANSWERS.get(_cell(sheet, row, flaw, ANSWERS))
             change = None if answer is None else unblinded(answer, item.first)
             given = FlawAnswer(change, reply=row[flaw].strip(), status="not rated" if answer is None else "ok")
             table[item.copy].append(flaw_row(pair, flaw, rater, item.first, given))
-        _add_reflected(reflected, pair, rater, _yes_no(sheet, row), row.get("comment", "").strip())
+        said = _cell(sheet, row, "edit_reflected", _YES_NO) or None
+        _add_reflected(reflected, pair, rater, said, row.get("comment", "").strip())
     seen = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
     return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
 
@@ -161,15 +162,10 @@ def _read_key(path: str | os.PathLike[str]) -> _Key:
     """The parts of a key that an import needs, each checked."""
     try:
         record = read_json(path, dict)
-    except StorageError as error:
-        raise StorageError(f"{error} The key was written beside the sheet.") from error
-    except RecordError as error:
-        raise RecordError(
-            f"{path}: not the key of a sheet ({error}). Give the file that was written with it."
-        ) from error
-    try:
         items = [_read_item(item) for item in checks.items("items", record["items"])]
         flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
+    except StorageError as error:
+        raise StorageError(f"{error} The key was written beside the sheet.") from error
     except (LookupError, RecordError) as error:  # an unknown name is a LookupError, too
         reason = error if isinstance(error, SeesawError) else f"{error} is missing"
         raise RecordError(
@@ -251,25 +247,15 @@ def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple
             )
 
 
-def _label(path: str | os.PathLike[str], row: dict[str, str], flaw: str) -> int | None:
-    word = row[flaw].strip()
-    if not word:
-        return None
-    found = {label.lower(): answer for label, answer in ANSWERS.items()}.get(word.lower())
-    if found is None:
+def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, known: Collection[str]) -> str:
+    """What a rater said in a cell, one of the known words in any case; "" when nothing."""
+    word = row.get(column, "").strip()
+    found = {name.lower(): name for name in known}.get(word.lower(), "")
+    if word and not found:
         raise RecordError(
-            f"{path}: item {row['item']!r} has {word!r} for {flaw}, expected {', '.join(ANSWERS)} or nothing."
+            f"{path}: item {row['item']!r} has {word!r} for {column}, expected {', '.join(known)} or nothing."
         )
     return found
-
-
-def _yes_no(path: str | os.PathLike[str], row: dict[str, str]) -> str | None:
-    word = row.get("edit_reflected", "").strip().lower()
-    if word and word not in _YES_NO:
-        raise RecordError(
-            f"{path}: item {row['item']!r} has {word!r} for edit_reflected, expected {', '.join(_YES_NO)} or nothing."
-        )
-    return word or None
 
 
 def share_reflected(reflected: pa.Table) -> ReflectedShare:
