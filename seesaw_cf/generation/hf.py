@@ -158,13 +158,9 @@ class HFGenerator:
             return Completion("", "", f"refused: {error}")
         limit = context_length(self.model)
         if limit is not None and len(ids) + sampling.max_new_tokens > limit:
-            return Completion(
-                "",
-                "",
-                f"refused: {len(ids)} tokens of prompt and {sampling.max_new_tokens} new ones do not fit into the "
-                f"model's context of {limit}",
-                prompt_tokens=len(ids),
-            )
+            asked = f"{len(ids)} tokens of prompt and {sampling.max_new_tokens} new ones"
+            why = f"refused: {asked} do not fit into the model's context of {limit}"
+            return Completion("", "", why, prompt_tokens=len(ids))
         return OpenCompletion(ids, ask.seed, edit)
 
     def _encode(self, prompt: str | tuple[Message, ...]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.longform.flaw_items import Flaw, chosen_flaws
-from seesaw_cf.longform.replies import is_refusal
+from seesaw_cf.longform.replies import call_row, is_refusal
 from seesaw_cf.longform.tables import CallRow, FlawRow
 from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import (
@@ -202,7 +202,8 @@ def _ask(
             answer, quote, status = parse_reply(completion, pair.shown(first))
             change = None if answer is None else unblinded(answer, first)
             rows[n] = flaw_row(pair, flaw.name, rater, first, FlawAnswer(change, quote, completion.text, status))
-            calls.append(_call(rows[n], ask, completion, attempt, how.sampling))
+            about = {"pair_id": pair.pair_id, "flaw": flaw.name, "first": first, "attempt": attempt, "rater": rater}
+            calls.append({**about, **call_row(ask, completion, status, how.sampling.temperature)})
         waiting = [n for n in waiting if rows[n]["status"] != "ok"]
         if not waiting:
             break
@@ -211,15 +212,3 @@ def _ask(
 
 def _seed(seed: int, attempt: int, pair: PassagePair, flaw: Flaw, first: str) -> int:
     return int(seeded_uniform(seed, "judge", pair.pair_id, flaw.name, first, str(attempt)) * 2**31)
-
-
-def _call(row: FlawRow, ask: Ask, completion: Completion, attempt: int, sampling: Sampling) -> dict[str, object]:
-    return {
-        **{name: value for name, value in row.items() if name in CALLS.names},
-        "prompt_tokens": completion.prompt_tokens,
-        "new_tokens": completion.new_tokens,
-        "attempt": attempt,
-        "prompt": ask.prompt,
-        "temperature": sampling.temperature,
-        "seed": ask.seed,
-    }

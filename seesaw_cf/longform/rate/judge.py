@@ -13,7 +13,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
-from seesaw_cf.longform.replies import is_refusal
+from seesaw_cf.longform.replies import call_row, is_refusal
 from seesaw_cf.longform.tables import CallRow
 from seesaw_cf.longform.train.ratings import FACTS, PASSAGES
 
@@ -100,7 +100,7 @@ class LLMJudge:
             asks = [Ask(prompts[index], self._seed(questions[index], attempt)) for index in still_open]
             for index, ask, reply in zip(still_open, asks, self.generator.generate(asks, sampling), strict=True):
                 rating, status = parse_rating(reply)
-                calls[index].append(_call(ask, reply, status, heat))
+                calls[index].append(call_row(ask, reply, status, heat))
                 found[index] = Rating(rating, reply.text, status)
             still_open = [index for index in still_open if found[index].status != "ok"]
             if not still_open:
@@ -201,16 +201,3 @@ def parse_rating(completion: Completion) -> tuple[float | None, str]:
         whole = values[0].is_integer()
         return None, f"outside 1-7: {values[0]:g}" if whole else f"not a whole number: {values[0]:g}"
     return values[0], "ok"
-
-
-def _call(ask: Ask, reply: Completion, status: str, temperature: float) -> CallRow:
-    turns = ask.prompt if not isinstance(ask.prompt, str) else (Message("user", ask.prompt),)
-    return {
-        "prompt": "\n\n".join(f"[{turn.role}]\n{turn.content}" for turn in turns),
-        "temperature": temperature,
-        "seed": ask.seed,
-        "reply": reply.text,
-        "status": status,
-        "prompt_tokens": reply.prompt_tokens,
-        "new_tokens": reply.new_tokens,
-    }
