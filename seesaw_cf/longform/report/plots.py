@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,13 +70,14 @@ def _bars(axis: Axes, part: pd.DataFrame, across: str) -> None:
     axis.legend(ncols=4, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))
 
 
-def _survey(frame: pd.DataFrame) -> Figure:
-    panels = _panels(frame, ["dataset", "model", "rater"], 3.4)
+def _bar_panels(section: str, frame: pd.DataFrame) -> Figure:
+    by, across, label, ends, height, about = _BARS[section]
+    panels = _panels(frame, ["dataset", "model", *by], height)
     for _, axis, title, part in panels:
-        _bars(axis, part, "metric")
-        axis.set_ylim(1, 7.6)
-        axis.set_ylabel("mean rating, 95 % interval")
-        axis.set_title(title, loc="left")
+        _bars(axis, part, across)
+        axis.set_ylim(*ends)
+        axis.set_ylabel(f"{label}, 95 % interval")
+        axis.set_title(about + title, loc="left")
     return panels[0][0]
 
 
@@ -96,28 +98,22 @@ def _labels(frame: pd.DataFrame) -> Figure:
     return panels[0][0]
 
 
-def _contradicted(frame: pd.DataFrame) -> Figure:
-    panels = _panels(frame, ["dataset", "model", "annotator", "passage"], 3.0)
-    for _, axis, title, part in panels:
-        _bars(axis, part, "claim_kind")
-        axis.set_ylim(0, 1)
-        axis.set_ylabel("share contradicted, 95 % interval")
-        axis.set_title(f"passages: {title}", loc="left")
-    return panels[0][0]
-
-
-def _differences(frame: pd.DataFrame) -> Figure:
-    panels = _panels(frame, ["dataset", "model", "rater", "metric"], 2.8)
-    for _, axis, title, part in panels:
-        _bars(axis, part, "contrast")
-        axis.set_ylabel("difference, 95 % interval")
-        axis.set_title(title, loc="left")
-    return panels[0][0]
-
-
+# Section -> blocks that have axes of their own, what is side by side, words of the vertical axis, its ends, height of a
+# panel, words before its title.
+_BARS: dict[str, tuple[list[str], str, str, tuple[float | None, float | None], float, str]] = {
+    "survey": (["rater"], "metric", "mean rating", (1, 7.6), 3.4, ""),
+    "contradicted": (["annotator", "passage"], "claim_kind", "share contradicted", (0, 1), 3.0, "passages: "),
+    "kind_differences": (["rater", "metric"], "contrast", "difference", (None, None), 2.8, ""),
+}
 _PICTURES: dict[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
-    "survey": ("Mean rating of every method on every item, with 95 % intervals", _survey),
+    "survey": ("Mean rating of every method on every item, with 95 % intervals", partial(_bar_panels, "survey")),
     "labels": ("Share of claims that passages support, leave open and contradict", _labels),
-    "contradicted": ("Share of claims that passages contradict, with 95 % intervals", _contradicted),
-    "kind_differences": ("Rating by kind of edit: difference from the other edits", _differences),
+    "contradicted": (
+        "Share of claims that passages contradict, with 95 % intervals",
+        partial(_bar_panels, "contradicted"),
+    ),
+    "kind_differences": (
+        "Rating by kind of edit: difference from the other edits",
+        partial(_bar_panels, "kind_differences"),
+    ),
 }
