@@ -218,7 +218,9 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
     for question in questions:
         answer = Rating(None, status=question.skip_reason) if question.skip_reason else next(answers)
         rows.append(_row(question, rater.name, answer))
-        calls += list(_calls(question, rater.name, answer))
+        about = {name: getattr(question.sample, name) for name in ("editor", "case_id", "phase", "sample")}
+        about |= {"item": question.item.name, "rater": rater.name}
+        calls += [{**about, "attempt": attempt, **call} for attempt, call in enumerate(answer.calls, 1)]
     return pa.Table.from_pylist(rows, schema=RATINGS), pa.Table.from_pylist(calls, schema=CALLS)
 
 
@@ -239,10 +241,3 @@ def _row(question: SurveyQuestion, rater: str, answer: Rating) -> dict[str, obje
 def _total(counts: Iterator[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
-
-
-def _calls(question: SurveyQuestion, rater: str, answer: Rating) -> Iterator[dict[str, object]]:
-    sample = question.sample
-    where = {"editor": sample.editor, "case_id": sample.case_id, "phase": sample.phase, "sample": sample.sample}
-    for attempt, call in enumerate(answer.calls, 1):
-        yield {**where, **call, "item": question.item.name, "rater": rater, "attempt": attempt}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -71,46 +71,19 @@ class ClaimShares(TypedDict):
     shares: dict[str, CaseMeanRecord]
 
 
-class SurveyCell(TypedDict, total=False):
-    """A mean rating, or a difference of two, as `survey_of_columns` gives it."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-    note: str
-    difference: SurveyCell
-
-
-class SurveyMethod(TypedDict):
-    """The survey's items of one editor."""
-
-    items: dict[str, SurveyCell]
-
-
-class SurveyResults(TypedDict):
-    """What one rater says of every editor."""
-
-    methods: dict[str, SurveyMethod]
-
-
-class GenerationRecord(TypedDict):
-    """How texts were drawn, as the manifest says it."""
-
-    generation: str
-    sampling: dict[str, object]
-    samples: int
-
-
 class LemeResults(TypedDict):
-    """The content of `report.json`; `model`, `seed` and `generation` are those of the manifest."""
+    """The content of `report.json`.
+
+    `model`, `seed` and `generation` (name of the settings, sampling, samples) are those of the manifest; `survey` is
+    rater -> `seesaw_cf.effects.leme_survey.Survey`, as plain JSON types.
+    """
 
     model: dict[str, object]
     seed: int
-    generation: GenerationRecord
+    generation: dict[str, Any]
     edits: dict[str, dict[str, int]]
     passages: list[PassageCounts]
-    survey: dict[str, SurveyResults]
+    survey: dict[str, dict[str, Any]]
     ratings_without_value: dict[str, int]
     demonstrations: DemonstrationCounts | None
     annotations: list[ClaimShares]
@@ -139,7 +112,7 @@ def leme_results(folder: Path) -> LemeResults:
         "generation": manifest["settings"],
         "edits": {str(name): dict(Counter(rows["status"])) for name, rows in edits.groupby("editor", sort=False)},
         "passages": _written(passages),
-        "survey": cast(dict[str, SurveyResults], survey),
+        "survey": survey,
         "ratings_without_value": dict(Counter(ratings.loc[ratings["status"] != "ok", "status"])),
         "demonstrations": _demonstrations(edits),
         "annotations": _annotations(folder / "annotations.parquet"),
@@ -252,7 +225,7 @@ def _passage_table(results: LemeResults) -> str:
     )
 
 
-def _survey_table(found: SurveyResults) -> str:
+def _survey_table(found: Mapping[str, Any]) -> str:
     methods = sorted(found["methods"], key=lambda name: (name != "none", name))
     rows = []
     for item in ITEMS:
@@ -265,7 +238,7 @@ def _survey_table(found: SurveyResults) -> str:
     return text.markdown_table([text.escape(name) for name in headers], rows, left=2)
 
 
-def _cell(cell: SurveyCell | None) -> str:
+def _cell(cell: Mapping[str, Any] | None) -> str:
     if cell is None or cell["mean"] is None:
         return "–"
     low, high = cell["low"], cell["high"]
