@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -15,9 +16,7 @@ _TINY = 1e-6
 
 def temper(probabilities: Floats, temperature: float) -> Floats:
     """Probabilities with their logits divided by the temperature; zeros count as one in a million."""
-    logits = np.log(np.maximum(probabilities, _TINY)) / temperature
-    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(np.log(np.maximum(probabilities, _TINY)) / temperature, axis=1))
 
 
 def fit_temperature(truth: NDArray[np.intp], probabilities: Floats) -> float:
