@@ -52,8 +52,7 @@ def protected_class(name: str) -> ProtectedClass:
     Raises:
         UnknownNameError: No such class; near names are suggested.
     """
-    one_of("protected class", name, CLASSES)
-    return CLASSES[name]
+    return CLASSES[one_of("protected class", name, CLASSES)]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -87,7 +87,10 @@ class Perspective:
 
     def _once(self, body: bytes, headers: dict[str, str]) -> Scored:
         try:
-            return _read(self._send(body, headers))
+            with urllib.request.urlopen(
+                urllib.request.Request(self.url, body, headers), timeout=self.timeout
+            ) as answer:
+                return _read(answer.read())
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (401, 403, 404):
@@ -100,11 +103,6 @@ class Perspective:
             raise TryAgain(f"status {error.code}") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TryAgain(type(error).__name__) from None
-
-    def _send(self, body: bytes, headers: dict[str, str]) -> bytes:
-        request = urllib.request.Request(self.url, body, headers)
-        with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-            return bytes(answer.read())
 
 
 def _read(body: bytes) -> Scored:

@@ -183,9 +183,8 @@ def _contrast(part: pd.DataFrame, group: str) -> dict[str, object]:
     }
     nan = float("nan")
     if not inside.any() or inside.all():
-        blank = {
-            f"{what}{end}": nan for what in ("change", "unequal") for end in ("", "_contrast", "_low", "_high", "_p")
-        }
+        ends = ("", "_contrast", "_low", "_high", "_p")
+        blank = dict.fromkeys([f"{what}{end}" for what in ("change", "unequal") for end in ends], nan)
         return out | blank | {"note": "no answers to compare"}
     source = pd.factorize(rated["source"])[0]
     clusters = {"text": source, "name": pd.factorize(rated["name"])[0]}

@@ -100,9 +100,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
 def _files(folder: Path, config: str) -> list[Path]:
     root = folder / "data" if (folder / "data").is_dir() else folder
     found = {child.name: sorted(child.glob("*.parquet")) for child in root.iterdir() if child.is_dir()}
-    known = [name for name, files in found.items() if files]
-    one_of(f"config of {folder}", config, known)
-    return found[config]
+    return found[one_of(f"config of {folder}", config, [name for name, files in found.items() if files])]
 
 
 def coupled_cases(
