@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.tables import Int8, Int32, schema_of
 
-__all__ = ["ANNOTATIONS", "FLAWS", "PASSAGES", "RATINGS", "CallRow", "FlawRow", "PassageRow", "SampleRow"]
+__all__ = ["ANNOTATIONS", "FLAWS", "PASSAGES", "RATINGS", "CallRow", "FlawRow", "PassageRow", "SampleRow", "call_row"]
 
 
 class SampleRow(TypedDict):
@@ -117,3 +118,23 @@ PASSAGES = schema_of(PassageRow)
 RATINGS = schema_of(RatingRow)
 ANNOTATIONS = schema_of(AnnotationRow)
 FLAWS = schema_of(FlawRow)
+
+
+def call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> CallRow:
+    """A request and its reply; the turns of a conversation as one text, each after its role.
+
+    Args:
+        ask, reply: What was asked and said.
+        status: What reading the reply gave.
+        temperature: Of the reply.
+    """
+    turns = [] if isinstance(ask.prompt, str) else [f"[{turn.role}]\n{turn.content}" for turn in ask.prompt]
+    return {
+        "prompt": ask.prompt if isinstance(ask.prompt, str) else "\n\n".join(turns),
+        "temperature": temperature,
+        "seed": ask.seed,
+        "reply": reply.text,
+        "status": status,
+        "prompt_tokens": reply.prompt_tokens,
+        "new_tokens": reply.new_tokens,
+    }

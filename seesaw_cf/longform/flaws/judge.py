@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.longform.flaw_items import Flaw, chosen_flaws
-from seesaw_cf.longform.replies import call_row, is_refusal
-from seesaw_cf.longform.tables import CallRow, FlawRow
+from seesaw_cf.longform.replies import is_refusal
+from seesaw_cf.longform.tables import CallRow, FlawRow, call_row
 from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import (
     FlawAnswer,

@@ -13,8 +13,8 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
-from seesaw_cf.longform.replies import call_row, is_refusal
-from seesaw_cf.longform.tables import CallRow
+from seesaw_cf.longform.replies import is_refusal
+from seesaw_cf.longform.tables import CallRow, call_row
 from seesaw_cf.longform.train.ratings import FACTS, PASSAGES
 
 __all__ = ["INTRO", "JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
