@@ -28,7 +28,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Before a run": {
         "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
-        "tune": ("seesaw_cf.cli.tune", "find an editor's settings for a model, on edits that are not evaluated"),
+        "tune": ("seesaw_cf.cli.tune", "settings of an editor for a model, found on edits of their own"),
         "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, layers to edit"),
     },
     "What edited models write": {

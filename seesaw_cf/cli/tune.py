@@ -9,7 +9,6 @@ from seesaw_cf.cli.options import (
     data_options,
     job_of,
     model_options,
-    one_of,
     output_options,
     path,
     positive,
@@ -17,8 +16,7 @@ from seesaw_cf.cli.options import (
     threads,
 )
 from seesaw_cf.cli.output import say
-from seesaw_cf.editors import EDITORS
-from seesaw_cf.editors.control_names import CONTROLS
+from seesaw_cf.editors.spaces import SPACES
 
 __all__ = ["configure", "run"]
 
@@ -27,11 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf tune`."""
     model_options(parser, name="model")
     add = parser.add_argument
-    methods = [name for name in EDITORS if name not in CONTROLS]
-    add("--editor", **one_of(*methods), required=True, help="the editing method")
+    add("--editor", required=True, help=f"editing method, out of {', '.join(SPACES)}; others need --space")
     add("--space", type=path, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')
     add("--trials", type=positive, default=12, help="settings that are tried, the preset among them (default: 12)")
-    add("--edits", type=positive, default=8, help="edits of each trial (default: 8)")
+    add("--first-edits", type=positive, default=8, help="edits of each trial (default: 8)")
     add("--finalists", type=positive, default=3, help="settings that are tried again (default: 3)")
     add("--final-edits", type=positive, default=16, help="edits of each of those, and of the preset (default: 16)")
     corpus_options(parser)
@@ -48,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.run.tune import TunePlan, run_tune
 
     space = read_json(args.space, expected='{"learning_rate": [0.1, 0.5]}') if args.space else None
-    numbers = {name: getattr(args, name) for name in ("trials", "edits", "finalists", "final_edits", "seed")}
+    numbers = {name: getattr(args, name) for name in ("trials", "first_edits", "finalists", "final_edits", "seed")}
     plan = TunePlan(**numbers, space=space)
     args.editor, args.control = [args.editor], None
     run_tune(job_of(args), plan, args.out, progress=not args.quiet)

@@ -56,7 +56,7 @@ class TunePlan:
 
     Attributes:
         trials: Settings that are tried, the preset among them.
-        edits: Edits of each trial.
+        first_edits: Edits of each trial.
         finalists: Settings that are tried again, and the preset beside them.
         final_edits: Edits of each of those, the first ones among them.
         texts: Edits of which a text is written.
@@ -69,7 +69,7 @@ class TunePlan:
     """
 
     trials: int = 12
-    edits: int = 8
+    first_edits: int = 8
     finalists: int = 3
     final_edits: int = 16
     texts: int = 4
@@ -78,7 +78,7 @@ class TunePlan:
     space: Mapping[str, Sequence[object]] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("trials", "edits", "finalists", "final_edits", "texts", "new_tokens"):
+        for name in ("trials", "first_edits", "finalists", "final_edits", "texts", "new_tokens"):
             if getattr(self, name) < 1:
                 raise RecordError(f"tune: {name} is {getattr(self, name)}, expected at least 1.")
         if self.space is not None:
@@ -163,7 +163,7 @@ def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> P
     store.claim()
     announce([*run.manifest.notes, *run.notes])
     search = _Search(run, store, plan, [replace(editor, config=config) for config in configs])  # type: ignore[type-var]
-    first = search.round("first", range(len(trials)), plan.edits, progress)
+    first = search.round("first", range(len(trials)), plan.first_edits, progress)
     best = [row["trial"] for row in sorted(first, key=_rank)[: plan.finalists]]
     final = search.round("final", sorted({0, *best}), plan.final_edits, progress)
     return _write(search, space, trials, first + final, min(final, key=_rank))
@@ -273,7 +273,7 @@ def _write(
     (name,) = run.editors
     config = asdict(search.editors[best["trial"]].config)
     found = {setting: config[setting] for setting in sorted({*space, "layers"}) if setting in config}
-    drawn = draw_edits(run.cases, max(plan.edits, plan.final_edits), plan.seed)
+    drawn = draw_edits(run.cases, max(plan.first_edits, plan.final_edits), plan.seed)
     provenance = {
         "made_by": "seesaw-cf tune",
         "model": dict(run.manifest.model),

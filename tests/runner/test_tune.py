@@ -24,7 +24,19 @@ from seesaw_cf.run.tune import TunePlan, draw_edits, draw_trials, run_tune
 from seesaw_cf.run.tuned import held_out, tuned_subjects
 from tests.runner import small
 
-SEARCH = ["tune", "seesaw-tiny", "--editor", "ft", "--trials", "3", "--edits", "2", "--finalists", "2", "--final-edits"]
+SEARCH = [
+    "tune",
+    "seesaw-tiny",
+    "--editor",
+    "ft",
+    "--trials",
+    "3",
+    "--first-edits",
+    "2",
+    "--finalists",
+    "2",
+    "--final-edits",
+]
 
 
 @given(
