@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from functools import partial
@@ -108,6 +109,7 @@ FITTING: dict[str, Made] = {
     "columns:bias_of_columns": lambda: built(BiasColumns),
     "columns:edit_success": lambda: built(SuccessColumns),
     "columns:leme_auto": lambda: built(PassageColumns),
+    **dict.fromkeys(("columns:nli_measures", "columns:bertscore_measures"), lambda: vars_of(built(PassageColumns))),
     "measures:leme_auto.correlations": lambda: {"ngram_entropy": [1.0]},
     "ratings:leme_auto.correlations": lambda: {"fluency": [7.0]},
     "values:AutoMeasures": lambda: {"x": [1.0]},
@@ -285,6 +287,11 @@ RECORDS = {name.rpartition(".")[2]: found for name, found in surface().items() i
 def built(kind: Any) -> Any:
     """A record made of fitting fields."""
     return kind(**{p.name: fitting(kind.__name__, p.name, str(p.annotation)) for p in needed(kind)})
+
+
+def vars_of(record: Any) -> dict[str, Any]:
+    """Field -> value, not copied."""
+    return {entry.name: getattr(record, entry.name) for entry in dataclasses.fields(record)}
 
 
 def fitting(function: str, name: str, annotation: str) -> Any:
