@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import torch
-from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
-from seesaw_cf.editors.locate.positions import EditRow, prepare
+from seesaw_cf.editors.training import Tuned, delta, fine_tuned
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
-from seesaw_cf.models.hooks import frozen, hooked
-from seesaw_cf.models.packing import pad
-from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import EditRequest
 
 __all__ = ["LoRA", "LoRAConfig"]
@@ -46,6 +43,7 @@ class LoRAConfig:
         architecture: Row for a model type that the table lacks.
     """
 
+    editor: ClassVar[str] = "lora"
     layers: tuple[int, ...]
     rank: int = 8
     alpha: float = 32.0
@@ -112,50 +110,45 @@ class LoRA:
             PromptError: A prompt that cannot be encoded as asked.
             UnsupportedModelError: A model or layer that cannot be edited.
         """
-        check_requests(requests, "lora", self.config.allow_identity)
-        parts = parts_for(model, self.config)
-        rows = [prepare(model, tokenizer, request, ("{}",)).rows[0] for request in requests]
-        with frozen(model):
-            updates, losses = _train(parts, rows, self.config)
-        diagnostics = [{"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]} for _ in requests]
-        base = base_facts(model, WeightDelta(updates))
-        return make_delta("lora", self.config, requests, updates, diagnostics, losses=losses, base=base)
+        return self._edit_groups(model, tokenizer, [requests])[0]
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+
+        Args:
+            model: Left as it is.
+            tokenizer: The model's tokenizer.
+            requests: n requests; they may contradict each other.
+
+        Returns:
+            n deltas, in order; they agree with those of `edit` to rounding.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        return self._edit_groups(model, tokenizer, [[request] for request in requests])
+
+    def _edit_groups(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
+    ) -> list[WeightDelta]:
+        config = self.config
+        parts = parts_for(model, config)
+        start = {name: value for layer in config.layers for name, value in _start(parts, layer, config).items()}
+        project = partial(_project, parts.row.orientation == "conv1d", config.alpha / config.rank)
+        made = fine_tuned(model, tokenizer, groups, parts, start, project, config)
+        return [delta(model, config, self._updates(parts, one), one) for one in made]
+
+    def _updates(self, parts: ModelParts, one: Tuned) -> dict[str, LowRank | Tensor]:
+        scale = self.config.alpha / self.config.rank
+        return {
+            parts.weight_name(layer): LowRank(one.values[f"left.{layer}"] * scale, one.values[f"right.{layer}"])
+            for layer in self.config.layers
+        }
 
 
-def _train(parts: ModelParts, rows: Sequence[EditRow], config: LoRAConfig) -> tuple[dict[str, LowRank], list[float]]:
-    """Adam on the factors; returns the changes and the mean loss of every pass."""
-    factors = {parts.weight_name(layer): _start(parts, layer, config) for layer in config.layers}
-    scale = config.alpha / config.rank
-    trained = [factor for update in factors.values() for factor in (update.left, update.right)]
-    optimiser = torch.optim.Adam(trained, lr=config.learning_rate, weight_decay=config.weight_decay)
-    chunks = [rows[start : start + config.batch_size] for start in range(0, len(rows), config.batch_size)]
-    losses: list[float] = []
-    hooks = [_add(parts, layer, factors[parts.weight_name(layer)], scale) for layer in config.layers]
-    with hooked(hooks):
-        for _ in range(config.steps):
-            total = 0.0
-            for chunk in chunks:
-                loss = _loss(parts, chunk)
-                total += float(loss.detach()) * len(chunk)
-                if float(loss.detach()) < config.stop_below:
-                    continue
-                for factor, gradient in zip(trained, torch.autograd.grad(loss, trained), strict=True):
-                    factor.grad = gradient
-                optimiser.step()
-            losses.append(total / len(rows))
-            if not math.isfinite(losses[-1]):
-                raise EditError(
-                    f"lora: the loss is {losses[-1]} in pass {len(losses)} over {len(rows)} request(s), expected a "
-                    "finite number. The model is unchanged. Lower learning_rate."
-                )
-            if losses[-1] < config.stop_below:
-                break
-    return {
-        name: LowRank((update.left * scale).detach(), update.right.detach()) for name, update in factors.items()
-    }, losses
-
-
-def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> LowRank:
+def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> dict[str, Tensor]:
     """Factors of a change that is zero: the one the input meets first is random, the other zero."""
     weight = parts.weight(layer)
     wide = torch.promote_types(weight.dtype, torch.float32)
@@ -166,30 +159,16 @@ def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> LowRank:
     ) / math.sqrt(size)
     other = torch.zeros(weight.numel() // size, config.rank, device=weight.device, dtype=wide)
     left, right = (first, other.T) if parts.row.orientation == "conv1d" else (other, first.T)
-    return LowRank(left.contiguous().requires_grad_(), right.contiguous().requires_grad_())
+    return {f"left.{layer}": left.contiguous(), f"right.{layer}": right.contiguous()}
 
 
-def _add(parts: ModelParts, layer: int, update: LowRank, scale: float) -> RemovableHandle:
-    """Registers a hook that adds x ΔW to the projection's output."""
-
-    def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        x = args[0].to(update.left.dtype)
-        factors = (update.left, update.right) if parts.row.orientation == "conv1d" else (update.right.T, update.left.T)
-        return output + (x @ factors[0] @ factors[1] * scale).to(output.dtype)
-
-    return parts.mlp_out(layer).register_forward_hook(hook)
-
-
-def _loss(parts: ModelParts, rows: Sequence[EditRow]) -> Tensor:
-    """Mean over rows of the mean over target tokens of -log p, in nats."""
-    ids, mask = pad([row.ids for row in rows], parts.model.device)
-    logits = parts.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-    losses = []
-    for number, row in enumerate(rows):
-        asked = logits[number, len(row.ids) - len(row.targets) : len(row.ids)]
-        wide = asked.to(torch.promote_types(asked.dtype, torch.float32))
-        losses.append(nn.functional.cross_entropy(wide, torch.tensor(row.targets, device=wide.device)))
-    return torch.stack(losses).mean()
+def _project(
+    conv1d: bool, scale: float, layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor
+) -> Tensor:
+    """Adds x dW to the projection's output: each group's own change to its own tokens."""
+    left, right = values[f"left.{layer}"], values[f"right.{layer}"]
+    factors = (left, right) if conv1d else (right.mT, left.mT)
+    return output + (x.to(left.dtype) @ factors[0] @ factors[1] * scale).to(output.dtype)
 
 
 check_public(globals())

@@ -17,7 +17,17 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.types import Cloze
 
-__all__ = ["Batch", "added", "batch_of", "capture", "outer_losses", "target_nll", "text_batch"]
+__all__ = [
+    "Batch",
+    "Logits",
+    "added",
+    "batch_of",
+    "capture",
+    "forward",
+    "outer_losses",
+    "target_nll",
+    "text_batch",
+]
 
 _Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]
 
@@ -74,8 +84,18 @@ def target_nll(logits: Tensor, labels: Tensor, *, each_row: bool = False) -> Ten
     return (losses.sum(1) / known.sum(1)).sum() if each_row else losses.sum() / known.sum()
 
 
+Logits = Callable[[PreTrainedModel, Batch], Tensor]
+"""A forward pass: (B, T, vocabulary)."""
+
+
+def forward(model: PreTrainedModel, batch: Batch) -> Tensor:
+    """The model's logits, (B, T, vocabulary)."""
+    logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+    return logits
+
+
 def capture(
-    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False
+    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False, logits_of: Logits = forward
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
 
@@ -86,6 +106,7 @@ def capture(
         names: Full names of weights.
         batch: What to edit in.
         each_row: See `target_nll`.
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
 
     Returns:
         Name -> ((B, T, in), (B, T, out)), detached.
@@ -105,8 +126,7 @@ def capture(
         torch.enable_grad(),
         hooked([_projection(model, name).register_forward_hook(hook_for(name)) for name in names]),
     ):
-        logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
-        loss = target_nll(logits, batch.labels, each_row=each_row)
+        loss = target_nll(logits_of(model, batch), batch.labels, each_row=each_row)
         gradients = torch.autograd.grad(loss, [probes[name] for name in names])
     rows = (*batch.ids.shape, -1)  # OPT flattens what goes into its MLP to (B * T, in)
     return {
@@ -144,6 +164,7 @@ def outer_losses(
     unrelated: Batch,
     *,
     each_row: bool = True,
+    logits_of: Logits = forward,
 ) -> tuple[Tensor, Tensor]:
     """What training minimises, before weighting.
 
@@ -153,15 +174,16 @@ def outer_losses(
         outer: What the edited model must say.
         unrelated: What must not change.
         each_row: Rows are separate edits (means over rows of means over tokens), or one edit (means over all tokens).
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
 
     Returns:
         NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.
     """
     with torch.no_grad():
-        before = _log_p(model, unrelated)
+        before = _log_p(logits_of(model, unrelated))
     with added(model, changes):
-        logits = model(input_ids=outer.ids, attention_mask=outer.mask, use_cache=False).logits
-        after = _log_p(model, unrelated)
+        logits = logits_of(model, outer)
+        after = _log_p(logits_of(model, unrelated))
     nll = target_nll(logits, outer.labels, each_row=each_row)
     divergence = (before.exp() * (before - after)).sum(-1) * unrelated.mask
     if each_row:
@@ -169,8 +191,7 @@ def outer_losses(
     return nll, divergence.sum() / unrelated.mask.sum()
 
 
-def _log_p(model: PreTrainedModel, batch: Batch) -> Tensor:
-    logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+def _log_p(logits: Tensor) -> Tensor:
     return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
 

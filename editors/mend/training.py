@@ -23,6 +23,7 @@ from seesaw_cf.editors.mend.examples import Example, examples_from_cases, exampl
 from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork
+from seesaw_cf.editors.mend.upper import Upper
 from seesaw_cf.errors import EditError
 from seesaw_cf.io.files import atomic_path, cache_folder
 from seesaw_cf.io.waiting import no_bars
@@ -156,6 +157,8 @@ class _Trainer:
         ]
         self.optimiser = torch.optim.Adam(rates)
         self.step, self.best, self.best_step = 0, math.inf, 0
+        size = sum(parameter.nbytes for parameter in model.parameters())
+        self.upper = Upper([matrix.name for matrix in network.shape.matrices], limit=size // 2)
 
     def run(self) -> float:
         """Trains to the end and leaves the best network in place; returns its validation loss."""
@@ -185,11 +188,11 @@ class _Trainer:
         device = self.model.device
         names = [matrix.name for matrix in self.network.shape.matrices]
         edits = batch_of(self.tokenizer, [example.edit for example in examples], device)
-        factors = capture(self.model, names, edits, each_row=True)
+        factors = capture(self.model, names, edits, each_row=True, logits_of=self.upper)
         changes = self.network(factors, observe=observe)
         outer = batch_of(self.tokenizer, [example.outer for example in examples], device)
         unrelated = text_batch(self.tokenizer, [example.unrelated for example in examples], self.model)
-        edit, locality = outer_losses(changes, self.model, outer, unrelated)
+        edit, locality = outer_losses(changes, self.model, outer, unrelated, logits_of=self.upper)
         return self.settings.edit_weight * edit + self.settings.locality_weight * locality
 
     def _train_step(self) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-__all__ = ["StopForward", "alone", "exchanged", "first_tensor", "frozen", "hooked", "stop_after", "watch"]
+__all__ = ["StopForward", "alone", "enter_at", "exchanged", "first_tensor", "frozen", "hooked", "stop_after", "watch"]
 
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
@@ -102,6 +102,23 @@ def exchanged(forwards: Mapping[nn.Module, Callable[..., object]]) -> Iterator[N
                 vars(part).pop("forward", None)
             else:
                 vars(part)["forward"] = before
+
+
+@contextlib.contextmanager
+def enter_at(blocks: nn.ModuleList, first: int, hidden: Tensor, form: object) -> Iterator[None]:
+    """Inside the block, the model skips the blocks below `first`, and that one is given `hidden`.
+
+    The model's own forward pass still makes positions, masks and everything else that the upper blocks are given.
+
+    Args:
+        blocks: The model's blocks.
+        first: The first block that runs, at least 1.
+        hidden: (batch, tokens, d) what enters it.
+        form: Output of a block, to answer in the same form.
+    """
+    answer = (hidden, *form[1:]) if isinstance(form, tuple) else hidden
+    with exchanged(dict.fromkeys(list(blocks)[:first], lambda *_, **__: answer)):
+        yield
 
 
 @contextlib.contextmanager

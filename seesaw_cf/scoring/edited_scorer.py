@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.models.blocks import transformer_blocks
-from seesaw_cf.models.hooks import alone
+from seesaw_cf.models.hooks import alone, enter_at
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
@@ -26,7 +26,7 @@ from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import edited, first_block, obstacle, per_token_deltas
 from seesaw_cf.scoring.plan import Plan, make_plan, only_restore
 from seesaw_cf.scoring.rows import TrieRow, subset
-from seesaw_cf.scoring.shared_blocks import enter_at, hidden_below
+from seesaw_cf.scoring.shared_blocks import hidden_below
 from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.trie_scorer import TrieScorer, to_scores
 from seesaw_cf.types import Cloze, ClozeScore

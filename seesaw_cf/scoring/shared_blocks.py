@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from seesaw_cf.models.hooks import exchanged, first_tensor, hooked, stop_after
+from seesaw_cf.models.hooks import first_tensor, hooked, stop_after
 from seesaw_cf.scoring.forward import feed, tree_context
 from seesaw_cf.scoring.layout import Layout
 
-__all__ = ["enter_at", "hidden_below"]
+__all__ = ["hidden_below"]
 
 
 def hidden_below(model: PreTrainedModel, block: nn.Module, layout: Layout) -> tuple[Tensor, object]:
@@ -32,20 +29,3 @@ def hidden_below(model: PreTrainedModel, block: nn.Module, layout: Layout) -> tu
         feed(model, layout)
     output = seen[0]
     return first_tensor(output).flatten(0, -2), output
-
-
-@contextlib.contextmanager
-def enter_at(blocks: nn.ModuleList, first: int, hidden: Tensor, form: object) -> Iterator[None]:
-    """Inside the block, the model skips the blocks below `first`, and that one is given `hidden`.
-
-    The model's own forward pass still makes positions, masks and everything else that the upper blocks are given.
-
-    Args:
-        blocks: The model's blocks.
-        first: The first block that runs, at least 1.
-        hidden: (batch, tokens, d) what enters it.
-        form: Output of a block, from `hidden_below`, to answer in the same form.
-    """
-    answer = (hidden, *form[1:]) if isinstance(form, tuple) else hidden
-    with exchanged(dict.fromkeys(list(blocks)[:first], lambda *_, **__: answer)):
-        yield

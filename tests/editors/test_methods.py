@@ -303,7 +303,7 @@ def test_a_loss_that_is_not_a_number_is_an_error(name: str) -> None:
     with torch.no_grad():
         model.lm_head.weight[5] = float("nan")
     before = fingerprint(model)
-    with pytest.raises(EditError, match=r"the loss is nan at step 1.*The model is unchanged"):
+    with pytest.raises(EditError, match=r"the loss is nan (at step|in pass) 1.*The model is unchanged"):
         editor.edit(model, tokenizer, [request()])
     assert fingerprint(model) == before
 

@@ -1,0 +1,301 @@
+"""Fine-tuning of MLP output projections: one change for a group of requests, or a change of its own for each of many.
+
+Groups that are trained at once share every pass through the blocks that are not trained; each has parameters of its
+own, and Adam works entry by entry, so that each group is trained as it would be alone, up to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.positions import EditRow, prepare
+from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
+from seesaw_cf.errors import EditError
+from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.editor import EditorConfig
+from seesaw_cf.models.hooks import frozen, hooked
+from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+from seesaw_cf.types import EditRequest
+
+__all__ = ["Groups", "Project", "Tuned", "Tuning", "delta", "fine_tuned", "train"]
+
+Groups = Sequence[Sequence[EditRow]]
+"""The rows of each group; there is one group, or every group has as many rows as fit into one batch."""
+Project = Callable[[int, Mapping[str, Tensor], Tensor, Tensor], Tensor]
+"""(block, parameters (groups, ...), input (groups, tokens, d_ff), output (groups, tokens, d)) -> the new output."""
+_COPIES = 5
+"""Of each trained parameter: its value, its gradient, two moments of Adam and the value kept at the end."""
+
+
+class Tuning(EditorConfig, Protocol):
+    """The settings that fine-tuning needs; `FTConfig` and `LoRAConfig` have them."""
+
+    editor: ClassVar[str]
+
+    @property
+    def allow_identity(self) -> bool:
+        """Whether requests that change nothing are accepted."""
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Blocks whose projection is trained."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of Adam."""
+
+    @property
+    def steps(self) -> int:
+        """Most passes over the rows."""
+
+    @property
+    def weight_decay(self) -> float:
+        """Of Adam."""
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a group in one step."""
+
+    @property
+    def stop_below(self) -> float:
+        """A group whose mean loss of a pass is below is finished."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One group after training.
+
+    Attributes:
+        requests: Its requests.
+        values: Name -> trained parameter.
+        losses: The mean loss of each pass.
+    """
+
+    requests: Sequence[EditRequest]
+    values: Mapping[str, Tensor]
+    losses: list[float]
+
+
+def fine_tuned(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    groups: Sequence[Sequence[EditRequest]],
+    parts: ModelParts,
+    start: Mapping[str, Tensor],
+    project: Project,
+    config: Tuning,
+    *,
+    rows: Callable[[EditRow], EditRow] | None = None,
+    settle: Callable[[Mapping[str, Tensor]], None] = lambda _: None,
+) -> list[Tuned]:
+    """Trains every group of requests by itself, as many at once as memory allows.
+
+    Args:
+        model, tokenizer: The model, left as it is, and its tokenizer.
+        groups: Requests that are edited together; one group, or any number of groups of one request.
+        parts: The model's parts.
+        start, project, config, settle: See `train`.
+        rows: What to make of each request's row, when all its target tokens are read from its last position.
+
+    Raises:
+        EditError: Contradictory requests, or a loss that is not finite.
+        PromptError: A prompt that cannot be encoded as asked.
+    """
+    for group in groups:
+        check_requests(group, config.editor, config.allow_identity)
+    prepared = [[prepare(model, tokenizer, request, ("{}",)).rows[0] for request in group] for group in groups]
+    if rows is not None:
+        prepared = [[rows(row) for row in group] for group in prepared]
+    size, made = _groups_at_once(parts, start), list[Tuned]()
+    with frozen(model):
+        for first in range(0, len(groups), size):
+            part = slice(first, first + size)
+            values, losses = train(
+                parts, prepared[part], start, project, config, bag=rows is not None, settle=settle
+            )
+            for number, requests in enumerate(groups[part]):
+                made.append(Tuned(requests, {name: value[number] for name, value in values.items()}, losses[number]))
+    return made
+
+
+def delta(
+    model: PreTrainedModel, config: Tuning, updates: Mapping[str, LowRank | Tensor], one: Tuned
+) -> WeightDelta:
+    """The delta of one group, with what is known of its training."""
+    facts = {"steps": len(one.losses), "first_loss": one.losses[0], "final_loss": one.losses[-1]}
+    base = base_facts(model, WeightDelta(updates))
+    diagnostics = [facts for _ in one.requests]
+    return make_delta(config.editor, config, one.requests, updates, diagnostics, losses=one.losses, base=base)
+
+
+def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:
+    """As many as take half the memory of the model, at least one."""
+    model = sum(p.numel() * p.element_size() for p in parts.model.parameters())
+    return max(1, model // (2 * _COPIES * sum(p.numel() * p.element_size() for p in parameters.values())))
+
+
+def train(
+    parts: ModelParts,
+    groups: Groups,
+    start: Mapping[str, Tensor],
+    project: Project,
+    config: Tuning,
+    *,
+    bag: bool = False,
+    settle: Callable[[Mapping[str, Tensor]], None] = lambda _: None,
+) -> tuple[dict[str, Tensor], list[list[float]]]:
+    """Lowers, with Adam, the mean over a group's rows of the mean over target tokens of -log p, in nats.
+
+    Each target token is read from the position before it, or, with `bag`, from the row's last position.
+
+    Args:
+        parts: The model, in eval mode; unchanged.
+        groups: See `Groups`.
+        start: Name -> first value of a parameter, the same for every group.
+        project: What the parameters make of a projection's input and output.
+        config: Steps and rates.
+        bag: Read all target tokens of a row from its last position.
+        settle: Called after every step with the parameters (groups, ...), to put them back where they may be.
+
+    Returns:
+        Name -> (groups, ...), the trained parameters; and for each group the mean loss of each pass.
+
+    Raises:
+        EditError: A loss that is not finite.
+    """
+    values = {name: torch.stack([value] * len(groups)).requires_grad_() for name, value in start.items()}
+    optimiser = torch.optim.Adam(list(values.values()), lr=config.learning_rate, weight_decay=config.weight_decay)
+    losses: list[list[float]] = [[] for _ in groups]
+    active = list(range(len(groups)))
+    batches = _batches(parts, groups, active, config, bag)
+    for _ in range(config.steps):
+        passed = dict.fromkeys(active, 0.0)
+        for batch in batches:
+            loss = _loss(parts, batch, values, project, config)
+            for group, value, size in zip(batch.groups, loss.tolist(), batch.sizes, strict=True):
+                if group in passed:
+                    passed[group] += value * size / len(groups[group])
+            moving = [g for g, high in zip(batch.groups, (loss >= config.stop_below).tolist(), strict=True) if high]
+            if moving:
+                _step(optimiser, loss.sum(), values, moving)
+                settle(values)
+        for group, value in passed.items():
+            losses[group].append(value)
+            _check_finite(config.editor, losses[group], len(groups[group]))
+        active = [group for group in active if losses[group][-1] >= config.stop_below]
+        if not active:
+            break
+        if len(active) <= 0.75 * len(batches[0].groups):
+            batches = _batches(parts, groups, active, config, bag)
+    return {name: value.detach() for name, value in values.items()}, losses
+
+
+def _check_finite(editor: str, losses: Sequence[float], n: int) -> None:
+    if not math.isfinite(losses[-1]):
+        raise EditError(
+            f"{editor}: the loss is {losses[-1]} in pass {len(losses)} over {n} request(s), expected a finite number. "
+            "The model is unchanged. Lower learning_rate."
+        )
+
+
+def _step(optimiser: torch.optim.Adam, loss: Tensor, values: Mapping[str, Tensor], moving: Sequence[int]) -> None:
+    """One step of Adam for the groups in `moving`; the others stay where they are."""
+    for value, gradient in zip(values.values(), torch.autograd.grad(loss, list(values.values())), strict=True):
+        value.grad = gradient
+    resting = [group for group in range(len(next(iter(values.values())))) if group not in moving]
+    kept = {name: value.detach()[resting] for name, value in values.items()}
+    optimiser.step()
+    with torch.no_grad():
+        for name, value in values.items():
+            value[resting] = kept[name]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Rows of several groups, laid out.
+
+    Attributes:
+        groups: Their numbers.
+        sizes: Rows of each group.
+        layout: The rows; of all tokens of all groups.
+        places: (groups, most tokens), where the tokens of each group are in the layout; short ones repeat their first.
+        real: (groups, most tokens), False for repeats.
+        asked, targets, owners, weights: (targets,) place, token, group (by its place in `groups`) and weight.
+    """
+
+    groups: tuple[int, ...]
+    sizes: tuple[int, ...]
+    layout: ResumableRows
+    places: Tensor
+    real: Tensor
+    asked: Tensor
+    targets: Tensor
+    owners: Tensor
+    weights: Tensor
+
+
+def _batches(parts: ModelParts, groups: Groups, active: Sequence[int], config: Tuning, bag: bool) -> list[_Batch]:
+    size = config.batch_size
+    most = max(len(groups[group]) for group in active)
+    return [
+        _batch(parts, {group: groups[group][first : first + size] for group in active}, min(config.layers), bag)
+        for first in range(0, most, size)
+    ]
+
+
+def _batch(parts: ModelParts, groups: Mapping[int, Sequence[EditRow]], first: int, bag: bool) -> _Batch:
+    rows = [(number, row, len(own)) for number, own in enumerate(groups.values()) for row in own]
+    layout = lay_out(parts, [row for _, row, _ in rows], first, parts.n_layers - 1, keep_prefix=True)
+    tokens: list[list[int]] = [[] for _ in groups]
+    asked: list[tuple[int, int, int, float]] = []
+    for index, (number, row, size) in enumerate(rows):
+        tokens[number] += [layout.at(index, token) for token in range(len(row.ids))]
+        n = len(row.targets)
+        for k, target in enumerate(row.targets):
+            place = layout.at(index, len(row.ids) - 1 if bag else len(row.ids) - n + k)
+            asked.append((place, target, number, 1.0 / n / size))
+    longest = max(map(len, tokens))
+    filled = torch.tensor([own + own[:1] * (longest - len(own)) for own in tokens])
+    real = torch.tensor([[True] * len(own) + [False] * (longest - len(own)) for own in tokens])
+    asks, targets, owners, weights = zip(*asked, strict=True)
+    sizes = tuple(len(own) for own in groups.values())
+    numbers = torch.tensor(asks), torch.tensor(targets), torch.tensor(owners)
+    return _Batch(tuple(groups), sizes, layout, filled, real, *numbers, torch.tensor(weights, dtype=torch.float64))
+
+
+def _loss(
+    parts: ModelParts, batch: _Batch, values: Mapping[str, Tensor], project: Project, config: Tuning
+) -> Tensor:
+    """(groups of the batch,), each with its own parameters."""
+    chosen = list(batch.groups)
+    own = values if len(chosen) == len(next(iter(values.values()))) else {n: v[chosen] for n, v in values.items()}
+    with hooked([_exchange(parts, layer, batch, own, project) for layer in config.layers]):
+        flat = batch.layout.run(batch.layout.hidden)
+    log_p = parts.logits(flat[batch.asked.to(flat.device)]).log_softmax(-1)
+    device = log_p.device
+    found = log_p.gather(1, batch.targets.to(device)[:, None])[:, 0] * batch.weights.to(device, log_p.dtype)
+    return torch.zeros(len(chosen), dtype=log_p.dtype, device=device).index_add(0, batch.owners.to(device), -found)
+
+
+def _exchange(
+    parts: ModelParts, layer: int, batch: _Batch, values: Mapping[str, Tensor], project: Project
+) -> RemovableHandle:
+    """Registers a hook that puts what each group's parameters give in place of a projection's output."""
+
+    def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        places, real = batch.places.to(output.device), batch.real.to(output.device)
+        x, old = (tensor.reshape(-1, tensor.shape[-1])[places] for tensor in (args[0], output))
+        new = project(layer, values, x, old).to(output.dtype)
+        flat = output.reshape(-1, output.shape[-1])
+        return flat.index_copy(0, places[real], new[real]).reshape(output.shape)
+
+    return parts.mlp_out(layer).register_forward_hook(hook)
