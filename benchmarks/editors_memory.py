@@ -74,7 +74,7 @@ def measure(name: str, layers: int, width: int) -> dict[str, Any]:
         "second_moments": sum(moment.matrix.nbytes for moment in moments.values()),
         "peak_while_editing": peak - before,
         "peak_while_fitting": fitted - before,
-        "delta": sum(part.nbytes for part in delta._parts()),
+        "delta": sum(part.nbytes for part in delta.tensors()),
     }
 
 

@@ -1,7 +1,7 @@
 """Do edits take on a real model? Every editor on released edits of five relations, none of them used for its settings.
 
     seesaw-cf fetch smollm2-135m-q4
-    python -m benchmarks.editors_real --cases ../shared/reference/seesaw --corpus texts.txt [--edits 200] [--editor ft]
+    python -m benchmarks.editors_real --cases RELEASED --corpus texts.txt --runs /tmp/runs [--editor ft]
 
 Edits are drawn with a seed, as many of each relation, about people who are not in the embedded sample, on which
 `seesaw-cf tune` finds settings. The released files have neither paraphrases nor neighbours for these edits: paraphrases
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -108,6 +107,7 @@ def main() -> None:
     parser.add_argument("--editor-config", type=Path, help="settings in place of the presets")
     parser.add_argument("--edits", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the runs; an interrupted one goes on")
     parser.add_argument("--out", type=Path, default=RESULTS / "editors_real.json")
     given = parser.parse_args()
     cases = drawn(given.cases, given.edits, given.seed)
@@ -115,28 +115,20 @@ def main() -> None:
     settings = {"model": given.model, "edits": len(cases), "seed": given.seed, "corpus": given.corpus.name}
     rows = record.get("editors", {}) if record.get("settings") == settings else {}
     changed = read_settings(given.editor_config, EDITORS)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        pq.write_table(cases_to_table(cases), folder / "cases.parquet")
-        for editor in given.editor or EDITORS:
-            own = folder / f"{editor}.json"
-            write_text(own, json.dumps({editor: changed.get(editor, {})}))
-            job = Job(
-                given.model,
-                (editor,),
-                data=str(folder / "cases.parquet"),
-                corpus=given.corpus,
-                editor_config=own,
-                seed=given.seed,
-            )
-            run_job(job, folder / editor)
-            edits = pd.read_parquet(folder / editor / "edits.parquet")
-            manifest = json.loads((folder / editor / "manifest.json").read_text(encoding="utf-8"))
-            rows[editor] = plain(shares(folder / editor / "scores.parquet", edits)) | {
-                "config": manifest["editors"][editor]
-            }
-            write_text(given.out, json.dumps({"settings": settings, "editors": rows, **machine()}, indent=1) + "\n")
-            print(editor, json.dumps({k: v for k, v in rows[editor].items() if k != "config"}), flush=True)
+    given.runs.mkdir(parents=True, exist_ok=True)
+    data = given.runs / f"cases-{len(cases)}-{given.seed}.parquet"
+    pq.write_table(cases_to_table(cases), data)
+    for editor in given.editor or EDITORS:
+        own, folder = given.runs / f"{editor}.json", given.runs / f"{editor}-{len(cases)}-{given.seed}"
+        write_text(own, json.dumps({editor: changed.get(editor, {})}))
+        config = own if editor in changed else None
+        job = Job(given.model, (editor,), data=str(data), corpus=given.corpus, editor_config=config, seed=given.seed)
+        run_job(job, folder)
+        edits = pd.read_parquet(folder / "edits.parquet")
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        rows[editor] = plain(shares(folder / "scores.parquet", edits)) | {"config": manifest["editors"][editor]}
+        write_text(given.out, json.dumps({"settings": settings, "editors": rows, **machine()}, indent=1) + "\n")
+        print(editor, json.dumps({k: v for k, v in rows[editor].items() if k != "config"}), flush=True)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.locate.presets import published
 from seesaw_cf.editors.training import Tuned, delta, fine_tuned
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
@@ -64,8 +65,9 @@ class LoRAConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """Every block, with EasyEdit's rank, alpha and learning rate."""
-        return cls(layers=tuple(range(model_parts(model).n_layers)))
+        """What was found for a known model; every block, with EasyEdit's rank, alpha and learning rate, otherwise."""
+        found = published("lora", model) or {"layers": tuple(range(model_parts(model).n_layers))}
+        return cls(**found)
 
 
 @dataclass(frozen=True)

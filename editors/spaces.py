@@ -18,25 +18,20 @@ _LOCATE: Space = {
     "steps": (20, 30),
 }
 
-# Editor -> (how many blocks are edited, settings and values).
-SPACES: Mapping[str, tuple[int, Space]] = {
+_TRAINED: Space = {"learning_rate": (5e-4, 1e-3, 2e-3, 5e-3), "steps": (25, 50), "stop_below": (1e-2, 0.1, 0.3)}
+_MEMIT: Space = {**_LOCATE, "moment_weight": (1_500.0, 5_000.0, 15_000.0)}
+
+# Editor -> (how many neighbouring blocks are edited, settings and values).
+SPACES: Mapping[str, tuple[tuple[int, ...], Space]] = {
     "ft": (
-        1,
-        {
-            "learning_rate": (1e-4, 5e-4, 2e-3),
-            "steps": (25, 50),
-            "norm_constraint": (5e-4, 2e-3, 5e-3, None),
-            "objective": ("last_token", "teacher_forced"),
-        },
+        (1,),
+        {**_TRAINED, "norm_constraint": (5e-4, 2e-3, 5e-3, 2e-2), "objective": ("last_token", "teacher_forced")},
     ),
-    "rome": (1, _LOCATE),
-    "memit": (5, {**_LOCATE, "moment_weight": (1_500.0, 5_000.0, 15_000.0)}),
-    "emmet": (1, {**_LOCATE, "moment_weight": (1e3, 1e4, 1e5)}),
-    "alphaedit": (5, {**_LOCATE, "norm_weight": (0.1, 1.0, 10.0)}),
-    "lora": (
-        5,
-        {"learning_rate": (2e-4, 1e-3, 5e-3), "steps": (10, 30, 70), "rank": (1, 8), "weight_decay": (0.0, 0.1)},
-    ),
+    "rome": ((1,), _LOCATE),
+    "memit": ((1, 5), _MEMIT),
+    "emmet": ((1,), {**_LOCATE, "moment_weight": (1e3, 1e4, 1e5)}),
+    "alphaedit": ((1, 5), {**_LOCATE, "norm_weight": (0.1, 1.0, 10.0)}),
+    "lora": ((1, 5), {**_TRAINED, "rank": (1, 4, 8), "alpha": (4.0, 8.0, 32.0)}),
 }
 
 
@@ -52,8 +47,8 @@ def search_space(editor: str, n_layers: int) -> Space:
     """
     if editor not in SPACES:
         return {}
-    width, values = SPACES[editor]
+    widths, values = SPACES[editor]
     top = max(n_layers - 2, 0)  # a block above reads the change
     tops = dict.fromkeys(min(max(round(share * n_layers), 0), top) for share in _DEPTHS)
-    layers = dict.fromkeys(tuple(range(max(last - width + 1, 0), last + 1)) for last in tops)
+    layers = dict.fromkeys(tuple(range(max(last - width + 1, 0), last + 1)) for last in tops for width in widths)
     return {"layers": tuple(layers), **values}

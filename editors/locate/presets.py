@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.checks import one_of
 
-__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "preset"]
+__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "preset", "published"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -112,6 +112,12 @@ DEFAULTS: dict[str, tuple[tuple[float, float], Mapping[str, object]]] = {
 """Editor -> (depth of the first and last layer as a share of all, other settings); shares are those of Llama-2-7B."""
 
 
+def published(editor: str, model: PreTrainedModel) -> dict[str, Any] | None:
+    """The row of an editor for a model, as keyword arguments for its config class; None without one."""
+    row = PRESETS.get((editor, MODELS.get(_shape(model), "")))
+    return None if row is None else dict(row.settings)
+
+
 def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str, Any]:
     """Settings for an editor's config on a model.
 
@@ -126,11 +132,11 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     Raises:
         UnknownNameError: Nobody has published settings for an editor of that name.
     """
-    shape = _shape(model)
-    if (editor, MODELS.get(shape, "")) in PRESETS:
-        return dict(PRESETS[editor, MODELS[shape]].settings)
+    if (known := published(editor, model)) is not None:
+        return known
     one_of("editor with published settings", editor, DEFAULTS)
     (low, high), settings = DEFAULTS[editor]
+    shape = _shape(model)
     n_layers = shape[1]
     top = n_layers - 2 if n_layers > 1 else 0  # leave a block above to read the change
     first, last = (min(round(share * n_layers), top) for share in (low, high))
