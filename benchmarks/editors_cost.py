@@ -97,7 +97,7 @@ def page(record: dict[str, Any]) -> str:
     """The table of measured rows, and what larger models cost by arithmetic."""
     rows = record["rows"]
     lines = [
-        "| model | parameters | editor | s per edit, alone | s per edit, 8 at once | 10^12 operations | prompt tokens/s "
+        "| model | parameters | editor | s per edit alone | s per edit, 8 at once | 10^12 operations | tokens/s "
         "| peak, GB | peak over model |",
         "|---|---|---|---|---|---|---|---|---|",
     ]

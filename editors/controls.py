@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -28,7 +29,7 @@ from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
 from seesaw_cf.errors import EditError
 from seesaw_cf.io.seeds import seed_of
-from seesaw_cf.models.editor import AllowsIdentity, Editor
+from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import Case, EditRequest, Entity
 
@@ -76,7 +77,7 @@ class ControlConfig:
 
 
 @dataclass(frozen=True)
-class _Control:
+class _Control(ABC):
     """What the three have in common: the wrapped editor, made when it is first needed.
 
     Attributes:
@@ -111,6 +112,44 @@ class _Control:
         made: Editor = kind(config, corpus=self.corpus)
         return made
 
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """One delta per request, as `edit(model, tokenizer, [request])` makes it, up to rounding.
+
+        Raises:
+            SeesawError: See `edit`.
+        """
+        inner, wanted = self._prepared(model, [[request] for request in requests])
+        firsts = [request for (request,) in wanted]
+        deltas = (
+            inner.edit_each(model, tokenizer, firsts)
+            if isinstance(inner, EditsEach)
+            else [inner.edit(model, tokenizer, [request]) for request in firsts]
+        )
+        return [self._from(delta, [request]) for delta, request in zip(deltas, requests, strict=True)]
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """The control of one edit of all requests together.
+
+        Raises:
+            EditError: The control cannot be made for a request (its class says when), or the wrapped editor failed.
+        """
+        inner, (wanted,) = self._prepared(model, [requests])
+        return self._from(inner.edit(model, tokenizer, wanted), requests)
+
+    @abstractmethod
+    def _prepared(
+        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
+    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
+        """The wrapped editor, and what it is asked in place of each group of requests."""
+
+    @abstractmethod
+    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
+        """The control of `requests` from the wrapped editor's delta."""
+
     def _control_delta(
         self, name: str, updates: Mapping[str, LowRank | Tensor], requests: Sequence[EditRequest], inner: WeightDelta
     ) -> WeightDelta:
@@ -127,43 +166,43 @@ class _Control:
 
 @dataclass(frozen=True)
 class IdentityControl(_Control):
-    """Edits every request's target_true in: what an edit does to other beliefs when no fact changes."""
+    """Edits every request's target_true in: what an edit does to other beliefs when no fact changes.
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
-        """Computes the wrapped editor's delta for requests with target_new = target_true.
+    A request without target_true is an EditError.
+    """
 
-        Raises:
-            EditError: A request has no target_true, or the wrapped editor failed.
-        """
-        for request in requests:
+    def _prepared(
+        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
+    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
+        for request in (request for group in groups for request in group):
             if not request.target_true.label.strip():
                 raise EditError(
                     f"identity: request {request.text!r} has no target_true, so there is nothing true to edit in. "
                     "Use the 'random' or 'unrelated' control, or fill it in."
                 )
-        same = [replace(request, target_new=request.target_true) for request in requests]
         inner = self._made(model)
         if isinstance(inner.config, AllowsIdentity):
             inner = replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
-        delta = inner.edit(model, tokenizer, same)
+        return inner, [[replace(request, target_new=request.target_true) for request in group] for group in groups]
+
+    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         return self._control_delta("identity", delta.updates, requests, delta)
 
 
 @dataclass(frozen=True)
 class RandomControl(_Control):
-    """A random change with the norm and the rank of a given edit, in the same parameters."""
+    """A random change with the norm and the rank of a given edit, in the same parameters.
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
-        """Makes the wrapped edit and puts a random change in its place; see `like`.
+    A wrapped editor that changes no weights (in-context editing) is an EditError.
+    """
 
-        Raises:
-            EditError: The wrapped editor failed, or does not change weights (in-context editing).
-        """
-        return self.like(self._made(model).edit(model, tokenizer, requests), requests)
+    def _prepared(
+        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
+    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
+        return self._made(model), list(groups)
+
+    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
+        return self.like(delta, requests)
 
     def like(self, delta: WeightDelta, requests: Sequence[EditRequest] = ()) -> WeightDelta:
         """A random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
@@ -218,23 +257,19 @@ class UnrelatedControl(_Control):
             asked[case.request] = (*asked.get(case.request, ()), *texts)
         return replace(self, asked=asked)
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
-        """Edits one unrelated fact in for each request, different ones as long as the pool allows.
+    def _prepared(
+        self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
+    ) -> tuple[Editor, list[Sequence[EditRequest]]]:
+        return self._made(model), [self.chosen(group) for group in groups]
 
-        Raises:
-            EditError: The pool holds no unconnected fact, or fewer than there are requests.
-        """
-        chosen = self.chosen(requests)
-        inner = self._made(model).edit(model, tokenizer, chosen)
-        return self._control_delta("unrelated", inner.updates, requests, inner)
+    def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
+        return self._control_delta("unrelated", delta.updates, requests, delta)
 
     def chosen(self, requests: Sequence[EditRequest]) -> list[EditRequest]:
         """The facts edited instead; drawn from (seed, requests), so not dependent on the order of edits in a run.
 
         Raises:
-            EditError: See `edit`.
+            EditError: The pool holds no unconnected fact, or fewer than there are requests.
         """
         words = set().union(*(_words(request) for request in requests))
         relations = {request.relation_id for request in requests} - {""}

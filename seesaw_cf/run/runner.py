@@ -17,10 +17,12 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.checks import one_of
+from seesaw_cf.editors.control_names import control_name, split_control
+from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError, RecordError, StorageError
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.models.delta_files import save_delta
-from seesaw_cf.models.editor import Editor, EditsEach
+from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, parameter_hashes
 from seesaw_cf.run.edit_table import write_edits
 from seesaw_cf.run.edits import edit_units, score_edits
@@ -171,6 +173,24 @@ class Run:
         """Editors fitted so far."""
         return {}
 
+    def fit(self, name: str) -> Editor:
+        """The fitted editor; a control takes the editor it wraps, and its edits, from the run where they are there."""
+        if name not in self.fitted:
+            editor, (kind, wrapped) = self.editors[name], split_control(name)
+            if wrapped in self.editors and isinstance(editor, WrapsEditor):
+                inner = self.fit(wrapped)
+                same = kind == "random" or not isinstance(inner, Remembered)
+                self.fitted[name] = replace(editor, inner=inner if same else inner.editor)  # type: ignore[type-var]
+            else:
+                self.fitted[name] = self._remembered(name, editor.fit(self.model, self.tokenizer))
+        return self.fitted[name]
+
+    def _remembered(self, name: str, editor: Editor) -> Editor:
+        """With a memory, where a control needs the very same edits."""
+        if control_name("random", name) not in self.editors or not isinstance(editor, EditsEach):
+            return editor
+        return Remembered(editor, limit=sum(parameter.nbytes for parameter in self.model.parameters()) // 4)
+
     def is_open(self, task: Task) -> bool:
         """Some unit of the task is not finished."""
         return not all(self.store.has((task.editor, unit.key)) for unit in task.units)
@@ -183,9 +203,7 @@ class Run:
             StorageError: The disk is full.
         """
         before, hashes = self.before, self.hashes
-        if task.editor not in self.fitted:
-            self.fitted[task.editor] = self.editors[task.editor].fit(self.model, self.tokenizer)
-        editor = self.fitted[task.editor]
+        editor = self.fit(task.editor)
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
         asked = [self.asked[unit.key] for unit in task.units]
         with log_prefix(str(task)):

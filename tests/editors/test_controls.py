@@ -10,7 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.controls import POOL, ControlConfig, IdentityControl, RandomControl, UnrelatedControl
+from seesaw_cf.editors.lora import LoRA, LoRAConfig
+from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.records.load import load_cases
@@ -18,6 +21,8 @@ from seesaw_cf.run.job import make_editor
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import REQUESTS, tiny_model, tiny_tokenizer
 
+TOKENIZER = tiny_tokenizer()
+EACH = LoRA(LoRAConfig(layers=(1,), steps=4))
 FT = ControlConfig(editor="ft", settings={"layers": (1,), "steps": 3, "learning_rate": 1e-2, "norm_constraint": 5e-2})
 
 
@@ -165,3 +170,41 @@ def test_pool_facts_are_distinct_and_counterfactual() -> None:
 def test_a_control_of_a_control_is_refused() -> None:
     with pytest.raises(EditError, match="cannot wrap the control 'random'"):
         ControlConfig(editor="random")
+
+
+class Alone:
+    """An editor that edits one request after another."""
+
+    config = EACH.config
+
+    def fit(self, *_: Any) -> Alone:
+        return self
+
+    def edit(self, *given: Any) -> WeightDelta:
+        return EACH.edit(*given)
+
+
+@pytest.mark.parametrize("kind", ["random", "unrelated"])
+def test_controls_of_each_request_by_itself(kind: str) -> None:
+    """As one after another, whether or not the wrapped editor makes many edits at once."""
+    model = tiny_model("llama", dtype=torch.float64)
+    for wrapped in (EACH, Alone()):
+        control = load_editor(kind)(inner=wrapped)
+        together = control.edit_each(model, TOKENIZER, REQUESTS)
+        for request, delta in zip(REQUESTS, together, strict=True):
+            alone = control.edit(model, TOKENIZER, [request])
+            assert delta.meta["requests"] == alone.meta["requests"]
+            for name in alone.updates:
+                torch.testing.assert_close(delta.dense(name), alone.dense(name), rtol=0, atol=1e-7)
+
+
+def test_what_an_editor_made_is_remembered_up_to_a_limit() -> None:
+    model = tiny_model("llama")
+    kept, full = Remembered(EACH, limit=10**9), Remembered(EACH, limit=10)
+    for remembered, same in ((kept, True), (full, False)):
+        first = remembered.edit_each(model, TOKENIZER, REQUESTS)
+        assert (remembered.edit_each(model, TOKENIZER, REQUESTS) is first) == same
+        assert remembered.fit(model, TOKENIZER) is remembered
+        assert remembered.config is EACH.config
+    alone = kept.edit(model, TOKENIZER, REQUESTS[:1])
+    assert kept.edit(model, TOKENIZER, REQUESTS[:1]) is alone

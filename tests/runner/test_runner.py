@@ -15,9 +15,12 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.editors.lora import LoRA
+from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.edits import edit_units
+from seesaw_cf.run.job import Job, run_job
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.runner import units
 from seesaw_cf.scoring import HFScorer
@@ -244,3 +247,24 @@ def test_unknown_protocol_and_repeated_numbers() -> None:
         units(small.cases(), "singel")
     with pytest.raises(RecordError, match="case numbers occur twice, first P19-00000000"):
         units([small.cases()[0]] * 2, "single")
+
+
+def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`random` needs the very edits that were audited: they are made once, and the tables are the same either way."""
+    made: list[int] = []
+    edit_each = LoRA.edit_each
+
+    def counted(self: LoRA, model: Any, tokenizer: Any, requests: Sequence[EditRequest]) -> list[WeightDelta]:
+        made.append(len(requests))
+        return edit_each(self, model, tokenizer, requests)
+
+    monkeypatch.setattr(LoRA, "edit_each", counted)
+    settings = tmp_path / "lora.json"
+    settings.write_text('{"lora": {"layers": [0], "steps": 2}}')
+    job = Job("seesaw-tiny", ("lora",), ("random", "identity"), limit=3, editor_config=settings, device="cpu")
+    run_job(job, tmp_path / "kept", progress=False)
+    assert made == [3, 3]  # the edits, and those of identity
+    monkeypatch.setattr(Remembered, "_bytes", lambda _: 10**12)
+    run_job(job, tmp_path / "anew", progress=False)
+    assert made == [3, 3, 3, 3, 3]
+    assert (tmp_path / "kept/scores.parquet").read_bytes() == (tmp_path / "anew/scores.parquet").read_bytes()

@@ -1,0 +1,64 @@
+"""An editor that keeps the deltas it made, for the controls of its edits in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.models.editor import EditorConfig, EditsEach
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.types import EditRequest
+
+__all__ = ["Remembered"]
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A fitted editor; what is asked again in the same groups is answered from memory, to the last bit.
+
+    Attributes:
+        editor: The editor, for one model.
+        limit: Most bytes of deltas that are kept; what comes after is made anew when asked again.
+    """
+
+    editor: EditsEach
+    limit: int
+    _kept: dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]] = field(default_factory=dict, repr=False)
+
+    @property
+    def config(self) -> EditorConfig:
+        """The editor's settings."""
+        return self.editor.config
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Remembered:
+        """Nothing to do: the editor is fitted."""
+        return self
+
+    def edit(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> WeightDelta:
+        """See `seesaw_cf.models.editor.Editor`."""
+        return self._kept_or("edit", requests, lambda: [self.editor.edit(model, tokenizer, requests)])[0]
+
+    def edit_each(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+    ) -> list[WeightDelta]:
+        """See `seesaw_cf.models.editor.EditsEach`."""
+        return self._kept_or("edit_each", requests, lambda: self.editor.edit_each(model, tokenizer, requests))
+
+    def _kept_or(
+        self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
+    ) -> list[WeightDelta]:
+        key = how, tuple(requests)
+        if key in self._kept:
+            return self._kept[key]
+        made = make()
+        if self._bytes(made) + sum(map(self._bytes, self._kept.values())) <= self.limit:
+            self._kept[key] = made
+        return made
+
+    @staticmethod
+    def _bytes(deltas: Sequence[WeightDelta]) -> int:
+        return sum(tensor.nbytes for delta in deltas for tensor in delta.tensors())
