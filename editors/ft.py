@@ -147,7 +147,8 @@ class FT:
             rows=_last_token(tokenizer, config.bos_in_target) if config.objective == "last_token" else None,
             settle=partial(_into_box, start, config.norm_constraint),
         )
-        return [delta(model, config, {name: new - start[name] for name, new in one.values.items()}, one) for one in made]
+        changes = [{name: new - start[name] for name, new in one.values.items()} for one in made]
+        return [delta(model, config, change, one) for change, one in zip(changes, made, strict=True)]
 
 
 def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Callable[[EditRow], EditRow]:

@@ -164,9 +164,7 @@ def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> dict[str, Tenso
     return {f"left.{layer}": left.contiguous(), f"right.{layer}": right.contiguous()}
 
 
-def _project(
-    conv1d: bool, scale: float, layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor
-) -> Tensor:
+def _project(conv1d: bool, scale: float, layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor) -> Tensor:
     """Adds x dW to the projection's output: each group's own change to its own tokens."""
     left, right = values[f"left.{layer}"], values[f"right.{layer}"]
     factors = (left, right) if conv1d else (right.mT, left.mT)

@@ -55,10 +55,11 @@ class Remembered:
         if key in self._kept:
             return self._kept[key]
         made = make()
-        if self._bytes(made) + sum(map(self._bytes, self._kept.values())) <= self.limit:
+        if _size(made) + sum(map(_size, self._kept.values())) <= self.limit:
             self._kept[key] = made
         return made
 
-    @staticmethod
-    def _bytes(deltas: Sequence[WeightDelta]) -> int:
-        return sum(tensor.nbytes for delta in deltas for tensor in delta.tensors())
+
+def _size(deltas: Sequence[WeightDelta]) -> int:
+    """Bytes."""
+    return sum(tensor.nbytes for delta in deltas for tensor in delta.tensors())

@@ -119,17 +119,13 @@ def fine_tuned(
     with frozen(model):
         for first in range(0, len(groups), size):
             part = slice(first, first + size)
-            values, losses = train(
-                parts, prepared[part], start, project, config, bag=rows is not None, settle=settle
-            )
+            values, losses = train(parts, prepared[part], start, project, config, bag=rows is not None, settle=settle)
             for number, requests in enumerate(groups[part]):
                 made.append(Tuned(requests, {name: value[number] for name, value in values.items()}, losses[number]))
     return made
 
 
-def delta(
-    model: PreTrainedModel, config: Tuning, updates: Mapping[str, LowRank | Tensor], one: Tuned
-) -> WeightDelta:
+def delta(model: PreTrainedModel, config: Tuning, updates: Mapping[str, LowRank | Tensor], one: Tuned) -> WeightDelta:
     """The delta of one group, with what is known of its training."""
     facts = {"steps": len(one.losses), "first_loss": one.losses[0], "final_loss": one.losses[-1]}
     base = base_facts(model, WeightDelta(updates))
@@ -272,9 +268,7 @@ def _batch(parts: ModelParts, groups: Mapping[int, Sequence[EditRow]], first: in
     return _Batch(tuple(groups), sizes, layout, filled, real, *numbers, torch.tensor(weights, dtype=torch.float64))
 
 
-def _loss(
-    parts: ModelParts, batch: _Batch, values: Mapping[str, Tensor], project: Project, config: Tuning
-) -> Tensor:
+def _loss(parts: ModelParts, batch: _Batch, values: Mapping[str, Tensor], project: Project, config: Tuning) -> Tensor:
     """(groups of the batch,), each with its own parameters."""
     chosen = list(batch.groups)
     own = values if len(chosen) == len(next(iter(values.values()))) else {n: v[chosen] for n, v in values.items()}

@@ -31,7 +31,7 @@ class Upper:
     _form: object = None
 
     def __call__(self, model: PreTrainedModel, batch: Batch) -> Tensor:
-        """The logits of `forward` where there is a token, (B, T, vocabulary); what stands behind a text is arbitrary."""
+        """The logits of `forward` where there is a token, (B, T, vocabulary); behind the end of a text any numbers."""
         numbers = [block_number(model, name) for name in self.names]
         first = min((number for number in numbers if number is not None), default=0)
         blocks = transformer_blocks(model)

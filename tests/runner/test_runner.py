@@ -15,8 +15,8 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.editors import remembered
 from seesaw_cf.editors.lora import LoRA
-from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.edits import edit_units
@@ -264,7 +264,7 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
     job = Job("seesaw-tiny", ("lora",), ("random", "identity"), limit=3, editor_config=settings, device="cpu")
     run_job(job, tmp_path / "kept", progress=False)
     assert made == [3, 3]  # the edits, and those of identity
-    monkeypatch.setattr(Remembered, "_bytes", lambda _: 10**12)
+    monkeypatch.setattr(remembered, "_size", lambda _: 10**12)
     run_job(job, tmp_path / "anew", progress=False)
     assert made == [3, 3, 3, 3, 3]
     assert (tmp_path / "kept/scores.parquet").read_bytes() == (tmp_path / "anew/scores.parquet").read_bytes()
