@@ -16,7 +16,7 @@ from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import EditRow, encode_text
 from seesaw_cf.editors.locate.presets import preset
-from seesaw_cf.editors.training import delta, fine_tuned
+from seesaw_cf.editors.training import Method, delta, fine_tuned
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.types import EditRequest
@@ -136,17 +136,9 @@ class FT:
         config = self.config
         parts = parts_for(model, config)
         start = _trained(parts, config.layers)
-        made = fine_tuned(
-            model,
-            tokenizer,
-            groups,
-            parts,
-            start,
-            partial(_project, parts),
-            config,
-            rows=_last_token(tokenizer, config.bos_in_target) if config.objective == "last_token" else None,
-            settle=partial(_into_box, start, config.norm_constraint),
-        )
+        cut = _last_token(tokenizer, config.bos_in_target) if config.objective == "last_token" else None
+        method = Method(start, partial(_project, parts), partial(_into_box, start, config.norm_constraint), cut)
+        made = fine_tuned(model, tokenizer, groups, parts, method, config)
         changes = [{name: new - start[name] for name, new in one.values.items()} for one in made]
         return [delta(model, config, change, one) for change, one in zip(changes, made, strict=True)]
 

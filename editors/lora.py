@@ -16,7 +16,7 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.presets import published
-from seesaw_cf.editors.training import Tuned, delta, fine_tuned
+from seesaw_cf.editors.training import Method, Tuned, delta, fine_tuned
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
 from seesaw_cf.models.weights import LowRank, WeightDelta
@@ -139,7 +139,7 @@ class LoRA:
         parts = parts_for(model, config)
         start = {name: value for layer in config.layers for name, value in _start(parts, layer, config).items()}
         project = partial(_project, parts.row.orientation == "conv1d", config.alpha / config.rank)
-        made = fine_tuned(model, tokenizer, groups, parts, start, project, config)
+        made = fine_tuned(model, tokenizer, groups, parts, Method(start, project), config)
         return [delta(model, config, self._updates(parts, one), one) for one in made]
 
     def _updates(self, parts: ModelParts, one: Tuned) -> dict[str, LowRank | Tensor]:

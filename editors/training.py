@@ -26,7 +26,7 @@ from seesaw_cf.models.hooks import frozen, hooked
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
 
-__all__ = ["Groups", "Project", "Tuned", "Tuning", "delta", "fine_tuned", "train"]
+__all__ = ["Groups", "Method", "Project", "Tuned", "Tuning", "delta", "fine_tuned", "train"]
 
 Groups = Sequence[Sequence[EditRow]]
 """The rows of each group; there is one group, or every group has as many rows as fit into one batch."""
@@ -70,6 +70,27 @@ class Tuning(EditorConfig, Protocol):
         """A group whose mean loss of a pass is below is finished."""
 
 
+def _anywhere(_: Mapping[str, Tensor]) -> None:
+    """Every value is allowed."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is trained, and how it enters the model.
+
+    Attributes:
+        start: Name -> first value of a parameter, the same for every group.
+        project: What the parameters make of a projection's input and output.
+        settle: Called after every step with the parameters (groups, ...), to put them back where they may be.
+        cut: For reading all target tokens of a row from its last position: what to make of each request's row.
+    """
+
+    start: Mapping[str, Tensor]
+    project: Project
+    settle: Callable[[Mapping[str, Tensor]], None] = _anywhere
+    cut: Callable[[EditRow], EditRow] | None = None
+
+
 @dataclass(frozen=True)
 class Tuned:
     """One group after training.
@@ -77,7 +98,7 @@ class Tuned:
     Attributes:
         requests: Its requests.
         values: Name -> trained parameter.
-        losses: The mean loss of each pass.
+        losses: The loss of each batch of each pass.
     """
 
     requests: Sequence[EditRequest]
@@ -90,12 +111,8 @@ def fine_tuned(
     tokenizer: PreTrainedTokenizerBase,
     groups: Sequence[Sequence[EditRequest]],
     parts: ModelParts,
-    start: Mapping[str, Tensor],
-    project: Project,
+    method: Method,
     config: Tuning,
-    *,
-    rows: Callable[[EditRow], EditRow] | None = None,
-    settle: Callable[[Mapping[str, Tensor]], None] = lambda _: None,
 ) -> list[Tuned]:
     """Trains every group of requests by itself, as many at once as memory allows.
 
@@ -103,8 +120,8 @@ def fine_tuned(
         model, tokenizer: The model, left as it is, and its tokenizer.
         groups: Requests that are edited together; one group, or any number of groups of one request.
         parts: The model's parts.
-        start, project, config, settle: See `train`.
-        rows: What to make of each request's row, when all its target tokens are read from its last position.
+        method: What is trained.
+        config: Steps and rates.
 
     Raises:
         EditError: Contradictory requests, or a loss that is not finite.
@@ -113,13 +130,13 @@ def fine_tuned(
     for group in groups:
         check_requests(group, config.editor, config.allow_identity)
     prepared = [[prepare(model, tokenizer, request, ("{}",)).rows[0] for request in group] for group in groups]
-    if rows is not None:
-        prepared = [[rows(row) for row in group] for group in prepared]
-    size, made = _groups_at_once(parts, start), list[Tuned]()
+    if method.cut is not None:
+        prepared = [[method.cut(row) for row in group] for group in prepared]
+    size, made = _groups_at_once(parts, method.start), list[Tuned]()
     with frozen(model):
         for first in range(0, len(groups), size):
             part = slice(first, first + size)
-            values, losses = train(parts, prepared[part], start, project, config, bag=rows is not None, settle=settle)
+            values, losses = train(parts, prepared[part], method, config)
             for number, requests in enumerate(groups[part]):
                 made.append(Tuned(requests, {name: value[number] for name, value in values.items()}, losses[number]))
     return made
@@ -142,64 +159,57 @@ def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:
 def train(
     parts: ModelParts,
     groups: Groups,
-    start: Mapping[str, Tensor],
-    project: Project,
+    method: Method,
     config: Tuning,
-    *,
-    bag: bool = False,
-    settle: Callable[[Mapping[str, Tensor]], None] = lambda _: None,
 ) -> tuple[dict[str, Tensor], list[list[float]]]:
     """Lowers, with Adam, the mean over a group's rows of the mean over target tokens of -log p, in nats.
 
-    Each target token is read from the position before it, or, with `bag`, from the row's last position.
+    Each target token is read from the position before it, or, for a method that cuts rows, from the last position.
 
     Args:
         parts: The model, in eval mode; unchanged.
         groups: See `Groups`.
-        start: Name -> first value of a parameter, the same for every group.
-        project: What the parameters make of a projection's input and output.
+        method: What is trained.
         config: Steps and rates.
-        bag: Read all target tokens of a row from its last position.
-        settle: Called after every step with the parameters (groups, ...), to put them back where they may be.
 
     Returns:
-        Name -> (groups, ...), the trained parameters; and for each group the mean loss of each pass.
+        Name -> (groups, ...), the trained parameters; and for each group the loss of each batch of each pass.
 
     Raises:
         EditError: A loss that is not finite.
     """
-    values = {name: torch.stack([value] * len(groups)).requires_grad_() for name, value in start.items()}
+    values = {name: torch.stack([value] * len(groups)).requires_grad_() for name, value in method.start.items()}
     optimiser = torch.optim.Adam(list(values.values()), lr=config.learning_rate, weight_decay=config.weight_decay)
     losses: list[list[float]] = [[] for _ in groups]
     active = list(range(len(groups)))
-    batches = _batches(parts, groups, active, config, bag)
-    for _ in range(config.steps):
+    batches = _batches(parts, groups, active, config, bag=method.cut is not None)
+    for number in range(1, config.steps + 1):
         passed = dict.fromkeys(active, 0.0)
         for batch in batches:
-            loss = _loss(parts, batch, values, project, config)
+            loss = _loss(parts, batch, values, method.project, config)
             for group, value, size in zip(batch.groups, loss.tolist(), batch.sizes, strict=True):
                 if group in passed:
+                    losses[group].append(value)
                     passed[group] += value * size / len(groups[group])
             moving = [g for g, high in zip(batch.groups, (loss >= config.stop_below).tolist(), strict=True) if high]
             if moving:
                 _step(optimiser, loss.sum(), values, moving)
-                settle(values)
+                method.settle(values)
         for group, value in passed.items():
-            losses[group].append(value)
-            _check_finite(config.editor, losses[group], len(groups[group]))
-        active = [group for group in active if losses[group][-1] >= config.stop_below]
+            _check_finite(config.editor, value, number, len(groups[group]))
+        active = [group for group in active if passed[group] >= config.stop_below]
         if not active:
             break
         if len(active) <= 0.75 * len(batches[0].groups):
-            batches = _batches(parts, groups, active, config, bag)
+            batches = _batches(parts, groups, active, config, bag=method.cut is not None)
     return {name: value.detach() for name, value in values.items()}, losses
 
 
-def _check_finite(editor: str, losses: Sequence[float], n: int) -> None:
-    if not math.isfinite(losses[-1]):
+def _check_finite(editor: str, loss: float, number: int, n: int) -> None:
+    if not math.isfinite(loss):
         raise EditError(
-            f"{editor}: the loss is {losses[-1]} in pass {len(losses)} over {n} request(s), expected a finite number. "
-            "The model is unchanged. Lower learning_rate."
+            f"{editor}: the loss is {loss} in pass {number} over {n} request(s), expected a finite number. The model "
+            "is unchanged. Lower learning_rate."
         )
 
 

@@ -49,10 +49,10 @@ def test_no_step_is_no_change(kind: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_nothing_times_anything_is_no_change(name: str) -> None:
-    (delta,) = deltas("llama", *OTHERS[name], REQUESTS[:2])
-    assert delta.updates
-    assert delta.is_zero()
-    assert not any(delta.norms().values())
+    for delta in deltas("llama", *OTHERS[name], REQUESTS[:2]):
+        assert delta.updates
+        assert delta.is_zero()
+        assert not any(delta.norms().values())
 
 
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit"])
