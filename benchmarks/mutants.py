@@ -189,7 +189,7 @@ _EDITORS = [
     ),
     Mutant(
         "moment-count",
-        "editors/locate/moments.py",
+        "editors/locate/moment_sums.py",
         "matrix = self.products[layer] / total\n",
         "matrix = self.products[layer] / (total - 1)\n",
         "second moments divided by n - 1",

@@ -1,10 +1,9 @@
 """Uncentred second moments C = E[k k^T] of the input of the MLP output projection, for all layers in one pass.
 
-Texts are taken in random order, chunk by chunk. A chunk is tokenised, sorted by length and run in batches that stop
-after the last layer needed; after each chunk the texts so far are a fair sample, so the sampling error is known and the
-pass may end. Products are made in blocks in the model's precision (float32 at least) and summed in float64. A pass that
-is killed continues from its last checkpoint, with any batch size; results are kept on disk and found again by (model
-fingerprint, texts, dtype, length).
+Texts are taken in random order, chunk by chunk. A chunk is tokenised, sorted by length and run in batches that stop at
+the last key needed; after each chunk the texts so far are a fair sample, so the sampling error is known and the pass
+may end. A pass that is killed continues from its last checkpoint, with any batch size; results are kept on disk and
+found again by (model fingerprint, texts, dtype, length).
 
 Source: ROME section 3.1 (C = K K^T), MEMIT section 4.2; each text alone, from position 0, special tokens counted.
 """
@@ -14,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import random
 import time
 from collections.abc import Sequence
@@ -26,13 +24,13 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, read, write
-from seesaw_cf.editors.locate.solve import all_finite
+from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
+from seesaw_cf.editors.locate.moment_sums import PARTS, Sums
 from seesaw_cf.errors import EditError
 from seesaw_cf.io.files import cache_folder, write_text
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import frozen, hooked, stop_after, watch
+from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.scoring.hf_scorer import context_length
@@ -40,10 +38,8 @@ from seesaw_cf.scoring.hf_scorer import context_length
 __all__ = ["MomentOptions", "SecondMoment", "second_moments"]
 
 _LOG = logging.getLogger(__name__)
-_PROBES = 32
-"""Random directions along which parts of the sample are compared (the sampling error)."""
-_PARTS = 8
-"""Random parts of the sample that are compared."""
+_CPU_TOKENS = 1024
+"""Tokens of a forward pass on a CPU: more do not run faster there, and are padded more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ def second_moments(
     missing = [layer for layer in layers if not any(files.path(layer).exists() for files in usable)]
     if missing:
         write_text(whole.folder / "key.json", json.dumps(facts, indent=1))
-        sums = _Sums.start(parts, missing, whole.folder, f"{key}, {order}")
+        sums = Sums.start(parts, missing, whole.folder, f"{key}, {order}")
         finished = _accumulate(parts, tokenizer, sample, length, sums, how)
         for layer in missing:
             (whole if finished else early).save(layer, sums.moment(layer, parts))
@@ -150,83 +146,8 @@ def _hash_texts(texts: Sequence[str]) -> str:
 def _rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None) -> list[tuple[int, list[int]]]:
     """The part and the tokens of each text of a chunk, longest first."""
     encoded = tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
-    rows = [(number % _PARTS, list(ids)[:length]) for number, ids in enumerate(encoded)]
+    rows = [(number % PARTS, list(ids)[:length]) for number, ids in enumerate(encoded)]
     return sorted((row for row in rows if row[1]), key=lambda row: -len(row[1]))
-
-
-@dataclass
-class _Sums:
-    """Running sums of an unfinished pass; how far it is does not depend on the size of its batches."""
-
-    layers: list[int]
-    checkpoint: Path
-    owner: str
-    products: dict[int, Tensor]
-    probed: dict[int, Tensor]  # (parts, d_ff, probes): sums of k k^T times random directions, for each part
-    tokens: list[int]  # of each part
-    n_texts: int = 0
-    n_chunks: int = 0  # finished
-    n_rows: int = 0  # done of the next chunk, longest first
-
-    @classmethod
-    def start(cls, parts: ModelParts, layers: list[int], folder: Path, key: str) -> _Sums:
-        """Zero sums, or those of a checkpoint of the same texts in the same order."""
-        owner = f"{key}, layers {'-'.join(map(str, layers))}"
-        name = hashlib.sha256(owner.encode()).hexdigest()[:12]
-        sums = cls(list(layers), folder / f"partial-{name}.safetensors", owner, {}, {}, [0] * _PARTS)
-        for layer in layers:
-            size, device = parts.key_size(layer), parts.weight(layer).device
-            sums.products[layer] = torch.zeros(size, size, dtype=torch.float64, device=device)
-            sums.probed[layer] = torch.zeros(_PARTS, size, _PROBES, dtype=torch.float64, device=device)
-        if sums.checkpoint.exists():
-            names = [f"{kind}{layer}" for kind in ("product", "probed") for layer in layers]
-            tensors, facts = read(sums.checkpoint, owner, names, ["tokens", "n_texts", "n_chunks", "n_rows"])
-            for layer in layers:
-                sums.products[layer].copy_(tensors[f"product{layer}"])
-                sums.probed[layer].copy_(tensors[f"probed{layer}"])
-            for name, value in facts.items():
-                setattr(sums, name, value)
-        return sums
-
-    def add(self, layer: int, keys: Tensor, counts: Sequence[int]) -> None:
-        """Adds the tokens of one batch: `keys` (tokens, d_ff), those of part 0 first; `counts` of each part."""
-        self.products[layer] += (keys.T @ keys).double()
-        size = keys.shape[1]
-        directions = torch.randn(size, _PROBES, generator=torch.Generator().manual_seed(size)).to(keys)
-        for number, (part, along) in enumerate(zip(keys.split(list(counts)), (keys @ directions).split(list(counts)))):
-            self.probed[layer][number] += (part.T @ along).double()
-
-    def save(self) -> None:
-        """Writes the checkpoint, whole or not at all."""
-        tensors = {f"product{layer}": product.cpu() for layer, product in self.products.items()}
-        tensors |= {f"probed{layer}": probed.cpu() for layer, probed in self.probed.items()}
-        facts = {name: getattr(self, name) for name in ("tokens", "n_texts", "n_chunks", "n_rows")}
-        write(self.checkpoint, tensors, self.owner, facts)
-
-    def error(self, layer: int) -> float:
-        """Standard error of the mean over tokens, relative: each part's residual, as of a ratio of two sums."""
-        probed, used = self.probed[layer], sum(count > 0 for count in self.tokens)
-        if used < 2:
-            return math.nan
-        total, counts = probed.sum(0), torch.tensor(self.tokens).to(probed)[:, None, None]
-        residual = probed - total * (counts / sum(self.tokens))
-        return float((used / (used - 1)) ** 0.5 * residual.norm() / total.norm())
-
-    def worst(self) -> float:
-        """The largest error of any layer; NaN when one is."""
-        return max(map(self.error, self.layers), key=lambda error: (math.isnan(error), error))
-
-    def moment(self, layer: int, parts: ModelParts) -> SecondMoment:
-        """The moment of the texts so far."""
-        total = sum(self.tokens)
-        matrix = self.products[layer] / total
-        if not all_finite(matrix):
-            raise EditError(
-                f"second moment of layer {layer} is not finite after {total} tokens: activations overflow in "
-                f"{parts.stream_dtype}. Load the model in bfloat16 or float32."
-            )
-        wide = torch.promote_types(parts.stream_dtype, torch.float32)
-        return SecondMoment(matrix.to(wide).cpu(), total, self.n_texts, self.error(layer))
 
 
 def _accumulate(
@@ -234,7 +155,7 @@ def _accumulate(
     tokenizer: PreTrainedTokenizerBase,
     sample: Sequence[str],
     length: int | None,
-    sums: _Sums,
+    sums: Sums,
     how: MomentOptions,
 ) -> bool:
     """Runs the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
@@ -247,7 +168,7 @@ def _accumulate(
                 return False
             rows = _rows(tokenizer, sample[start : start + how.chunk], length)[sums.n_rows :]
             for group in batches([len(ids) for _, ids in rows], how.batch_tokens):
-                _run(parts, sorted(rows[index] for index in group), sums)
+                _add(parts, [rows[index] for index in group], sums, how.batch_tokens)
                 bar.update(len(group))
                 if time.monotonic() - saved >= how.checkpoint_seconds:
                     sums.save()
@@ -265,19 +186,34 @@ def _accumulate(
     return True
 
 
-def _run(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: _Sums) -> None:
-    """Adds one batch of (part, tokens), sorted by part."""
-    modules = {str(layer): parts.mlp_out(layer) for layer in sums.layers}
-    ids, mask = pad([ids for _, ids in rows], parts.model.device)
-    seen: dict[str, Tensor] = {}
-    with hooked([*watch(seen, modules), stop_after(modules[str(max(sums.layers))])]):
-        parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
-    real = mask.bool().reshape(-1)
-    counts = [sum(len(ids) for part, ids in rows if part == number) for number in range(_PARTS)]
+def _add(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: Sums, batch_tokens: int) -> None:
+    """Adds (part, tokens) of at most `batch_tokens` tokens with padding."""
+    most = min(batch_tokens, _CPU_TOKENS) if parts.model.device.type == "cpu" else batch_tokens
+    groups = [sorted(rows[index] for index in group) for group in batches([len(ids) for _, ids in rows], most)]
+    passes = [_keys(parts, [ids for _, ids in group], sums.layers) for group in groups]
+    counts = [[sum(len(ids) for part, ids in group if part == number) for number in range(PARTS)] for group in groups]
     for layer in sums.layers:
-        keys = seen[str(layer)]
-        keys = keys.reshape(-1, keys.shape[-1])[real.to(keys.device)]
-        sums.add(layer, keys.to(torch.promote_types(keys.dtype, torch.float32)), counts)
-    sums.tokens = [old + new for old, new in zip(sums.tokens, counts)]
+        sums.add(layer, [keys.pop(layer) for keys in passes], counts)
+    sums.tokens = [old + sum(new) for old, new in zip(sums.tokens, zip(*counts))]
     sums.n_texts += len(rows)
     sums.n_rows += len(rows)
+
+
+def _keys(parts: ModelParts, rows: Sequence[Sequence[int]], layers: Sequence[int]) -> dict[int, Tensor]:
+    """Layer -> keys of every token, (tokens, d_ff), row after row.
+
+    The model gets no mask: padding is on the right, where no token of a causal model looks.
+    """
+    ids, _ = pad(rows, parts.model.device)
+    width = ids.shape[1]
+    places = torch.cat([torch.arange(len(row)) + number * width for number, row in enumerate(rows)])
+    seen: dict[str, Tensor] = {}
+    modules = {str(layer): parts.mlp_out(layer) for layer in layers}
+    with hooked([*watch(seen, modules), stop_before(modules[str(max(layers))])]):
+        parts.model(input_ids=ids, use_cache=False)
+    found = {}
+    for layer in layers:
+        keys = seen[str(layer)].flatten(0, -2)
+        keys = keys if len(keys) == len(places) else keys.index_select(0, places.to(keys.device))
+        found[layer] = keys.to(torch.promote_types(keys.dtype, torch.float32))
+    return found

@@ -12,7 +12,18 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-__all__ = ["StopForward", "alone", "enter_at", "exchanged", "first_tensor", "frozen", "hooked", "stop_after", "watch"]
+__all__ = [
+    "StopForward",
+    "alone",
+    "enter_at",
+    "exchanged",
+    "first_tensor",
+    "frozen",
+    "hooked",
+    "stop_after",
+    "stop_before",
+    "watch",
+]
 
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
@@ -82,6 +93,15 @@ def stop_after(module: nn.Module) -> RemovableHandle:
         raise StopForward
 
     return module.register_forward_hook(hook)
+
+
+def stop_before(module: nn.Module) -> RemovableHandle:
+    """Registers a hook that ends the forward pass where `module` would run; register it last."""
+
+    def hook(*_: object) -> None:
+        raise StopForward
+
+    return module.register_forward_pre_hook(hook)
 
 
 @contextlib.contextmanager

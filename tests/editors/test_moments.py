@@ -11,12 +11,13 @@ import torch
 from safetensors.torch import save_file
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, write
+from seesaw_cf.editors.locate.moment_sums import Sums
 from seesaw_cf.editors.locate.moments import MomentOptions, SecondMoment, second_moments
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import hooked, watch
-from tests.fakes import request, tiny_model, tiny_texts, tiny_tokenizer
+from tests.fakes import TINY, request, tiny_model, tiny_texts, tiny_tokenizer
 
 
 def compute(
@@ -31,7 +32,7 @@ def compute(
     return second_moments(model_parts(model), tiny_tokenizer(), layers, texts, MomentOptions(**options), folder)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama", "opt"])
+@pytest.mark.parametrize("kind", TINY)
 def test_equals_the_definition_text_by_text(kind: str, tmp_path: Path) -> None:
     model = tiny_model(kind, dtype=torch.float64)
     parts = model_parts(model)
@@ -48,6 +49,23 @@ def test_equals_the_definition_text_by_text(kind: str, tmp_path: Path) -> None:
         assert moment.n_tokens == count
         assert moment.n_texts == len(tiny_texts())
         assert torch.allclose(moment.matrix, total / count, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [48, 700])
+def test_sums_stay_within_the_stated_bound_of_float64_sums(size: int) -> None:
+    """|difference| <= n u mean |k_i k_j|, n the tokens of a batch; also where there are several blocks of columns."""
+    parts = model_parts(tiny_model("llama", intermediate_size=size))
+    sums = Sums.start(parts, [0], Path("nowhere"), "key")
+    batches = [torch.randn(n, size, generator=torch.Generator().manual_seed(n)) for n in (500, 300, 7)]
+    counts = [[len(keys) - 7, *[1] * 7] for keys in batches]
+    sums.add(0, batches[:2], counts[:2])
+    sums.add(0, batches[2:], counts[2:])
+    sums.tokens = [sum(of_part) for of_part in zip(*counts)]
+    every = torch.cat(batches).double()
+    found = sums.moment(0, parts).matrix.double()
+    bound = (800 + 1) * torch.finfo(torch.float32).eps / 2 * (every.abs().T @ every.abs()) / len(every)
+    assert ((found - every.T @ every / len(every)).abs() <= bound).all()
+    assert sums.error(0) > 0
 
 
 def test_batch_size_changes_only_rounding(tmp_path: Path) -> None:
