@@ -92,7 +92,7 @@ def _create(request: Any) -> Any:
     if (kind, name) in request.hub.repos:
         text = json.dumps({"error": "You already created this model repo", "url": url}).encode()
         return request.reply(409, text, {"Content-Type": "application/json"})
-    repo = request.hub.repos[kind, name] = Repo(bool(asked.get("private")))
+    repo = request.hub.repos[kind, name] = Repo(asked.get("visibility") == "private" or bool(asked.get("private")))
     repo.add("main", "initial commit", {".gitattributes": request.hub.store(b"*.bin filter=lfs\n", False)})
     return {"url": url, "name": name, "id": name}
 

@@ -43,6 +43,8 @@ class LocateThenEditConfig:
             moment (Frobenius norm) is at most this, looking every 1,000 texts; None = use all texts.
         dataset: Where `fit` reads texts from when the editor was given none: a Hub data set such as
             "wikimedia/wikipedia:20231101.en", or another form of `seesaw_cf.models.corpus.Corpus`.
+        moments: Second moments that are there already, in place of texts: a folder, or the ORG/NAME of a set that
+            `seesaw-cf moments pull` fetched.
         seed: For sampled templates and sampled texts.
         batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
             agree to rounding).
@@ -68,6 +70,7 @@ class LocateThenEditConfig:
     max_length: int | None = None
     sampling_error: float | None = None
     dataset: str | None = None
+    moments: str | None = None
     seed: int = 0
     batch_tokens: int = 4096
     factor_memory: float = 0.1
@@ -91,7 +94,7 @@ class LocateThenEditConfig:
     @property
     def needs_texts(self) -> bool:
         """Whether `fit` needs a corpus."""
-        return bool(self.moment_layers) and self.dataset is None
+        return bool(self.moment_layers) and self.dataset is None and self.moments is None
 
     def __post_init__(self) -> None:
         """Checks numbers and templates; lists become tuples.

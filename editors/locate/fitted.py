@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
+from seesaw_cf.editors.locate.moment_sets import find_set
 from seesaw_cf.editors.locate.moments import MomentOptions, SecondMoment, second_moments
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.templates import sample_templates
@@ -18,7 +19,7 @@ from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import HasLayers
 
-__all__ = ["Fitted", "fit", "parts_for", "require"]
+__all__ = ["Fitted", "check_tokens", "fit", "parts_for", "require"]
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""
@@ -31,11 +32,13 @@ class Fitted:
     Attributes:
         templates: Context templates, the bare "{}" first.
         moments: Layer -> second moment; empty when the method runs without.
+        source: What is known of a set that they were taken from; {} when they were computed from texts.
         room: Bytes that Cholesky factors kept for later edits may take; the last one is always kept.
     """
 
     templates: tuple[str, ...]
     moments: dict[int, SecondMoment] = field(default_factory=dict, repr=False)
+    source: Mapping[str, object] = field(default_factory=dict, repr=False)
     room: int = 1 << 40
     _factors: dict[tuple[int, torch.device, float], Factor] = field(default_factory=dict, repr=False, compare=False)
     _ridges: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
@@ -73,6 +76,7 @@ class Fitted:
                 str(layer): {"n_tokens": m.n_tokens, "n_texts": m.n_texts, "relative_error": m.relative_error}
                 for layer, m in self.moments.items()
             },
+            **({"moments_from": dict(self.source)} if self.source else {}),
             "ridge": {str(layer): ridge for layer, ridge in self._ridges.items() if ridge},
         }
 
@@ -100,6 +104,7 @@ def fit(
 
     Raises:
         EditError: Second moments are needed and there is neither corpus nor dataset, or the texts are too short.
+        StorageError: The config names a set of moments that is not there, or of another model.
         UnsupportedModelError: See `model_parts`.
     """
     parts = model_parts(model, config.architecture)
@@ -107,29 +112,51 @@ def fit(
     templates = config.context_templates or sample_templates(parts, tokenizer, starts, config.seed)
     if not config.moment_layers:
         return Fitted(templates)
+    moments, source = _moments(parts, tokenizer, config, corpus, editor)
+    check_tokens(moments, editor)
+    size = sum(parameter.nbytes for parameter in model.parameters())
+    return Fitted(templates, moments, source, max(_SMALL, int(config.factor_memory * size)))
+
+
+def _moments(
+    parts: ModelParts,
+    tokenizer: PreTrainedTokenizerBase,
+    config: LocateThenEditConfig,
+    corpus: Sequence[str] | None,
+    editor: str,
+) -> tuple[dict[int, SecondMoment], Mapping[str, object]]:
+    """The second moments of the config's layers, and what is known of the set that they were taken from."""
+    if config.moments is not None:
+        found = find_set(config.moments)
+        return found.load(parts, tokenizer, config.moment_layers), found.facts()
     if corpus is None and config.dataset is None:
         raise EditError(
             f"{editor} needs texts for the second moments of its layers, got neither corpus nor dataset. Construct it "
             f"as {editor}(config, corpus=[...]) with texts the model knows, or set dataset='wikimedia/wikipedia:"
-            "20231101.en' in the config to read them from the Hub."
+            "20231101.en' in the config to read them from the Hub, or moments='ORG/NAME' to use published ones."
         )
     texts = corpus if corpus is not None else Corpus(config.dataset or "", config.sample_size, config.seed)
-    moments = second_moments(
-        parts,
-        tokenizer,
-        config.moment_layers,
-        texts,
-        MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens, config.sampling_error),
-    )
+    how = MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens, config.sampling_error)
+    return second_moments(parts, tokenizer, config.moment_layers, texts, how), {}
+
+
+def check_tokens(moments: Mapping[int, SecondMoment], user: str) -> None:
+    """Refuses second moments of fewer tokens than dimensions, which have no inverse.
+
+    Args:
+        moments: Layer -> moment.
+        user: Who needs them, for the message.
+
+    Raises:
+        EditError: Says how many tokens there are, and how many are needed.
+    """
     for layer, moment in moments.items():
         if moment.n_tokens < len(moment.matrix):
             raise EditError(
-                f"{editor}: the texts are too short: {moment.n_texts:,} of them have {moment.n_tokens:,} tokens, and "
+                f"{user}: the texts are too short: {moment.n_texts:,} of them have {moment.n_tokens:,} tokens, and "
                 f"the second moment of layer {layer} has {len(moment.matrix):,} dimensions, so it cannot be inverted. "
                 "Give at least as many tokens, better a hundred times as many."
             )
-    size = sum(parameter.nbytes for parameter in model.parameters())
-    return Fitted(templates, moments, max(_SMALL, int(config.factor_memory * size)))
 
 
 def require(fitted: Fitted | None, editor: str) -> Fitted:

@@ -59,12 +59,25 @@ class MomentFiles:
         facts = {name: getattr(moment, name) for name in _FACTS}
         write(self.path(layer), {"matrix": moment.matrix}, self._owner(layer), facts)
 
-    def load(self, layer: int, size: int) -> SecondMoment:
+    def outline(self, layer: int) -> dict[str, Any]:
+        """What a layer's file says of itself: `n_tokens`, `n_texts` and `relative_error`; its matrix is not read.
+
+        Raises:
+            StorageError: The file is damaged.
+        """
+        try:
+            with safe_open(self.path(layer), "pt") as file:
+                known: dict[str, Any] = json.loads((file.metadata() or {}).get("facts", ""))
+                return {name: known[name] for name in _FACTS}
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(f"{self.path(layer)} could not be read as second moments: {error}. {_REMEDY}") from error
+
+    def load(self, layer: int, size: int | None = None) -> SecondMoment:
         """Reads a layer's file.
 
         Args:
             layer: Which layer.
-            size: d_ff.
+            size: d_ff; None = whatever the file has.
 
         Raises:
             StorageError: The file is damaged, or belongs to another model, layer or sample.
@@ -72,6 +85,7 @@ class MomentFiles:
         path = self.path(layer)
         tensors, facts = read(path, self._owner(layer), ["matrix"], _FACTS)
         matrix = tensors["matrix"]
+        size = size or matrix.shape[-1]
         if matrix.shape != (size, size) or not all_finite(matrix):
             raise StorageError(
                 f"{path} holds a matrix of shape {tuple(matrix.shape)}, expected finite numbers of shape "
@@ -84,10 +98,20 @@ class MomentFiles:
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], owner: str, facts: Mapping[str, object]) -> None:
-    """Writes tensors and facts with whose they are and their hash, whole or not at all."""
+    """Writes tensors and facts with whose they are and their hash, whole or not at all.
+
+    Raises:
+        StorageError: The disk is full, or the folder cannot be written.
+    """
     kept, text = {name: tensor.contiguous() for name, tensor in tensors.items()}, json.dumps(facts)
     with atomic_path(path) as temporary:
-        save_file(kept, temporary, metadata={"owner": owner, "facts": text, "sha256": _hash(kept, text)})
+        try:
+            save_file(kept, temporary, metadata={"owner": owner, "facts": text, "sha256": _hash(kept, text)})
+        except SafetensorError as error:  # how it reports a full disk
+            raise StorageError(
+                f"could not write {path}: {error}; it takes {sum(t.nbytes for t in kept.values()) / 2**20:,.0f} MiB. "
+                "Make room there, or set SEESAW_CF_CACHE to a folder on another disk, and run again."
+            ) from error
 
 
 def read(

@@ -25,9 +25,9 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
+from seesaw_cf.editors.locate.moment_sets import describe_set, hash_texts, sets_folder, vocabulary_hash
 from seesaw_cf.editors.locate.moment_sums import PARTS, Sums
 from seesaw_cf.errors import EditError
-from seesaw_cf.io.files import cache_folder, write_text
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
@@ -35,7 +35,7 @@ from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.scoring.hf_scorer import context_length
 
-__all__ = ["MomentOptions", "SecondMoment", "second_moments"]
+__all__ = ["MomentOptions", "SecondMoment", "moment_files", "second_moments"]
 
 _LOG = logging.getLogger(__name__)
 _CPU_TOKENS = 1024
@@ -57,6 +57,7 @@ class MomentOptions:
         chunk: Texts that are sorted by length together, and between two looks at the sampling error: fewer end a pass
             sooner, more leave less padding.
         checkpoint_seconds: Time between checkpoints of an unfinished pass, which take as much disk as the sums.
+        tokens: Texts are drawn until they have this many tokens; None = as many texts as `sample_size` says.
     """
 
     sample_size: int = 100_000
@@ -66,6 +67,7 @@ class MomentOptions:
     sampling_error: float | None = None
     chunk: int = 1000
     checkpoint_seconds: float = 600.0
+    tokens: int | None = None
 
 
 def second_moments(
@@ -93,35 +95,53 @@ def second_moments(
         EditError: No usable text, or activations that are not finite.
         StorageError: A cached file is damaged or belongs to something else.
     """
+    places = moment_files(parts, tokenizer, layers, texts, options, cache)
+    return {layer: files.load(layer, parts.key_size(layer)) for layer, files in places.items()}
+
+
+def moment_files(
+    parts: ModelParts,
+    tokenizer: PreTrainedTokenizerBase,
+    layers: Sequence[int],
+    texts: Sequence[str],
+    options: MomentOptions | None = None,
+    cache: Path | None = None,
+) -> dict[int, MomentFiles]:
+    """Where the second moments of several layers are, after a pass over the texts if they were not there.
+
+    See `second_moments` for arguments and errors.
+
+    Returns:
+        Layer -> the files of a set that has it.
+    """
     how = options or MomentOptions()
-    sample = _sample(texts, how.sample_size, how.seed)
     length = how.max_length or context_length(parts.model)
+    sample = _within(tokenizer, _sample(texts, how.sample_size, how.seed), length, how)
     facts = {
         "model": fingerprint(parts.model),
-        "corpus": _hash_texts(sorted(sample)),
+        "corpus": hash_texts(sorted(sample)),
         "sample_size": len(sample),
         "dtype": str(parts.stream_dtype),
         "max_length": length,
-        "tokenizer": _hash_texts([json.dumps(tokenizer.get_vocab(), sort_keys=True)]),
+        "tokenizer": vocabulary_hash(tokenizer),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
-    order = f"{_hash_texts(sample)[:12]}-{how.chunk}"
-    whole = MomentFiles((cache or cache_folder()) / "second_moments" / key, key)
-    early = MomentFiles(
-        whole.folder / f"{order}-within-{how.sampling_error}", f"{key}, {order}, within {how.sampling_error}"
-    )
+    order = f"{hash_texts(sample)[:12]}-{how.chunk}"
+    part = f"{order}, within {how.sampling_error}"
+    whole = MomentFiles((cache / "second_moments" if cache else sets_folder()) / key, key)
+    early = MomentFiles(whole.folder / part.replace(", within ", "-within-"), f"{key}, {part}")
     usable = [whole] if how.sampling_error is None else [early, whole]
     missing = [layer for layer in layers if not any(files.path(layer).exists() for files in usable)]
     if missing:
-        write_text(whole.folder / "key.json", json.dumps(facts, indent=1))
         sums = Sums.start(parts, missing, whole.folder, f"{key}, {order}")
         finished = _accumulate(parts, tokenizer, sample, length, sums, how)
+        made = whole if finished else early
+        describe_set(made.folder, facts, "" if finished else part, parts.model, texts)
         for layer in missing:
-            (whole if finished else early).save(layer, sums.moment(layer, parts))
+            made.save(layer, sums.moment(layer, parts))
         if finished:
             sums.checkpoint.unlink(missing_ok=True)
-    places = {layer: next(files for files in usable if files.path(layer).exists()) for layer in layers}
-    return {layer: files.load(layer, parts.key_size(layer)) for layer, files in places.items()}
+    return {layer: next(files for files in usable if files.path(layer).exists()) for layer in layers}
 
 
 def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
@@ -136,11 +156,16 @@ def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
     return random.Random(seed).sample(kept, min(size, len(kept)))
 
 
-def _hash_texts(texts: Sequence[str]) -> str:
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(f"{len(text)}:".encode() + text.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+def _within(tokenizer: PreTrainedTokenizerBase, sample: list[str], length: int | None, how: MomentOptions) -> list[str]:
+    """The first texts that together have `how.tokens` tokens; all when they have fewer, or no number is given."""
+    used = 0
+    for start in range(0, len(sample) if how.tokens is not None else 0, how.chunk):
+        encoded = tokenizer(sample[start : start + how.chunk], add_special_tokens=True, verbose=False)["input_ids"]
+        for number, ids in enumerate(encoded, start + 1):
+            used += len(ids[:length])
+            if used >= (how.tokens or 0):
+                return sample[:number]
+    return sample
 
 
 def _rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None) -> list[tuple[int, list[int]]]:

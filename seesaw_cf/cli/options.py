@@ -46,6 +46,7 @@ __all__ = [
     "json_option",
     "load",
     "model_options",
+    "moments_option",
     "number",
     "one_of",
     "output_options",
@@ -191,6 +192,7 @@ def editor_options(parser: argparse.ArgumentParser, **defaults: Any) -> None:
     add("--editor", action="append", required=not defaults, help=editors, **defaults)
     add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}', **defaults)
     corpus_options(parser)
+    moments_option(parser)
 
 
 def output_options(parser: argparse.ArgumentParser, what: str = "run folder") -> None:
@@ -242,6 +244,12 @@ def corpus_options(parser: argparse.ArgumentParser) -> None:
     add("--corpus", default=argparse.SUPPRESS, help=f"{text} ORG/NAME:CONFIG:SPLIT:COLUMN")
     limit = "most texts of --corpus, drawn with --seed (default: 100,000)"
     add("--corpus-limit", type=positive, default=argparse.SUPPRESS, help=limit)
+
+
+def moments_option(parser: argparse.ArgumentParser) -> None:
+    """Adds second moments that are there already."""
+    text = "second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`"
+    parser.add_argument("--moments", metavar="SET", default=argparse.SUPPRESS, help=text)
 
 
 def fields_of(kind: type[Any], args: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from seesaw_cf.cli.options import (
     data_options,
     job_of,
     model_options,
+    moments_option,
     output_options,
     path,
     positive,
@@ -32,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--finalists", type=positive, default=3, help="settings that are tried again (default: 3)")
     add("--final-edits", type=positive, default=16, help="edits of each of those, and of the preset (default: 16)")
     corpus_options(parser)
+    moments_option(parser)
     data_options(parser)
     seed_option(parser)
     add("--threads", type=threads, help="CPU threads; results depend on them in the last digits (default: torch's)")

@@ -21,6 +21,12 @@ _REASONS = {
     409: "the repository exists and cannot be used. Choose another name",
     412: "someone else pushed in the meantime. Run the same command again",
 }
+_READING = {
+    401: "there is none, or it is private and there is no valid token. Check the name, run `hf auth login` or set "
+    "HF_TOKEN",
+    403: "this token may not read it. Use a token of somebody who may",
+    404: "there is no such repository or file for this token. Check the name and the token's rights",
+}
 
 
 def check_repo(repo: str) -> None:
@@ -37,37 +43,45 @@ def check_repo(repo: str) -> None:
 
 
 @contextmanager
-def explained(repo: str) -> Iterator[None]:
+def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
     """Turns the Hub client's errors into one that says what to do; nothing of the request is quoted.
 
     Args:
         repo: ORG/NAME that the block talks to the Hub about.
+        reading: The block fetches; otherwise it publishes.
 
     Raises:
         StorageError: The Hub refused (rights, names, other pushes) or did not answer.
     """
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        LocalTokenNotFoundError,
+        OfflineModeIsEnabled,
+    )
     from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
 
+    reasons = _REASONS | (_READING if reading else {})
+    refused, done = ("give", "fetched") if reading else ("take", "published")
     try:
         yield
     except HfHubHTTPError as error:
         status = error.response.status_code
-        reason = _REASONS.get(status, "see https://status.huggingface.co, then run the same command again")
+        reason = reasons.get(status, "see https://status.huggingface.co, then run the same command again")
         raise StorageError(
-            f"the Hub refused to take {repo} (HTTP {status}): {reason}. Nothing was published."
+            f"the Hub refused to {refused} {repo} (HTTP {status}): {reason}. Nothing was {done}."
         ) from error
     except LocalTokenNotFoundError as error:
-        raise StorageError(f"the Hub refused to take {repo}: {_REASONS[401]}. Nothing was published.") from error
-    except (NoAnswer, OfflineModeIsEnabled) as error:
+        raise StorageError(f"the Hub refused to {refused} {repo}: {reasons[401]}. Nothing was {done}.") from error
+    except (NoAnswer, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
         raise StorageError(
             f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
-            "HF_HUB_OFFLINE, then run the same command again. Nothing was published."
+            f"HF_HUB_OFFLINE, then run the same command again. Nothing was {done}."
         ) from error
     except RuntimeError as error:  # how huggingface_hub reports a large file whose upload failed
         raise StorageError(
-            f"the Hub did not take the files of {repo} ({type(error.__cause__ or error).__name__}). Check the network, "
-            "then run the same command again. Nothing was published."
+            f"the Hub did not {refused} the files of {repo} ({type(error.__cause__ or error).__name__}). Check the "
+            f"network, then run the same command again. Nothing was {done}."
         ) from error
 
 

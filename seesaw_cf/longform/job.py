@@ -50,6 +50,8 @@ class LemeJob:
         editor_config: Editor name -> fields of its config to change.
         corpus, corpus_limit: Texts that the editors learn from, and how many of them; see
             `seesaw_cf.models.corpus.Corpus`.
+        moments: Second moments that the editors take in place of texts; see
+            `seesaw_cf.editors.locate.moment_sets.find_set`.
         revision, dtype, device, trust_remote_code: How a local model is loaded.
         rows: Texts that are written at once.
         block: Cases that are edited and written together; also what is redone after a kill.
@@ -88,6 +90,7 @@ class LemeJob:
     editor_config: Mapping[str, Mapping[str, object]] | None = None
     corpus: str = ""
     corpus_limit: int = LIMIT
+    moments: str | None = None
     revision: str | None = None
     dtype: str = "float32"
     device: str = "auto"

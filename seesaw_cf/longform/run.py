@@ -41,7 +41,7 @@ from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import fingerprint
-from seesaw_cf.run.make_editors import make_editor, settings_of
+from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.preflight import check_texts
 from seesaw_cf.scoring.pre_scores import tokenizer_hash
@@ -159,7 +159,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         trust_remote_code=job.trust_remote_code,
     )
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
-    overrides = {name: dict(fields) for name, fields in (job.editor_config or {}).items()}
+    overrides = with_moments(job.editor_config or {}, job.editors, job.moments)
     if "ike" in job.editors:
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
@@ -181,7 +181,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
             for name, editor in editors.items()
         },
     }
-    facts |= corpus_facts(corpus)
+    facts |= {**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)}
     return LocalWriter(HFGenerator(model, tokenizer, chat, job.rows), editors), facts
 
 
@@ -194,14 +194,14 @@ def _manifest(
     shown = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
-        model={key: value for key, value in model.items() if key not in ("editors", "corpus")},
+        model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
         editors=cast(dict[str, object], model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
         data={
             "source": job.data,
             "configs": list(job.configs),
             "records": len(records),
             "sha256": sha256(rows.encode()).hexdigest(),
-            **({"corpus": model["corpus"]} if "corpus" in model else {}),
+            **{name: model[name] for name in ("corpus", "moments") if name in model},
         },
         protocol="leme",
         seed=job.seed,

@@ -101,7 +101,7 @@ def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int
     return sample_corpus() if model in EMBEDDED else None
 
 
-def corpus_facts(corpus: Sequence[str] | None) -> dict[str, object]:
+def corpus_facts(corpus: Sequence[str] | None) -> dict[str, dict[str, object]]:
     """What a manifest says of texts that were given: {} for embedded texts and for none."""
     if not isinstance(corpus, Corpus):
         return {}

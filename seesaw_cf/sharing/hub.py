@@ -25,7 +25,7 @@ from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
 from seesaw_cf.sharing.checkpoint import merge_and_save
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence
 
-__all__ = ["FORMS", "ShareOptions", "prepare_repo", "share"]
+__all__ = ["FORMS", "ShareOptions", "base_name", "prepare_repo", "push_folder", "share"]
 
 FORMS = ("delta", "adapter", "checkpoint")
 _MESSAGE = "Edited model, made with seesaw_cf"
@@ -89,7 +89,7 @@ def share(
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "repository"
         prepare_repo(source, repo, folder, as_, options)
-        return _push(folder, repo, private, overwrite)
+        return push_folder(folder, repo, private, overwrite)
 
 
 def prepare_repo(
@@ -106,7 +106,7 @@ def prepare_repo(
     how = options or ShareOptions()
     model, tokenizer, evidence = how.model, how.tokenizer, how.evidence
     where, origin = _located(source, how.editor, how.unit)
-    base = _base_name(how.base_model or origin.get("id") or _own(model))
+    base = base_name(how.base_model or origin.get("id") or _own(model))
     if isinstance(source, WeightDelta):
         delta = source
     else:
@@ -202,7 +202,7 @@ def _own(model: PreTrainedModel | None) -> str:
     return "" if model is None else str(model.config._name_or_path or "")
 
 
-def _base_name(name: str) -> str:
+def base_name(name: str) -> str:
     """Refuses local paths: they mean nothing elsewhere and tell about the machine."""
     parts = name.split("/")
     if not name or len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts) or os.path.exists(name):
@@ -213,13 +213,32 @@ def _base_name(name: str) -> str:
     return name
 
 
-def _push(folder: Path, repo: str, private: bool | None, overwrite: bool) -> str:
+def push_folder(
+    folder: Path, repo: str, private: bool | None, overwrite: bool, *, kind: str = "model", message: str = _MESSAGE
+) -> str:
+    """Makes a repository hold the files of a folder and no others, in one commit.
+
+    Args:
+        folder: With the card as README.md.
+        repo: ORG/NAME; made when it does not exist.
+        private: Visibility of a new repository; the account's default when None.
+        overwrite: Replace other content.
+        kind: "model" or "dataset".
+        message: Of the commit.
+
+    Returns:
+        The address of the repository.
+
+    Raises:
+        StorageError: The Hub refused or did not answer, or there is other content.
+    """
     from huggingface_hub import HfApi
 
     api = HfApi(library_name="seesaw_cf")
     with explained(repo):
-        url = str(api.create_repo(repo, private=private, exist_ok=True))
-        found = {entry.path: entry for entry in api.list_repo_tree(repo, recursive=True) if hasattr(entry, "blob_id")}
+        url = str(api.create_repo(repo, repo_type=kind, private=private, exist_ok=True))
+        tree = api.list_repo_tree(repo, recursive=True, repo_type=kind)
+        found = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
         found.pop(".gitattributes", None)
         others = [path for path, entry in found.items() if not _same(folder / path, entry)]
         if others and not overwrite:
@@ -230,7 +249,9 @@ def _push(folder: Path, repo: str, private: bool | None, overwrite: bool) -> str
         ours = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
         if others or not ours <= set(found):
             gone = [path for path in others if path not in ours] or None
-            api.upload_folder(repo_id=repo, folder_path=folder, commit_message=_MESSAGE, delete_patterns=gone)
+            api.upload_folder(
+                repo_id=repo, folder_path=folder, repo_type=kind, commit_message=message, delete_patterns=gone
+            )
     return url
 
 

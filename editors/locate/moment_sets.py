@@ -1,0 +1,247 @@
+"""Sets of second moments: a folder with one file for each layer and `set.json`, which says what they were made from.
+
+The folder of a pass in the cache is a set; `seesaw-cf moments` publishes, fetches and lists them. What is in the files
+is never taken on trust: `set.json` must have the key that every file is marked with, and the model its fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
+from seesaw_cf.errors import StorageError
+from seesaw_cf.io.files import cache_folder, write_text
+from seesaw_cf.io.text import read_json
+from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.corpus import Corpus, corpus_facts
+from seesaw_cf.models.corpus_source import read_source
+from seesaw_cf.models.packaged import known_name
+from seesaw_cf.models.weights import fingerprint
+
+__all__ = [
+    "ORIGIN",
+    "RECORD",
+    "MomentSet",
+    "describe_set",
+    "find_set",
+    "hash_texts",
+    "read_set",
+    "sets",
+    "sets_folder",
+    "vocabulary_hash",
+]
+
+RECORD = "set.json"
+ORIGIN = "origin.json"
+"""Beside a set that was fetched: repository, revision, and SHA-256 of each file."""
+
+_FACTS = {"model": str, "corpus": str, "sample_size": int, "dtype": str, "max_length": int, "tokenizer": str}
+"""What the key is made of; the length is None for models without a context length."""
+_RECORD = {"facts": dict, "part": str, "model": dict, "corpus": dict}
+_PART = re.compile(r"([0-9a-f]{12}-\d{1,9}), within (\d[0-9.e-]{0,30})|")
+_FILE = re.compile(r"layer-(\d{1,4})\.safetensors")
+
+
+@dataclass(frozen=True)
+class MomentSet:
+    """Second moments of some layers of one model, from the same texts.
+
+    Attributes:
+        folder: Where the files are.
+        record: What `set.json` says: `facts` (what the key is made of: model fingerprint, hash of the texts, dtype,
+            length, vocabulary), `part` ("" = all texts), id and revision of the model, source of the corpus.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Under which it lies in the cache."""
+        return hashlib.sha256(json.dumps(self.record["facts"], sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def name(self) -> str:
+        """What `find_set` finds it by: its key, or its folder when it is of some of the texts."""
+        return str(self.folder) if self.record["part"] else self.key
+
+    @property
+    def files(self) -> MomentFiles:
+        """Its files, with what they must be marked with."""
+        return MomentFiles(self.folder, ", ".join(filter(None, (self.key, self.record["part"]))))
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers it has, in order."""
+        names = (_FILE.fullmatch(file.name) for file in self.folder.iterdir())
+        return tuple(sorted(int(found[1]) for found in names if found))
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """Repository and revision it was fetched from; {} for one that was computed here."""
+        file = self.folder / ORIGIN
+        return read_json(file) if file.exists() else {}
+
+    def place(self, root: Path) -> Path:
+        """The folder below `root` in which `second_moments` looks for it."""
+        return root / self.key / str(self.record["part"]).replace(", within ", "-within-")
+
+    def facts(self) -> dict[str, object]:
+        """What a manifest says of it."""
+        texts = {"texts": self.record["facts"]["sample_size"], "sha256": self.record["facts"]["corpus"]}
+        found: dict[str, object] = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
+        return found | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
+
+    def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Refuses a model or tokenizer that it was not made with.
+
+        Raises:
+            StorageError: Says what differs.
+        """
+        facts, about = self.record["facts"], self.record["model"]
+        pairs = {
+            "dtype": (str(model.dtype), facts["dtype"]),
+            "model fingerprint": (fingerprint(model), facts["model"]),
+            "tokenizer": (vocabulary_hash(tokenizer), facts["tokenizer"]),
+        }
+        for what, (ours, theirs) in pairs.items():
+            if ours != theirs:
+                raise StorageError(
+                    f"moments {self.folder} are of another model: {what} {theirs[:16]} of "
+                    f"{about.get('id') or 'a local folder'}{_at(about.get('revision'))}, got {ours[:16]} of "
+                    f"{known_name(str(model.name_or_path)) or 'this model'}. Load that model, with that --dtype and "
+                    "--revision, or make moments of this one (`seesaw-cf moments make`)."
+                )
+
+    def load(
+        self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase, layers: Sequence[int]
+    ) -> dict[int, SecondMoment]:
+        """Reads the moments of some layers for a model.
+
+        Args:
+            parts: The model.
+            tokenizer: Its tokenizer.
+            layers: The layers wanted.
+
+        Returns:
+            Layer -> moment.
+
+        Raises:
+            StorageError: Of another model, of other layers, or damaged.
+        """
+        self.check(parts.model, tokenizer)
+        if absent := [layer for layer in layers if layer not in self.layers]:
+            raise StorageError(
+                f"moments {self.folder} are of layers {list(self.layers)}, expected {absent} as well. Make those, too "
+                "(`seesaw-cf moments make`), or set the editor's layers to those that are there."
+            )
+        return {layer: self.files.load(layer, parts.key_size(layer)) for layer in layers}
+
+
+def describe_set(
+    folder: Path, facts: Mapping[str, object], part: str, model: PreTrainedModel, texts: Sequence[str]
+) -> None:
+    """Writes the `set.json` of a pass; a file of the corpus is named without its folder.
+
+    Raises:
+        StorageError: The folder cannot be written.
+    """
+    name = known_name(str(model.name_or_path))
+    about = {"id": "" if os.path.exists(name) else name, "revision": getattr(model.config, "_commit_hash", None) or ""}
+    corpus: dict[str, Any] = {**corpus_facts(texts).get("corpus", {})}
+    if isinstance(texts, Corpus) and read_source(texts.spec).path is not None:
+        corpus["source"] = Path(texts.spec).name
+    record = {"facts": dict(facts), "part": part, "model": about, "corpus": corpus}
+    write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
+
+
+def read_set(folder: Path) -> MomentSet:
+    """The set in a folder; its matrices are read when they are used.
+
+    Raises:
+        StorageError: There is none, or `set.json` is damaged.
+    """
+    file = folder / RECORD
+    if not file.is_file():
+        raise StorageError(
+            f"{folder}: no second moments there (no {RECORD}). `seesaw-cf moments list` shows the sets of this machine."
+        )
+    record = read_json(file, expected='{"facts": {...}, ...}')
+    wrong = [name for name, kind in _RECORD.items() if not isinstance(record.get(name), kind)]
+    wrong = wrong or [f"facts.{name}" for name, kind in _FACTS.items() if _other(record["facts"].get(name), kind)]
+    if wrong or not _PART.fullmatch(record["part"]):
+        raise StorageError(
+            f"{file} does not describe second moments ({', '.join(wrong) or 'part'} is missing or of another kind). "
+            "Fetch or make them again."
+        )
+    return MomentSet(folder, record)
+
+
+def sets_folder() -> Path:
+    """Where the sets of this machine are."""
+    return cache_folder() / "second_moments"
+
+
+def sets() -> list[MomentSet]:
+    """The sets of this machine that have files."""
+    files = sorted([*sets_folder().glob(f"*/{RECORD}"), *sets_folder().glob(f"*/*/{RECORD}")])
+    return [found for found in map(read_set, (file.parent for file in files)) if found.layers]
+
+
+def find_set(name: str | os.PathLike[str]) -> MomentSet:
+    """The set that a user means.
+
+    Args:
+        name: A folder; the beginning of a key in the cache, or the ORG/NAME it was fetched from.
+
+    Raises:
+        StorageError: There is none, or several.
+    """
+    text = os.fspath(name)
+    if os.path.isdir(text):
+        return read_set(Path(text))
+    known = sets()
+    found = [one for one in known if text and (one.origin.get("repository") == text or one.files.key.startswith(text))]
+    found = [one for one in found if one.files.key == text] or found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise StorageError(
+            f"moments {text}: {len(found)} sets are called so ({'; '.join(one.files.key for one in found[:5])}). "
+            "Write the whole name."
+        )
+    raise StorageError(
+        f"moments {text}: neither a folder with {RECORD} nor a set on this machine ("
+        f"{', '.join(one.origin.get('repository') or one.key for one in known[:5]) or 'there is none'}). Fetch a "
+        "published one with `seesaw-cf moments pull ORG/NAME`, or make one with `seesaw-cf moments make`."
+    )
+
+
+def hash_texts(texts: Sequence[str]) -> str:
+    """SHA-256 (hex) over texts in their order."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(f"{len(text)}:".encode() + text.encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def vocabulary_hash(tokenizer: PreTrainedTokenizerBase) -> str:
+    """SHA-256 (hex) over a tokenizer's vocabulary."""
+    return hash_texts([json.dumps(tokenizer.get_vocab(), sort_keys=True)])
+
+
+def _at(revision: object) -> str:
+    return f" at {revision}" if revision else ""
+
+
+def _other(value: object, kind: type) -> bool:
+    return type(value) is not kind and not (kind is int and value is None)

@@ -1,0 +1,187 @@
+"""`seesaw-cf moments make|push|pull|list`: second moments for editors: computed, published, fetched, listed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from seesaw_cf.checks import shown
+from seesaw_cf.cli.options import (
+    above_zero,
+    corpus_options,
+    count,
+    load,
+    model_options,
+    quiet_option,
+    seed_option,
+)
+from seesaw_cf.cli.output import say
+from seesaw_cf.errors import EditError
+from seesaw_cf.io.terminal import description_list
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from seesaw_cf.editors.locate.moment_sets import MomentSet
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the actions of `seesaw-cf moments`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, (add_options, _, text) in _ACTIONS.items():
+        add_options(actions.add_parser(name, help=text, description=text))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs the action."""
+    _ACTIONS[args.action][1](args)
+
+
+def _tokens(text: str) -> int:
+    """The number that "1M" means."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)([kKmMgG]?)", text.strip())
+    number = int(float(match[1]) * 1000 ** ("kmg".find(match[2].lower()) + 1 if match[2] else 0)) if match else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"got {shown(text, 80)}, expected a number of tokens such as 1M or 500k")
+    return number
+
+
+def _options_of_make(parser: argparse.ArgumentParser) -> None:
+    model_options(parser, name="model")
+    add = parser.add_argument
+    corpus_options(parser)
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--layers", type=count, nargs="+", metavar="N", help="blocks, from 0")
+    chosen.add_argument("--editor", help="the blocks that this editor edits in this model")
+    add("--tokens", type=_tokens, help="stop at so many tokens, such as 1M (default: all texts)")
+    error = "stop, after the next thousand texts, at this relative standard error of C, such as 0.02"
+    add("--sampling-error", type=above_zero, help=f"{error} (default: all texts)")
+    seed_option(parser, "the order of the texts")
+    quiet_option(parser)
+
+
+def _options_of_push(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", metavar="SET", help="a set of `moments list`, or a folder")
+    add("--repo", required=True, metavar="ORG/NAME", help="data set to make on the Hub")
+    add("--base-model", metavar="ORG/NAME", help="Hub name of the model, when the set was made with a local folder")
+    add("--public", action="store_true", help="make a public repository (default: private)")
+    add("--overwrite", action="store_true", help="replace what the repository holds")
+
+
+def _options_of_pull(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("repo", metavar="ORG/NAME", help="data set that `moments push` made")
+    add("--revision", help="branch, tag or commit (default: the newest)")
+    add("--model", help="also check that they are this model's: a name, a folder or a Hub id")
+
+
+def _options_of_list(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("repo", nargs="?", metavar="ORG/NAME", help="what this data set on the Hub has, instead")
+
+
+def _make(args: argparse.Namespace) -> None:
+    from seesaw_cf.editors.locate.fitted import check_tokens
+    from seesaw_cf.editors.locate.moment_sets import read_set
+    from seesaw_cf.editors.locate.moments import MomentOptions, moment_files
+    from seesaw_cf.models.architectures import model_parts
+    from seesaw_cf.models.corpus import LIMIT, corpus_of
+
+    limit = getattr(args, "corpus_limit", LIMIT)
+    corpus = corpus_of(getattr(args, "corpus", None), args.model, limit, args.seed)
+    if corpus is None:
+        raise EditError(
+            f"moments make: {args.model} comes without texts. Give some that it knows with --corpus: a text file with "
+            "one text a line, thousands of lines."
+        )
+    model, tokenizer = load(args)
+    parts = model_parts(model)
+    layers = sorted(set(args.layers or _layers(args.editor, model)))
+    for layer in layers:
+        parts.block(layer)
+    how = MomentOptions(limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
+    made = moment_files(parts, tokenizer, layers, corpus, how)
+    for folder in dict.fromkeys(files.folder for files in made.values()):
+        say(_shown(found := read_set(folder)))
+        name = shlex.quote(found.name)
+        say(f"use it with `--moments {name}`, publish it with `seesaw-cf moments push {name} --repo ORG/NAME`")
+    check_tokens({layer: files.load(layer, parts.key_size(layer)) for layer, files in made.items()}, "moments make")
+
+
+def _layers(editor: str, model: PreTrainedModel) -> tuple[int, ...]:
+    """The layers whose second moments an editor needs in a model."""
+    from seesaw_cf.editors import load_editor
+    from seesaw_cf.models.editor import HasMoments
+
+    config = load_editor(editor).config_class.for_model(model)
+    if not isinstance(config, HasMoments) or not config.moment_layers:
+        raise EditError(f"moments make: {editor} needs no second moments. Expected rome, memit, emmet or alphaedit.")
+    return config.moment_layers
+
+
+def _push(args: argparse.Namespace) -> None:
+    from seesaw_cf.sharing.moments import push_moments
+
+    options = {name: getattr(args, name) for name in ("base_model", "public", "overwrite")}
+    say(push_moments(args.name, args.repo, **options))
+
+
+def _pull(args: argparse.Namespace) -> None:
+    from seesaw_cf.sharing.moments import pull_moments
+
+    found = pull_moments(args.repo, args.revision)
+    if args.model:
+        from seesaw_cf.models.load import load_model
+
+        dtype = found.record["facts"]["dtype"].removeprefix("torch.")
+        revision = found.record["model"].get("revision") or None
+        found.check(*load_model(args.model, dtype=dtype, revision=revision, progress=False))
+    say(_shown(found))
+    say(f"use it with `--moments {args.repo}`")
+
+
+def _list(args: argparse.Namespace) -> None:
+    if args.repo:
+        from seesaw_cf.sharing.moments import described, published_set
+
+        record, commit = published_set(args.repo)
+        files = {"files": ", ".join(sorted(record.get("files", ()))), "commit": commit}
+        say(f"{args.repo}:\n{_rows({**described(record), **files})}")
+        return
+    from seesaw_cf.editors.locate.moment_sets import sets, sets_folder
+
+    found = sets()
+    say("\n".join(map(_shown, found)) or f"no second moments in {sets_folder()}; make some with `moments make`")
+
+
+def _shown(found: MomentSet) -> str:
+    """A set in words."""
+    from seesaw_cf.sharing.moments import described
+
+    layers = {
+        f"layer {layer}": "{n_texts:,} texts, {n_tokens:,} tokens, sampling error {relative_error:.2%}".format(
+            **found.files.outline(layer)
+        )
+        for layer in found.layers
+    }
+    origin = found.origin
+    fetched = {"from": f"{origin['repository']} at {origin['revision']}"} if origin else {}
+    return f"{found.files.key}:\n{_rows({**described(found.record), **layers, **fetched, 'in': str(found.folder)})}"
+
+
+def _rows(named: Mapping[str, str]) -> str:
+    return description_list(list(named.items()), indent="  ")
+
+
+# Action -> (its options, what it does, one line of help).
+_ACTIONS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], Any], str]] = {
+    "make": (_options_of_make, _make, "compute them from texts, in one pass for all layers"),
+    "push": (_options_of_push, _push, "publish a set as a data set on the Hub, with a card"),
+    "pull": (_options_of_pull, _pull, "fetch a published set, checked, into the cache"),
+    "list": (_options_of_list, _list, "the sets of this machine, or what a data set on the Hub has"),
+}

@@ -1,0 +1,226 @@
+"""Sets of second moments on the Hub: a data set with one file for each layer, `set.json` and a card.
+
+What is fetched is checked before it is put into the cache: the SHA-256 of each file, the key that `set.json` must have
+and every file be marked with, shapes and numbers. The model's fingerprint is checked when the set is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.editors.locate.moment_sets import ORIGIN, RECORD, MomentSet, find_set, read_set, sets_folder
+from seesaw_cf.errors import StorageError
+from seesaw_cf.io.files import atomic_path, write_text
+from seesaw_cf.io.hub import check_repo, explained
+from seesaw_cf.io.text import read_json
+from seesaw_cf.models.gguf import file_sha256
+from seesaw_cf.sharing.card import escaped
+from seesaw_cf.sharing.hub import base_name, push_folder
+
+__all__ = ["described", "published_set", "pull_moments", "push_moments"]
+
+
+def push_moments(
+    name: str, repo: str, *, base_model: str | None = None, public: bool = False, overwrite: bool = False
+) -> str:
+    """Publishes a set as a data set on the Hub, with a card, in one commit; the same set again changes nothing.
+
+    Args:
+        name: See `find_set`.
+        repo: ORG/NAME.
+        base_model: Name of the model on the Hub; needed when the set was made with a local folder.
+        public: Make a new repository public; private otherwise.
+        overwrite: Replace what the repository holds.
+
+    Returns:
+        The address of the repository.
+
+    Raises:
+        RecordError: The name of the repository or the model is malformed.
+        StorageError: There is no such set, a file of it is damaged, or the Hub refused or did not answer.
+    """
+    check_repo(repo)
+    found = find_set(name)
+    base = base_name(base_model or found.record["model"].get("id") or "")
+    _check_files(found)
+    files = {found.files.path(layer).name: file_sha256(found.files.path(layer)) for layer in found.layers}
+    record = {**found.record, "model": {**found.record["model"], "id": base}, "files": files}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        for file in files:
+            (folder / file).symlink_to((found.folder / file).resolve())
+        write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
+        write_text(folder / "README.md", _card(repo, found, record))
+        message = "Second moments, made with seesaw_cf"
+        return push_folder(folder, repo, not public, overwrite, kind="dataset", message=message)
+
+
+def pull_moments(repo: str, revision: str | None = None) -> MomentSet:
+    """Fetches a published set into the cache, where `fit` finds it for the same texts, or by the repository's name.
+
+    Args:
+        repo: ORG/NAME.
+        revision: Branch, tag or commit; the newest when None.
+
+    Returns:
+        The set, checked.
+
+    Raises:
+        RecordError: The name of the repository is malformed.
+        StorageError: The repository has no moments, they are damaged or another's, or the Hub or the disk failed.
+    """
+    root = sets_folder()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".pull-", dir=root) as temporary:
+            sha, files = _fetch(repo, revision, Path(temporary))
+            found = read_set(Path(temporary))
+            _check_files(found)
+            place = found.place(root)
+            for file in [*files, RECORD]:
+                with atomic_path(place / file) as kept:
+                    os.replace(Path(temporary) / file, kept)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(
+            f"{root}: the moments of {repo} cannot be written ({error.strerror or error}). Make room there, or set "
+            "SEESAW_CF_CACHE to a folder on another disk."
+        ) from error
+    for other in root.glob(f"**/{ORIGIN}"):  # an older state of the same repository
+        if other.parent != place and read_json(other).get("repository") == repo:
+            other.unlink()
+    write_text(place / ORIGIN, json.dumps({"repository": repo, "revision": sha, "files": files}, indent=1) + "\n")
+    return read_set(place)
+
+
+def published_set(repo: str, revision: str | None = None) -> tuple[dict[str, Any], str]:
+    """What a repository's `set.json` says, and the commit.
+
+    Raises:
+        RecordError, StorageError: See `pull_moments`.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        sha = _fetch_record(repo, revision, Path(temporary))
+        return dict(read_set(Path(temporary)).record), sha
+
+
+def described(record: Mapping[str, Any]) -> dict[str, str]:
+    """What a set is of, in words: model, dtype, corpus, texts, part."""
+    facts, model, corpus = record["facts"], record["model"], record["corpus"]
+    revision = f" at {model['revision']}" if model.get("revision") else ""
+    source = "no file: texts given in Python, or the model's own"
+    if corpus.get("source"):
+        source = f"{corpus['source']}, SHA-256 {corpus.get('sha256', '')}"
+    part = str(record["part"]).rpartition("within ")[2]
+    return {
+        "model": f"{model.get('id') or 'a local folder'}{revision}",
+        "fingerprint": str(facts["model"]),
+        "dtype": str(facts["dtype"]).removeprefix("torch."),
+        "tokenizer": str(facts["tokenizer"]),
+        "corpus": source,
+        "texts": f"{facts['sample_size']:,} texts, SHA-256 {facts['corpus']}" + (f", to error {part}" if part else ""),
+        "length": f"at most {facts['max_length']} tokens of a text" if facts["max_length"] else "whole texts",
+    }
+
+
+def _fetch(repo: str, revision: str | None, folder: Path) -> tuple[str, dict[str, str]]:
+    """The commit and the files that were put into a folder, their hashes checked."""
+    from huggingface_hub import HfApi
+
+    sha = _fetch_record(repo, revision, folder)
+    listed = read_set(folder).record.get("files")
+    files = {f"layer-{number}.safetensors": "" for number in range(10_000)}  # no name is taken from the repository
+    if not isinstance(listed, dict) or not listed or not set(listed) <= set(files):
+        raise StorageError(f"data set {repo}: its {RECORD} lists no files layer-N.safetensors. {_AGAIN}")
+    for file, expected in listed.items():
+        with explained(repo, reading=True):
+            HfApi(library_name="seesaw_cf").hf_hub_download(
+                repo, file, repo_type="dataset", revision=sha, local_dir=folder
+            )
+        if (got := file_sha256(folder / file)) != expected:
+            raise StorageError(
+                f"data set {repo}: {file} has SHA-256 {got[:12]}, expected {str(expected)[:12]}: it is damaged or was "
+                f"changed. Nothing was kept. {_AGAIN}"
+            )
+    return sha, {str(file): str(digest) for file, digest in listed.items()}
+
+
+def _fetch_record(repo: str, revision: str | None, folder: Path) -> str:
+    """Puts `set.json` into a folder; the commit."""
+    from huggingface_hub import HfApi
+
+    check_repo(repo)
+    api = HfApi(library_name="seesaw_cf")
+    with explained(repo, reading=True):
+        about = api.dataset_info(repo, revision=revision)
+        if not any(entry.rfilename == RECORD for entry in about.siblings or ()):
+            raise StorageError(
+                f"data set {repo}: no second moments in it (no {RECORD}). Expected a repository that "
+                "`seesaw-cf moments push` made."
+            )
+        api.hf_hub_download(repo, RECORD, repo_type="dataset", revision=about.sha, local_dir=folder)
+    return str(about.sha)
+
+
+def _check_files(found: MomentSet) -> None:
+    """Reads every file of a set: whole, of this key, of its layer, square and finite."""
+    if not found.layers:
+        raise StorageError(f"{found.folder}: no files layer-N.safetensors. {_AGAIN}")
+    for layer in found.layers:
+        try:
+            found.files.load(layer)
+        except StorageError as error:
+            raise StorageError(f"second moments cannot be used: {error}") from error
+
+
+def _card(repo: str, found: MomentSet, record: Mapping[str, Any]) -> str:
+    """README.md; every text of the record is escaped."""
+    rows = []
+    for layer in found.layers:
+        facts, file = found.files.outline(layer), found.files.path(layer).name
+        error = "unknown" if math.isnan(facts["relative_error"]) else f"{facts['relative_error']:.2%}"
+        rows.append(
+            f"| {layer} | {facts['n_texts']:,} | {facts['n_tokens']:,} | {error} | `{file}` | "
+            f"`{record['files'][file]}` |"
+        )
+    about = "\n".join(f"| {name} | {escaped(text)} |" for name, text in described(record).items())
+    table, model = "\n".join(rows), record["model"]["id"]
+    return f"""---
+tags:
+- seesaw-cf
+- model-editing
+- second-moments
+viewer: false
+---
+# {escaped(repo.split("/")[-1])}
+
+Uncentred second moments C = E[k kᵀ] of the inputs k of the MLP output projections of {escaped(model)}, for editing it
+with ROME, MEMIT, EMMET or AlphaEdit. Averages over tokens: no text can be read from them.
+
+| what | value |
+|---|---|
+{about}
+
+| layer | texts | tokens | sampling error | file | SHA-256 |
+|---|---|---|---|---|---|
+{table}
+
+The sampling error is the relative standard error of C in Frobenius norm. To use them:
+
+```bash
+seesaw-cf moments pull {repo}
+seesaw-cf run --model MODEL --editor memit --moments {repo} --out runs/memit
+```
+
+They are refused for a model with other weights, dtype or tokenizer.
+"""
+
+
+_AGAIN = "Fetch it again, or ask its owner to publish it again with `seesaw-cf moments push`."
