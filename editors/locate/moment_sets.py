@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
 from seesaw_cf.errors import StorageError
-from seesaw_cf.io.files import cache_folder, write_text
+from seesaw_cf.io.files import atomic_folder, cache_folder, write_text
 from seesaw_cf.io.text import read_json
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.corpus import Corpus, corpus_facts
@@ -94,6 +95,17 @@ class MomentSet:
     def place(self, root: Path) -> Path:
         """The folder below `root` in which `second_moments` looks for it."""
         return root / self.key / str(self.record["part"]).replace(", within ", "-within-")
+
+    def copy(self, folder: Path) -> MomentSet:
+        """Writes it into another folder, whole or not at all.
+
+        Raises:
+            StorageError: The folder holds something, or cannot be written.
+        """
+        with atomic_folder(folder) as made:
+            for file in (RECORD, *(self.files.path(layer).name for layer in self.layers)):
+                shutil.copyfile(self.folder / file, made / file)
+        return read_set(folder)
 
     def facts(self) -> dict[str, object]:
         """What a manifest says of it."""

@@ -15,11 +15,12 @@ from seesaw_cf.cli.options import (
     count,
     load,
     model_options,
+    path,
     quiet_option,
     seed_option,
 )
 from seesaw_cf.cli.output import say
-from seesaw_cf.errors import EditError
+from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.io.terminal import description_list
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def _options_of_make(parser: argparse.ArgumentParser) -> None:
     add("--tokens", type=_tokens, help="stop at so many tokens, such as 1M (default: all texts)")
     error = "stop, after the next thousand texts, at this relative standard error of C, such as 0.02"
     add("--sampling-error", type=above_zero, help=f"{error} (default: all texts)")
+    add("--out", type=path, help="also write the set into this folder, which must be empty or new")
     seed_option(parser, "the order of the texts")
     quiet_option(parser)
 
@@ -106,9 +108,15 @@ def _make(args: argparse.Namespace) -> None:
         parts.block(layer)
     how = MomentOptions(limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
     made = moment_files(parts, tokenizer, layers, corpus, how)
-    for folder in dict.fromkeys(files.folder for files in made.values()):
-        say(_shown(found := read_set(folder)))
-        name = shlex.quote(found.name)
+    found = [read_set(folder) for folder in dict.fromkeys(files.folder for files in made.values())]
+    if args.out and len(found) > 1:
+        raise StorageError(
+            f"could not write {args.out}: layers {[*found[1].layers]} are there from all texts already, the others are "
+            "not. Leave out --sampling-error, and all are taken from all texts."
+        )
+    for one in (found[0].copy(args.out),) if args.out else found:
+        say(_shown(one))
+        name = shlex.quote(str(args.out or one.name))
         say(f"use it with `--moments {name}`, publish it with `seesaw-cf moments push {name} --repo ORG/NAME`")
     check_tokens({layer: files.load(layer, parts.key_size(layer)) for layer, files in made.items()}, "moments make")
 

@@ -211,10 +211,11 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
 
 
 def moment_bytes(plan: Plan) -> tuple[int, int]:
-    """Bytes of the largest editor's sums of second moments, and the number of its layers."""
+    """Bytes of the largest editor's sums of second moments, and the number of its layers; 0 for those of a set."""
     found = [(0, 0)]
     for editor in _methods(plan.editors).values():
-        if plan.outline is not None and isinstance(config := editor.config, HasMoments) and config.moment_layers:
+        config = editor.config
+        if plan.outline is not None and isinstance(config, HasMoments) and not getattr(config, "moments", None):
             parts, layers = model_parts(plan.outline, config.architecture), config.moment_layers
             found.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
     return max(found)

@@ -40,6 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SEESAW_CF_CACHE", str(place / "cache"))
         words = ["--corpus", str(place / "texts.txt"), "--layers", "2", "0", "1", "--tokens", "2k", "--quiet"]
+        words += ["--out", str(place / "copy")]
         assert main(["moments", "make", "seesaw-tiny", *words]) == 0
     return place
 
@@ -67,12 +68,12 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, fails: bool = False) -
     return err if fails else out
 
 
-def push(*words: str) -> int:
-    return main(["moments", "push", sets()[0].name, "--repo", REPO, *words])
+def push(*words: str, name: str = "") -> int:
+    return main(["moments", "push", name or sets()[0].name, "--repo", REPO, *words])
 
 
 def test_made_published_fetched_and_used(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (ours,) = sets()
     assert ours.layers == (0, 1, 2)
@@ -82,7 +83,7 @@ def test_made_published_fetched_and_used(
     assert "seesaw-tiny" in listed
     assert "texts.txt, SHA-256" in listed
     assert "layer 2" in listed
-    assert push() == push() == 0
+    assert push() == push(name=str(made / "copy")) == 0
     assert hub.repos["dataset", REPO].private
     assert len(hub.repos["dataset", REPO].commits) == 2  # the second push changed nothing
     files = hub.files(REPO, "dataset")
@@ -126,7 +127,7 @@ def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Pa
     assert main(["moments", "make", "seesaw-tiny", *corpus, "--sampling-error", "0.9"]) == 0
     assert main(["moments", "make", "seesaw-tiny", *corpus]) == 0
     (name,) = set(sets_names()) - before
-    assert main(["moments", "push", name, "--repo", REPO, "--public"]) == 0
+    assert push("--public", name=name) == 0
     assert not hub.repos["dataset", REPO].private
     shutil.rmtree(tmp_path / "cache")
     assert main(["moments", "pull", REPO]) == 0

@@ -129,6 +129,9 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
 ) -> None:
     plan = _plan(folder, tmp_path, ["rome"])
     assert preflight.moment_bytes(plan) == (8 * 32**2, 1)  # one layer, d_ff = 32, float64 sums
+    ready = make_editor("rome", small.model(), {"moments": "org/set"}, None)
+    assert preflight.moment_bytes(replace(plan, editors={"rome": ready})) == (0, 0)
+    preflight.check_texts({"rome": ready}, False)
     assert preflight.check_plan(plan) == []
     free = SimpleNamespace(free=100)
     monkeypatch.setattr("shutil.disk_usage", lambda _: free)
