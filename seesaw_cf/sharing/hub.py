@@ -18,11 +18,11 @@ from seesaw_cf.errors import EditError, RecordError, StorageError, unknown_name
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.hub import NAME, check_repo, explained
 from seesaw_cf.io.text import read_json
+from seesaw_cf.models.adapters import to_peft
+from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import describe, load_delta, save_delta
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.sharing.adapters import to_peft
 from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
-from seesaw_cf.sharing.checkpoint import merge_and_save
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence
 
 __all__ = ["FORMS", "ShareOptions", "base_name", "prepare_repo", "push_folder", "share"]

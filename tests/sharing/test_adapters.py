@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, StorageError
+from seesaw_cf.models.adapters import factorise
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, fingerprint
 from seesaw_cf.sharing import from_peft, to_peft
-from seesaw_cf.sharing.adapters import factorise
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
 
@@ -177,6 +177,8 @@ def test_wrong_model_is_refused_both_ways(tmp_path: Path) -> None:
         ({"use_dora": True}, "use_dora"),
         ({"bias": "all"}, "'bias': 'all'"),
         ({"modules_to_save": ["lm_head"]}, "lm_head"),
+        ({"layer_replication": [[0, 2]]}, "layer_replication"),
+        ({"init_lora_weights": "pissa_niter_4"}, "pissa_niter_4.*Merge the adapter into its base"),
     ],
 )
 def test_adapters_that_are_more_than_low_rank_updates_are_refused(

@@ -170,6 +170,13 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
     return WeightDelta(updates, {**meta, "adapter": {"r": config.get("r"), "lora_alpha": config.get("lora_alpha")}})
 
 
+# Settings of peft that make an adapter more than a sum of low-rank updates, or one of another base: these ways to begin
+# take something out of the weights they are added to.
+_MORE = (
+    *("use_dora", "modules_to_save", "lora_bias", "trainable_token_indices", "target_parameters"),
+    *("layer_replication", "alora_invocation_tokens", "use_qalora", "use_bdlora"),
+)
+_CHANGES_BASE = ("pissa", "olora", "corda", "loftq", "lora_ga")
 _NOT_LORA = "Merge the adapter into its base with peft and use the checkpoint instead."
 
 
@@ -217,11 +224,10 @@ def _is_conv1d(module: nn.Module) -> bool:
 def _refuse_other_adapters(where: Path, config: Mapping[str, object]) -> None:
     if config.get("peft_type") != "LORA":
         raise RecordError(f"{where / _CONFIG}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
-    odd = {
-        key: config[key]
-        for key in ("use_dora", "modules_to_save", "lora_bias", "trainable_token_indices", "target_parameters")
-        if config.get(key)
-    } | ({"bias": config["bias"]} if config.get("bias", "none") != "none" else {})
+    odd = {key: config[key] for key in _MORE if config.get(key)}
+    odd |= {"bias": config["bias"]} if config.get("bias", "none") != "none" else {}
+    begun = config.get("init_lora_weights")
+    odd |= {"init_lora_weights": begun} if str(begun).startswith(_CHANGES_BASE) else {}
     if odd:
         raise RecordError(f"{where / _CONFIG}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
 
