@@ -168,7 +168,7 @@ class Case:
         generation_prompts: Prompts for open-ended descriptions.
         paraphrase_prompts: The edit said otherwise (CounterFact, zsRE rephrase).
         neighborhood_prompts: Prompts whose answer must stay target_true (CounterFact) or `extra["loc_ans"]` (zsRE).
-        record_format: "seesaw", "eff", "counterfact" or "zsre": which JSON keys the record is written back with.
+        record_format: "seesaw", "eff", "counterfact", "zsre" or "easyedit": which JSON keys it is written back with.
         extra: Fields of the source record that have no place above, kept for an exact round trip (JSON values).
         flags: Damage that concerns the whole case.
     """

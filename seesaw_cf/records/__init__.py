@@ -1,4 +1,4 @@
-"""Data records: the released JSON files, CounterFact and zsRE as `Case` objects, and cases as Parquet."""
+"""Data records: the released JSON files, CounterFact, zsRE and EasyEdit as `Case` objects, and cases as Parquet."""
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.records.card import write_card, write_config

@@ -1,4 +1,4 @@
-"""The four record formats: how each becomes a `Case` and is written back. `json_records` chooses among them."""
+"""The five record formats: how each becomes a `Case` and is written back. `json_records` chooses among them."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ REQUIRED: dict[str, tuple[str, ...]] = {
     "counterfact": ("case_id", "requested_rewrite", "paraphrase_prompts", "neighborhood_prompts"),
     "eff": ("case_id", "requested_rewrite", "attribute_prompts"),
     "zsre": ("subject", "src", "rephrase", "answers", "loc", "loc_ans"),
+    "easyedit": ("subject", "prompt", "target_new"),
 }
 # Lists of prompts that a Case holds under the same name.
 _LISTS = ("generation_prompts", "paraphrase_prompts", "neighborhood_prompts")
@@ -130,6 +131,23 @@ def _parse_zsre(record: Record, case_id: int, where: str) -> Case:
     return Case(case_id, request, paraphrase_prompts=(rephrase,), neighborhood_prompts=(location,))
 
 
+def _parse_easyedit(record: Record, case_id: int, where: str) -> Case:
+    """EasyEdit's requests: whole prompts, no relation, and an old target in some files only ("ground_truth")."""
+    subject, prompt, new = (text(record[key], f"{where}: {key}") for key in REQUIRED["easyedit"])
+    if subject not in prompt:
+        raise RecordError(
+            f"{where}: subject {subject!r} is not in prompt {prompt!r}, so no template can be made. Correct it."
+        )
+    old: object = record.get("ground_truth")
+    while isinstance(old, list) and old:  # other spellings follow the first
+        old = old[0]
+    true = Entity(None, old if isinstance(old, str) else "")
+    request = edit_request(prompt.replace(subject, "{}", 1), subject, "", Entity(None, new), true, where)
+    rephrased = record.get("rephrase_prompt")
+    paraphrases = (rephrased,) if isinstance(rephrased, str) and rephrased.strip() else ()
+    return Case(case_id, request, paraphrase_prompts=paraphrases)
+
+
 def _entity_json(value: Entity) -> dict[str, str]:
     return {"str": value.label} | ({} if value.id is None else {"id": value.id})
 
@@ -168,15 +186,23 @@ def _write_zsre(case: Case) -> Record:
     return {"subject": case.request.subject, "src": case.request.text, **single}
 
 
+def _write_easyedit(case: Case) -> Record:
+    request = case.request
+    said = {"subject": request.subject, "prompt": request.text, "target_new": request.target_new.label}
+    return said | ({"rephrase_prompt": case.paraphrase_prompts[0]} if case.paraphrase_prompts else {})
+
+
 PARSERS: dict[str, Callable[[Record, int, str], Case]] = {
     "seesaw": _parse_seesaw,
     "eff": _parse_eff,
     "counterfact": _parse_counterfact,
     "zsre": _parse_zsre,
+    "easyedit": _parse_easyedit,
 }
 WRITERS: dict[str, Callable[[Case], Record]] = {
     "seesaw": _write_seesaw,
     "eff": _write_eff,
     "counterfact": _write_counterfact,
     "zsre": _write_zsre,
+    "easyedit": _write_easyedit,
 }

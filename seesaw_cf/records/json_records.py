@@ -1,4 +1,4 @@
-"""One JSON record ↔ one `Case`: released SEESAW-CF files, their `_eff` files, CounterFact and zsRE.
+"""One JSON record ↔ one `Case`: released SEESAW-CF files, their `_eff` files, CounterFact, zsRE and EasyEdit.
 
 Reading is exact by construction: whatever `write_record` would not give back (unknown keys, empty lists) is kept in
 `Case.extra`, and a record that still would not come back equal is refused.
@@ -27,6 +27,7 @@ _MARKS: tuple[tuple[str, str], ...] = (
     ("src", "zsre"),
     ("rephrase", "zsre"),
     ("loc", "zsre"),
+    ("target_new", "easyedit"),
 )
 
 
@@ -39,12 +40,13 @@ def parse_record(
     this text with this name, `living=False` when it is the template's past form and differs from the present one, and
     `holds="target_new"` (the released files ask about people who have the new attribute). The one attribute prompt of
     an `_eff` record is the edit's own prompt and asks about nobody else, so it becomes no `attribute_prompts` entry;
-    `write_record` puts it back. zsRE: target_new is the first answer, target_true is unknown and empty.
+    `write_record` puts it back. zsRE: target_new is the first answer, target_true is unknown and empty. EasyEdit:
+    target_true is "ground_truth" (its first spelling), empty where the file has none.
 
     Args:
         record: A JSON object.
         where: File and position, for error messages.
-        number: Position in the file; the case_id of records that have none (zsRE).
+        number: Position in the file; the case_id of records that have none (zsRE, EasyEdit).
         effect_relation_id: P2 of a cross-property file, which its records do not carry.
 
     Raises:
@@ -86,7 +88,7 @@ def write_record(case: Case) -> Record:
         case: The case. What the format has no key for (flags, group tags, candidates, ...) is not written.
 
     Raises:
-        UnknownNameError: `record_format` is none of the four.
+        UnknownNameError: `record_format` is none of these.
     """
     one_of("record format", case.record_format, WRITERS)
     return _merge(WRITERS[case.record_format](case), case.extra)
@@ -97,7 +99,8 @@ def _format(record: Record, where: str) -> str:
     if found is None:
         raise RecordError(
             f"{where}: the keys {names(record)} belong to no known record. Expected SEESAW-CF or CounterFact "
-            "('requested_rewrite', ...) or zsRE ('src', 'rephrase', 'loc', ...). Check that this is the right file."
+            "('requested_rewrite', ...), zsRE ('src', 'rephrase', 'loc', ...) or EasyEdit ('prompt', 'target_new', "
+            "...). Check that this is the right file."
         )
     return found
 

@@ -55,7 +55,16 @@ ZSRE: dict[str, Any] = {
     "loc_ans": "Hugo Weaving",
     "cond": "Trinity College >> University of Michigan || What university did Watts Humphrey attend?",
 }
-RECORDS = {"seesaw": SEESAW, "eff": EFF, "counterfact": COUNTERFACT, "zsre": ZSRE}
+EASYEDIT: dict[str, Any] = {
+    "case_id": 3,
+    "subject": "Danielle Darrieux",
+    "prompt": "The mother tongue of Danielle Darrieux is",
+    "target_new": "English",
+    "ground_truth": [["French", "français"]],
+    "rephrase_prompt": "Where Danielle Darrieux is from, people speak",
+    "locality": {"Relation_Specificity": [{"prompt": "Danielle Darrieux was born in", "ground_truth": "Bordeaux"}]},
+}
+RECORDS = {"seesaw": SEESAW, "eff": EFF, "counterfact": COUNTERFACT, "zsre": ZSRE, "easyedit": EASYEDIT}
 
 
 def changed(record: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
@@ -130,7 +139,7 @@ def _rewrites(relation_ids: st.SearchStrategy[str]) -> st.SearchStrategy[dict[st
 
 @st.composite
 def records(draw: st.DrawFn) -> dict[str, Any]:
-    """A valid record of any of the four formats, with unknown keys at every level and lists absent, empty or filled."""
+    """A valid record of any of the formats, with unknown keys at every level and lists absent, empty or filled."""
     kind = draw(st.sampled_from(sorted(RECORDS)))
     solid = st.lists(SOLID, max_size=3)
     unknown = draw(st.dictionaries(TEXT.map("x_".__add__), JSON, max_size=2))
@@ -139,6 +148,11 @@ def records(draw: st.DrawFn) -> dict[str, Any]:
         required = {"subject": subject, "src": draw(NAME) + subject + draw(NAME), "rephrase": draw(SOLID)}
         answers = draw(st.lists(SOLID, min_size=1, max_size=3))
         return required | {"answers": answers, "loc": draw(SOLID), "loc_ans": draw(SOLID)} | unknown
+    if kind == "easyedit":
+        subject = draw(NAME)
+        required = {"subject": subject, "prompt": draw(NAME) + subject + draw(NAME), "target_new": draw(SOLID)}
+        optional = draw(st.dictionaries(st.sampled_from(["ground_truth", "rephrase_prompt", "locality"]), JSON))
+        return required | optional | unknown
     relations = (
         st.from_regex(r"P[1-9][0-9]{0,3}", fullmatch=True)
         if kind == "counterfact"

@@ -1,4 +1,4 @@
-"""One JSON record ↔ one Case: exact for all four formats, and every kind of damage has its message."""
+"""One JSON record ↔ one Case: exact for all formats, and every kind of damage has its message."""
 
 from __future__ import annotations
 
@@ -85,6 +85,16 @@ def test_zsre_becomes_an_edit_of_the_first_answer() -> None:
     assert case.extra["answers"] == samples.ZSRE["answers"]
 
 
+def test_easyedit_asks_its_whole_prompt_and_may_not_know_the_old_answer() -> None:
+    case = parse_record(samples.EASYEDIT)
+    assert case.request.prompt == "The mother tongue of {} is"
+    assert (case.request.target_new.label, case.request.target_true.label) == ("English", "French")
+    assert (case.request.relation_id, case.case_id) == ("", 3)
+    assert case.paraphrase_prompts == (samples.EASYEDIT["rephrase_prompt"],)
+    bare = parse_record({key: samples.EASYEDIT[key] for key in ("subject", "prompt", "target_new")}, number=8)
+    assert (bare.case_id, bare.request.target_true.label, bare.paraphrase_prompts) == (8, "", ())
+
+
 def test_zsre_subject_twice_in_the_question() -> None:
     record = samples.ZSRE | {"subject": "Ada", "src": "Did Ada know Ada?"}
     case = parse_record(record)
@@ -100,6 +110,7 @@ def test_people_without_an_id() -> None:
 
 
 SEESAW, EFF, COUNTERFACT, ZSRE = samples.SEESAW, samples.EFF, samples.COUNTERFACT, samples.ZSRE
+EASYEDIT = samples.EASYEDIT
 WHERE = r"file\.json: record 3"
 DAMAGE = [
     (
@@ -141,6 +152,9 @@ DAMAGE = [
     (ZSRE, "answers", [], r"answers is empty, expected at least one"),
     (ZSRE, "answers", [""], r"answers\[0\] is '', expected text"),
     (ZSRE, "rephrase", None, r"rephrase is None, expected text"),
+    (EASYEDIT, "subject", "Nobody", r"subject 'Nobody' is not in prompt 'The mother tongue of Danielle"),
+    (EASYEDIT, "target_new", " ", r"target_new is ' ', expected text"),
+    (EASYEDIT, "prompt", ..., r"missing 'prompt'; .*A easyedit record needs"),
 ]
 
 
