@@ -207,11 +207,13 @@ class RandomControl(_Control):
     def like(self, delta: WeightDelta, requests: Sequence[EditRequest] = ()) -> WeightDelta:
         """A random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
 
+        Of a delta without requests each update keeps its own rank; one that is held whole gets noise in every entry.
+
         The direction is drawn from (seed, requests, parameter), so it does not depend on the order of edits in a run.
 
         Args:
             delta: A weight edit.
-            requests: What it edited; part of the seed.
+            requests: What it edited; part of the seed. None for what somebody else edited.
 
         Returns:
             Low-rank updates; vectors (biases) get a random vector of the same norm.
@@ -223,11 +225,12 @@ class RandomControl(_Control):
             raise EditError(
                 "random: the given edit changes no weights, so there is no norm to match. Wrap another editor."
             )
-        rank = max(1, len(requests))
         facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
         updates = {
-            name: _random_like(delta.dense(name), rank, _generator(self.config.seed, name, *facts))
-            for name in delta.updates
+            name: _random_like(
+                delta.dense(name), len(requests) or _rank(update), _generator(self.config.seed, name, *facts)
+            )
+            for name, update in delta.updates.items()
         }
         return self._control_delta("random", updates, requests, delta)
 
@@ -300,10 +303,14 @@ def _generator(seed: int, *parts: str) -> torch.Generator:
     return torch.Generator().manual_seed(seed_of(seed, *parts, bits=63))
 
 
-def _random_like(change: Tensor, rank: int, generator: torch.Generator) -> LowRank | Tensor:
-    """Gaussian factors scaled to the norm of `change`."""
+def _rank(update: LowRank | Tensor) -> int | None:
+    return update.left.shape[1] if isinstance(update, LowRank) else None
+
+
+def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -> LowRank | Tensor:
+    """Gaussian factors scaled to the norm of `change`; Gaussian entries for vectors, or without a rank."""
     norm, dtype = float(change.double().norm()), torch.promote_types(change.dtype, torch.float32)
-    if change.dim() != 2:
+    if change.dim() != 2 or rank is None:
         noise = torch.randn(change.shape, generator=generator, dtype=torch.float64)
         return (noise * (norm / float(noise.norm()))).to(device=change.device, dtype=dtype)
     rows, columns = change.shape

@@ -97,6 +97,17 @@ def test_random_keeps_norm_shape_and_rank_for_any_edit(
     assert rows * columns == 1 or not torch.equal(other.dense("w"), made.dense("w"))
 
 
+def test_random_keeps_the_rank_of_a_change_without_requests() -> None:
+    thin = LowRank(torch.ones(6, 2), torch.ones(2, 5))
+    made = RandomControl().like(WeightDelta({"thin": thin, "whole": torch.ones(6, 5)}))
+    found, noise = made.updates["thin"], made.updates["whole"]
+    assert isinstance(found, LowRank)
+    assert isinstance(noise, torch.Tensor)
+    assert found.left.shape == (6, 2)
+    assert int(torch.linalg.matrix_rank(noise)) == 5
+    assert made.norms() == pytest.approx({"thin": 2 * 30**0.5, "whole": 30**0.5}, rel=1e-4)
+
+
 def test_random_needs_a_weight_edit() -> None:
     with pytest.raises(EditError, match="changes no weights"):
         RandomControl().like(WeightDelta({}, {}, "New Fact: ..."))
