@@ -11,7 +11,6 @@ import importlib.resources
 import importlib.util
 import os
 import random
-import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,6 +31,7 @@ from seesaw_cf.errors import (
     UnsupportedModelError,
     unknown_name,
 )
+from seesaw_cf.models.difference import BUFFERS
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
@@ -60,9 +60,6 @@ _FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
         "models have safetensors at a revision such as refs/pr/1.",
     ),
 )
-
-# Causal masks, positions and rotary frequencies in checkpoints of older versions.
-_BUFFER = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 
 _NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -241,7 +238,7 @@ def _check_whole(name: str, report: Mapping[str, Any]) -> None:
     shapes = {f"{key} {tuple(got)} instead of {tuple(want)}" for key, got, want in report.get("mismatched_keys", ())}
     faults = {
         "missing in the files": set(report.get("missing_keys", ())),
-        "not part of the model": {key for key in report.get("unexpected_keys", ()) if not _BUFFER.search(key)},
+        "not part of the model": {key for key in report.get("unexpected_keys", ()) if not BUFFERS.search(key)},
         "of another shape": shapes,
         "not readable": set(report.get("error_msgs", ())),
     }

@@ -1,0 +1,67 @@
+"""Whether a change of a matrix is a product of two thin ones, and which."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seesaw_cf.models.weights import LowRank
+
+__all__ = ["MOST", "compress"]
+
+MOST = 256
+"""The largest rank that is looked for."""
+_FIRST, _MORE = 8, 8  # the rank that is tried first; directions beside it that make the sketch of its range sure
+
+
+def compress(change: Tensor, allowed: float) -> LowRank | None:
+    """Writes a matrix as a product, when one of small rank is as good as the matrix itself.
+
+    A seeded random sketch finds the range (one power iteration, float64), and the product keeps the fewest directions
+    that leave out no more than is allowed. Ranks are tried upwards from 8, doubling, as long as the product would hold
+    at most half of the matrix's numbers.
+
+    Args:
+        change: (rows, columns).
+        allowed: Largest Frobenius norm of what the product leaves out, such as that of the matrix's own rounding.
+
+    Returns:
+        The factors, in the matrix's dtype (at least float32), or None.
+
+    Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1.
+    """
+    wide, (rows, columns) = change.double(), change.shape
+    most = min(MOST, rows * columns // (2 * (rows + columns)))
+    rank = min(_FIRST, most)
+    while rank:
+        basis = _range(wide, min(rank + _MORE, rows, columns))
+        inside = basis.mT @ wide
+        left_out = float((wide - basis @ inside).norm())
+        if left_out <= allowed:
+            found = _fewest(basis, inside, allowed**2 - left_out**2)
+            if found.left.shape[1] <= most:
+                dtype = torch.promote_types(change.dtype, torch.float32)
+                return LowRank(found.left.to(dtype).contiguous(), found.right.to(dtype).contiguous())
+        if rank == most:
+            return None
+        rank = min(2 * rank, most)
+    return None
+
+
+def _range(matrix: Tensor, width: int) -> Tensor:
+    """An orthonormal basis of the directions that carry most of the matrix."""
+    generator = torch.Generator().manual_seed(0)
+    sketch = torch.randn(matrix.shape[1], width, generator=generator, dtype=matrix.dtype).to(matrix.device)
+    basis: Tensor = torch.linalg.qr(matrix @ sketch).Q
+    back: Tensor = torch.linalg.qr(matrix.mT @ basis).Q
+    found: Tensor = torch.linalg.qr(matrix @ back).Q
+    return found
+
+
+def _fewest(basis: Tensor, inside: Tensor, spare: float) -> LowRank:
+    """`basis @ inside` without its weakest directions, whose squares sum to at most `spare`."""
+    left, values, right = torch.linalg.svd(inside, full_matrices=False)
+    weakest = values.flip(0).square().cumsum(0).flip(0)  # what is left out when one cuts before each
+    rank = max(1, int((weakest > spare).sum()))
+    root = values[:rank].sqrt()
+    return LowRank(basis @ left[:, :rank] * root, root[:, None] * right[:rank])

@@ -1,0 +1,273 @@
+"""A checkpoint of somebody else is its difference to the base: exact, low-rank where it is, refused where unfit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from seesaw_cf.errors import DeltaMismatchError, RecordError, SeesawError, StorageError, UnsupportedModelError
+from seesaw_cf.models.difference import check_checkpoint, difference, moved
+from seesaw_cf.models.edited import find_edited
+from seesaw_cf.models.low_rank import compress
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied
+from seesaw_cf.sharing import save_delta
+from tests.sharing.tiny import ARCHITECTURES, logits, low_rank_delta, tiny
+from tests.tokenizer_styles import byte_level
+
+WEIGHTS = "model.safetensors"
+
+
+def saved(model: PreTrainedModel, delta: WeightDelta, folder: Path, **options: Any) -> Path:
+    """What an editing program leaves behind: the model with the edit in it, and no word about it."""
+    with applied(model, delta):
+        model.save_pretrained(folder, **options)
+    return folder
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    """Changes the tensors of a checkpoint."""
+    tensors = change(load_file(folder / WEIGHTS))
+    save_file({name: tensor.contiguous().clone() for name, tensor in tensors.items()}, folder / WEIGHTS)
+
+
+@given(
+    rank=st.integers(1, 12), rows=st.integers(40, 90), columns=st.integers(40, 90), scale=st.floats(1e-3, 1e3),
+    seed=st.integers(0, 9),
+)  # fmt: skip
+def test_a_product_is_found_whatever_its_size(rank: int, rows: int, columns: int, scale: float, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    left, right = torch.randn(rows, rank, generator=generator), torch.randn(rank, columns, generator=generator)
+    change = scale * (left.double() @ right.double())
+    found = compress(change, 1e-9 * float(change.norm()))
+    fits = 2 * rank * (rows + columns) <= rows * columns
+    assert (found is not None) == fits
+    if found is not None:
+        assert found.left.shape[1] == rank
+        assert float((found.dense() - change).norm()) <= 1e-9 * float(change.norm())
+
+
+def test_noise_of_full_rank_is_kept_whole_unless_it_is_allowed() -> None:
+    generator = torch.Generator().manual_seed(0)
+    product = torch.randn(60, 2, generator=generator) @ torch.randn(2, 50, generator=generator)
+    noise = 1e-4 * torch.randn(60, 50, generator=generator)
+    assert compress(product + noise, 0.5 * float(noise.norm())) is None
+    found = compress(product + noise, 1.1 * float(noise.norm()))
+    assert found is not None
+    assert found.left.shape == (60, 2)
+    assert compress(noise, 0.1 * float(noise.norm())) is None
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+def test_an_edit_comes_back_from_its_checkpoint(name: str, tmp_path: Path) -> None:
+    model = tiny(name)
+    delta = low_rank_delta(model, name, ranks=(2, 1))
+    found = difference(saved(model, delta, tmp_path / "edited"), model)
+    assert found.updates.keys() == delta.updates.keys()
+    assert [row["rank"] for row in moved(found, model)] == [
+        2,
+        1,
+    ]  # in the rounding of 16 x 24 weights they are products
+    other = AutoModelForCausalLM.from_pretrained(tmp_path / "edited").eval()
+    with applied(model, found):
+        for parameter, weights in other.named_parameters():
+            torch.testing.assert_close(model.get_parameter(parameter), weights, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(logits(model), logits(other), rtol=1e-4, atol=1e-5)
+    assert found.meta["sha256"] == difference(tmp_path / "edited", model).meta["sha256"]
+
+
+def test_a_change_of_everything_is_kept_whole_and_files_may_be_many(tmp_path: Path) -> None:
+    model = tiny("llama")
+    generator = torch.Generator().manual_seed(3)
+    noise = {name: 0.01 * torch.randn(p.shape, generator=generator) for name, p in model.named_parameters()}
+    folder = saved(model, WeightDelta(noise), tmp_path / "tuned", max_shard_size="3KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    found = difference(folder, model)
+    assert found.updates.keys() == noise.keys()
+    assert all(row["rank"] is None for row in moved(found, model))
+    for name, change in noise.items():
+        torch.testing.assert_close(found.dense(name), change, rtol=1e-3, atol=1e-6)
+    for row in moved(found, model):
+        base = float(model.get_parameter(row["name"]).detach().norm())
+        assert row["relative"] * base == pytest.approx(row["norm"]) == pytest.approx(found.norms()[row["name"]])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_low_precision_the_rounding_is_part_of_the_checkpoint(dtype: torch.dtype, tmp_path: Path) -> None:
+    model = tiny("llama").to(dtype)
+    delta = low_rank_delta(tiny("llama"), "llama")
+    folder = saved(model, delta, tmp_path / "edited")
+    found = difference(folder, model)
+    wanted = load_file(folder / WEIGHTS)
+    with applied(model, found):
+        assert all(torch.equal(model.get_parameter(name), wanted[name]) for name in delta.updates)
+    # Loaded in float32 the base still holds numbers of the narrow dtype: the same edit.
+    wide = difference(folder, model.float())
+    assert wide.norms() == pytest.approx(found.norms(), rel=1e-6)
+
+
+def test_files_of_a_bare_transformer_and_untied_copies_of_a_tied_head(tmp_path: Path) -> None:
+    model = tiny("gpt2")
+    delta = low_rank_delta(model, "gpt2")
+    folder = saved(model, delta, tmp_path / "edited")
+    masks = {"h.0.attn.bias": torch.ones(1, 1, 4, 4), "h.1.attn.masked_bias": torch.tensor(-1e4)}
+    rewrite(folder, lambda tensors: {k.removeprefix("transformer."): v for k, v in tensors.items()} | masks)
+    assert difference(folder, model).updates.keys() == delta.updates.keys()
+    rewrite(folder, lambda tensors: tensors | {"lm_head.weight": tensors["wte.weight"]})
+    assert difference(folder, model).updates.keys() == delta.updates.keys()
+    rewrite(folder, lambda tensors: tensors | {"lm_head.weight": tensors["wte.weight"] + 1})
+    with pytest.raises(DeltaMismatchError, match=r"lm_head.weight differs from wte.weight, but the base ties them"):
+        difference(folder, model)
+
+
+def _config(**changes: Any) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = folder / "config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+    return change
+
+
+def _tensors(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Callable[[Path], None]:
+    return lambda folder: rewrite(folder, change)
+
+
+NAME = "model.layers.0.mlp.down_proj.weight"
+HEAD = "model.embed_tokens.weight"
+REFUSED: dict[str, tuple[Callable[[Path], Any], type[SeesawError], str]] = {
+    "another type": (_config(model_type="gpt2"), DeltaMismatchError, "of type 'gpt2', the base is of type 'llama'"),
+    "another setting": (
+        _config(rms_norm_eps=0.5),
+        DeltaMismatchError,
+        r"rms_norm_eps is 0\.5, in the base 1e-06.*Give the base it was made from with --model",
+    ),
+    "another size": (
+        _tensors(lambda t: t | {NAME: torch.zeros(16, 25)}),
+        DeltaMismatchError,
+        r"down_proj.weight has shape \(16, 25\), in the base \(16, 24\)",
+    ),
+    "another vocabulary": (
+        _tensors(lambda t: t | {HEAD: torch.zeros(63, 16)}),
+        DeltaMismatchError,
+        r"another vocabulary: model.embed_tokens.weight has 63 rows, in the base 61",
+    ),
+    "a tensor missing": (
+        _tensors(lambda t: {k: v for k, v in t.items() if k != NAME}),
+        DeltaMismatchError,
+        r"tensors model.layers.0.mlp.down_proj.weight of the base are missing",
+    ),
+    "a tensor too many": (
+        _tensors(lambda t: t | {"model.layers.0.mlp.down_proj.qweight": torch.zeros(2)}),
+        DeltaMismatchError,
+        r"down_proj.qweight are not part of the base\..*merged and saved whole",
+    ),
+    "quantised": (
+        _tensors(lambda t: t | {NAME: t[NAME].to(torch.int8)}),
+        RecordError,
+        "holds int8, expected floating-point weights",
+    ),
+    "another dtype": (
+        _tensors(lambda t: {k: v.half() for k, v in t.items()}),
+        DeltaMismatchError,
+        r"is stored in float16, which cannot hold the base's weights in float32.*--dtype float16",
+    ),
+    "not finite": (
+        _tensors(lambda t: t | {NAME: t[NAME] / 0}),
+        RecordError,
+        "down_proj.weight holds numbers that are not finite",
+    ),
+    "pickled": (
+        lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"),
+        StorageError,
+        "weights are pickled .*not read because it can run code.*save_pretrained",
+    ),
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), StorageError, "no model.safetensors in it. Expected a folder"),
+    "cut off": (
+        lambda f: (f / WEIGHTS).write_bytes((f / WEIGHTS).read_bytes()[:400]),
+        RecordError,
+        "model.safetensors: damaged",
+    ),
+    "a foreign index": (
+        lambda f: (f / f"{WEIGHTS}.index.json").write_text('{"weight_map": {"a": "../x.safetensors"}}'),
+        RecordError,
+        "no 'weight_map' from tensors to files of this folder",
+    ),
+    "a file of the index missing": (
+        lambda f: (f / f"{WEIGHTS}.index.json").write_text('{"weight_map": {"a": "x.safetensors"}}'),
+        StorageError,
+        r"x.safetensors: cannot be read .*Copy or download the whole checkpoint",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(REFUSED))
+def test_what_does_not_belong_to_the_base_is_refused(kind: str, tmp_path: Path) -> None:
+    model = tiny("llama")
+    folder = saved(model, low_rank_delta(model, "llama"), tmp_path / "edited")
+    check_checkpoint(folder, model)
+    damage, error, message = REFUSED[kind]
+    damage(folder)
+    with pytest.raises(error, match=message):
+        difference(folder, model)
+
+
+def test_the_base_itself_and_a_model_of_another_training_are_refused(tmp_path: Path) -> None:
+    model = tiny("gptj")
+    model.save_pretrained(tmp_path / "same")
+    with pytest.raises(RecordError, match="its 25 tensors are those of the base, bit for bit"):
+        difference(tmp_path / "same", model)
+    tiny("gptj", seed=1).save_pretrained(tmp_path / "other")
+    with pytest.raises(DeltaMismatchError, match=r"all of its 14 matrices differ, by 1\.\d\d of the base's norm"):
+        difference(tmp_path / "other", model)
+
+
+def test_the_form_of_a_folder_is_found(tmp_path: Path) -> None:
+    model = tiny("llama")
+    delta = low_rank_delta(model, "llama")
+    save_delta(delta, tmp_path / "delta", model)
+    found = find_edited(str(tmp_path / "delta"))
+    assert found.form == "delta"
+    again = found.delta(model)
+    assert again.meta["editor"] == "memit"
+    assert [row["rank"] for row in again.meta["moved"]] == [3, 1]
+    save_delta(WeightDelta({NAME: LowRank(torch.zeros(16, 1), torch.ones(1, 24))}), tmp_path / "zero", model)
+    with pytest.raises(RecordError, match=r"this delta changes nothing \(every number of it is 0\)"):
+        find_edited(str(tmp_path / "zero")).delta(model)
+    save_delta(WeightDelta({NAME: torch.full((16, 24), float("nan"))}), tmp_path / "nan", model)
+    with pytest.raises(RecordError, match="this delta holds numbers that are not finite"):
+        find_edited(str(tmp_path / "nan")).delta(model)
+    save_delta(WeightDelta({}, {}, "New Fact: ..."), tmp_path / "context", model)
+    with pytest.raises(RecordError, match="puts a text before every prompt"):
+        find_edited(str(tmp_path / "context")).delta(model)
+
+
+def test_what_is_nowhere_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"no/such: no such folder, and the Hub.*HF_HUB_OFFLINE is set"):
+        find_edited("no/such")
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(StorageError, match=r"expected a checkpoint .* It is a run folder: name one of its deltas"):
+        find_edited(str(tmp_path))
+
+
+def test_a_tokenizer_with_other_words_is_refused(tmp_path: Path) -> None:
+    model, tokenizer = tiny("llama"), byte_level(bos=False)
+    found = find_edited(str(saved(model, low_rank_delta(model, "llama"), tmp_path / "edited")))
+    assert not found.check_tokenizer(tokenizer)
+    tokenizer.save_pretrained(found.folder)
+    assert found.check_tokenizer(tokenizer)
+    longer = byte_level(bos=False)
+    longer.add_tokens(["<new>"])
+    longer.save_pretrained(found.folder)
+    with pytest.raises(DeltaMismatchError, match=r"another vocabulary: 1 words have other numbers .* first '<new>'"):
+        found.check_tokenizer(tokenizer)
+    (found.folder / "tokenizer.json").write_text("{")
+    with pytest.raises(UnsupportedModelError, match=r"its tokenizer cannot be loaded .* the base's is used"):
+        found.check_tokenizer(tokenizer)
