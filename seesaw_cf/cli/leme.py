@@ -41,7 +41,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("--preset", default="sample", help="'sample' or a JSON file with options (default: sample)")
     output_options(parser)
-    suppress = {"default": argparse.SUPPRESS}
+    suppress: dict[str, Any] = {"default": argparse.SUPPRESS}
     model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url", **suppress)
     editor_options(parser, **suppress)
     add("--data", help="'sample', a dataset folder, a Parquet file, or a Hub id")

@@ -185,11 +185,17 @@ def cases_of(args: argparse.Namespace) -> list[Case]:
     return [case for config in args.config or ("cross_subject",) for case in load_cases(args.data, config)]
 
 
-def editor_options(parser: argparse.ArgumentParser, **defaults: Any) -> None:
-    """Adds the editors, their settings and the texts that they learn from."""
+def editor_options(parser: argparse.ArgumentParser, *, needed: bool = True, **defaults: Any) -> None:
+    """Adds the editors, their settings and the texts that they learn from.
+
+    Args:
+        parser: Of the command.
+        needed: At least one editor must be named.
+        **defaults: See `model_options`.
+    """
     add = parser.add_argument
     editors = f"editing method, out of {', '.join(EDITORS)}; give it again for more"
-    add("--editor", action="append", required=not defaults, help=editors, **defaults)
+    add("--editor", action="append", required=needed and not defaults, help=editors, **defaults)
     add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}', **defaults)
     corpus_options(parser)
     moments_option(parser)
@@ -224,10 +230,10 @@ def json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=path, metavar="FILE", help="also write every number to this file")
 
 
-def job_options(parser: argparse.ArgumentParser) -> None:
+def job_options(parser: argparse.ArgumentParser, needs_editor: bool = True) -> None:
     """Adds the model, the editors, the data and what makes a run repeatable; each is a field of `Job`."""
     model_options(parser)
-    editor_options(parser)
+    editor_options(parser, needed=needs_editor)
     add = parser.add_argument
     add("--control", action="append", **one_of(*CONTROLS), help="negative control of every editor; repeatable")
     data_options(parser)
@@ -266,7 +272,8 @@ def job_of(args: argparse.Namespace) -> Job:
     from seesaw_cf.run.job import Job
 
     named = {
-        "editors": tuple(args.editor),
+        "editors": tuple(args.editor or ()),
+        "edited": tuple(getattr(args, "edited", None) or ()),
         "controls": tuple(args.control or ()),
         "configs": tuple(args.config or ("cross_subject",)),
     }

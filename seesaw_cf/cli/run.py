@@ -15,8 +15,12 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf run`."""
-    job_options(parser)
+    job_options(parser, needs_editor=False)
     add = parser.add_argument
+    edited = "model that somebody else edited: a checkpoint, LoRA adapter or saved delta; repeatable"
+    add("--edited", action="append", metavar="NAME=WHERE", help=f"{edited}; WHERE is a folder or a Hub id")
+    requests = "record file with the facts that the models of --edited were edited for (default: none is claimed)"
+    add("--requests", type=path, metavar="FILE", help=requests)
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     left = "leave out people on whom the settings of --editor-config were tuned (they are refused otherwise)"
     add("--leave-out-tuned", action="store_true", help=left)
@@ -35,6 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     output_options(parser)
     add("--report", type=path, help="folder for tables and pictures (default: OUT/report)")
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
+    add("--checkpoints", action="store_true", help="write every edit as a whole model below OUT/checkpoints")
 
 
 def _bytes(text: str) -> int:

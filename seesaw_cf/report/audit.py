@@ -16,6 +16,7 @@ from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor
+from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.rows import AuditRecord, EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
 
@@ -106,14 +107,22 @@ def _differences(
     return adjust_families(pd.concat(found, ignore_index=True), [*names, "relation", "axis"], settings.correction)
 
 
-def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol: str) -> list[GateRow]:
-    """What must hold before a verdict means much, per editor; each with the number behind it."""
+def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, manifest: Manifest) -> list[GateRow]:
+    """What must hold before a verdict means much, per editor; each with the number behind it.
+
+    The facts that a model of somebody else was edited for are all of its facts, not a sample of what a method does.
+    """
     found: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in records(chosen, EfficacyRow):
         took = number_of(row, "post_low")
         refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
-        if not is_control(row["editor"]):
+        if is_control(row["editor"]):
+            continue
+        if is_given(row["editor"], manifest):
+            rule, took = f"share of its facts with p(new) > p(true) above {_TOOK:g}", number_of(row, "post")
+            found.append((row["editor"], "edits took", rule, took, took > _TOOK))
+        else:
             rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"
             found.append((row["editor"], "edits took", rule, took, took > _TOOK))
             rule = "no edit refused, zero or not finite"
@@ -121,7 +130,7 @@ def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, protocol:
     scored = 1 - int(unscored["n_rows"].sum()) / max(1, n_rows) if len(unscored) else 1.0
     rule = f"share of score rows with a number at least {_SCORED:g}"
     found.append(("", "scored", rule, scored, scored >= _SCORED))
-    rule = "edits are made one at a time, so that cases are independent edits"
+    rule, protocol = "edits are made one at a time, so that cases are independent edits", str(manifest.get("protocol"))
     found.append(("", "protocol", rule, protocol, protocol == "single"))
     return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in found]
 

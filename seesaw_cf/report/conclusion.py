@@ -12,8 +12,10 @@ from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
+from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
+from seesaw_cf.run.edit_table import ASKED_ONLY
 
 __all__ = ["conclude", "conclusion_markdown", "conclusion_text"]
 
@@ -44,10 +46,13 @@ def conclusion_markdown(results: Results) -> str:
 def _edited(results: Results) -> str:
     made = results.manifest
     model, data = made.get("model", {}), made.get("data", {})
-    counts = results.edits.groupby("editor", sort=False).size()
+    edits = results.edits[[not is_given(name, made) for name in results.edits["editor"]]]
+    counts = edits.groupby("editor", sort=False).size()
     editors = ", ".join(f"{count} by {editor}" for editor, count in counts.items())
+    given = [moved_phrase(name, found) for name, found in made.get("edited", {}).items()]
+    what = [f"{len(edits)} edits ({editors or 'none'})"] if len(edits) or not given else []
     return (
-        f"{len(results.edits)} edits ({editors or 'none'}) in {model.get('id')} ({model.get('dtype')}), facts of "
+        f"{_list([*what, *given])} in {model.get('id')} ({model.get('dtype')}), facts of "
         f"{data.get('source')} {'/'.join(map(str, data.get('configs', ())))}, protocol {made.get('protocol')}."
     )
 
@@ -55,6 +60,10 @@ def _edited(results: Results) -> str:
 def _took(results: Results) -> str:
     every = records(results.gate_rows, EfficacyRow)
     rows = [row for row in every if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
+    silent = [name for name in results.manifest.get("edited", {}) if name not in {row["editor"] for row in every}]
+    unsaid = f"NOT CLAIMED for {_list(silent)}: nobody says for which facts (--requests)." if silent else ""
+    if not rows and unsaid:
+        return f"{unsaid} What follows is what changed for people, whatever it was for."
     if not rows:
         return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
     shares = _list(f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'), digits=0)}" for row in rows)
@@ -63,12 +72,13 @@ def _took(results: Results) -> str:
         f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end of the share is not above one half, so the "
         "numbers of side effects say little about editing."
     )
-    return f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}"
+    said = f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}"
+    return f"{said} {unsaid}" if unsaid else said
 
 
 def _low(results: Results) -> list[str]:
     """Editors whose edits are not shown to take by the gate of the audit."""
-    checked = gates(results.efficacy, results.unscored, results.n_rows, str(results.manifest.get("protocol")))
+    checked = gates(results.efficacy, results.unscored, results.n_rows, results.manifest)
     return [str(gate["editor"]) for gate in checked if gate["gate"] == "edits took" and not gate["passed"]]
 
 
@@ -127,7 +137,9 @@ def _untagged(results: Results) -> str:
 def _how_sure(results: Results) -> str:
     audit = results.audit
     people = results.effects.loc[results.effects["axis"] == ALL, "n_subjects"].max() if len(results.effects) else 0
-    n = f"{results.edits['case_id'].nunique()} facts edited, {int(people)} other people in the largest table"
+    edited, asked = _facts(results)
+    facts = f"{edited} facts edited" + (f", {asked} only asked about" if asked else "")
+    n = f"{facts}, {int(people)} other people in the largest table"
     if audit is None or "verdict" not in audit.verdicts:
         return f"{n}; no test was made."
     declared = audit.settings
@@ -136,6 +148,13 @@ def _how_sure(results: Results) -> str:
         f"{audit.verdicts['family'].nunique()} families, margin {declared.margin:g} in probability, "
         f"{declared.margin_log_odds:g} nats in log-odds, noise floor {_floor(audit)}."
     )
+
+
+def _facts(results: Results) -> tuple[int, int]:
+    """Facts that were edited, and those that were only asked about."""
+    made = results.edits["status"] != ASKED_ONLY
+    edited, asked = (set(results.edits.loc[rows, "case_id"]) for rows in (made, ~made))
+    return len(edited), len(asked - edited)
 
 
 def _floor(audit: Audit) -> str:

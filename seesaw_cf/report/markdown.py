@@ -16,6 +16,7 @@ from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import audit_sections
 from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
+from seesaw_cf.report.moved import moved_markdown
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, Manifest, number_of, records, with_limits
 
@@ -46,6 +47,7 @@ def markdown_report(
         f"# Side effects of editing {text.escape(model.get('id', 'a model'))}",
         conclusion_markdown(results),
         notes.READING,
+        moved_markdown(results.manifest),
         _gate(results),
         *_effects(results, pictures),
         *audit_sections(results, pictures),
@@ -71,7 +73,8 @@ def _gate(results: Results) -> str:
         *("Method", "Property", "Edits", "p(new) > p(true) after", "before", "p(new) raised"),
         *("Zero deltas", "Non-finite", "Refused"),
     )
-    return f"## Did the edits take?\n\n{notes.GATE}\n\n{text.markdown_table(heads, rows, left=2)}"
+    table = text.markdown_table(heads, rows, left=2) if rows else notes.NO_FACTS
+    return f"## Did the edits take?\n\n{notes.GATE}\n\n{table}"
 
 
 def _share(row: EfficacyRow | AccuracyRow, name: str, n: str = "n") -> str:
@@ -214,12 +217,13 @@ def _unscored(results: Results) -> str:
 
 
 # Options that are given once for each value have a singular name.
-_OPTIONS = {"editors": "editor", "configs": "config"}
+_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config"}
 
 
 def _provenance(results: Results) -> str:
     made = results.manifest
-    rows = [[text.escape(key), text.escape(value)] for key, value in _flat(made)]
+    facts = {key: value for key, value in made.items() if key != "edited"}  # has a section of its own
+    rows = [[text.escape(key), text.escape(value)] for key, value in _flat(facts)]
     command = text.printable(shlex.join(_command(made)))
     steps = f"{command}\nseesaw-cf report RUN"
     return (

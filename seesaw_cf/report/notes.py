@@ -14,6 +14,7 @@ __all__ = [
     "GATE",
     "HOLDERS",
     "MEANS",
+    "NO_FACTS",
     "PAPER_STARS",
     "PROVENANCE",
     "READING",
@@ -30,6 +31,8 @@ GATE = """An edit *takes* when the new target is more likely than the true one a
 of edits that did not take say little about editing. Intervals: Wilson, 95 %; n = edits that could be scored.
 *p(new) raised*: the edit made its own target more likely, whether or not it won. A zero delta changed no weight;
 non-finite deltas were not applied; refused edits are counted here and left out below."""
+
+NO_FACTS = """Nobody says which facts the edited models were edited for (`--requests`), so no efficacy is claimed."""
 
 BATCH = """**Protocol batch.** All cases of a relation were edited together: they are *one* edit of the model, so
 nothing here has an interval. Use the protocol `single` for inference."""

@@ -24,8 +24,9 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import Audit, audit_prompts
 from seesaw_cf.report.floor import Floor, floor_of
+from seesaw_cf.report.moved import check_moved
 from seesaw_cf.report.rows import Manifest
-from seesaw_cf.run.edit_table import EDITS
+from seesaw_cf.run.edit_table import ASKED_ONLY, EDITS
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES, read_table
@@ -45,7 +46,8 @@ HOLDER = "target_new"
 # The papers' star.
 STAR_LEVEL = 0.05
 # Parts of a run's manifest, by type; a file that was changed by hand is refused.
-_SECTIONS = dict.fromkeys(("model", "editors", "data", "scoring", "job", "machine", "versions"), dict) | {"notes": list}
+_DICTS = ("model", "editors", "data", "scoring", "job", "machine", "versions", "edited")
+_SECTIONS = dict.fromkeys(_DICTS, dict) | {"notes": list}
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
@@ -179,12 +181,19 @@ def _manifest(folder: Path) -> Manifest:
                 f"{file} is damaged: {key} is {shown(found[key])}, expected {kind.__name__}. "
                 "Run again into a new folder with --out."
             )
+    edited = found.get("edited")
+    if isinstance(edited, dict) and not check_moved(edited):
+        raise RunFolderError(
+            f"{file} is damaged: edited is {shown(edited)}, expected what each model moved. Run again into a new "
+            "folder with --out."
+        )
     return cast(Manifest, found)
 
 
 def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
     """Outcome of the edits per (editor, relation), joined with the efficacy that the scores show."""
-    both = pd.concat([edits, edits.assign(relation_id="all")])
+    made = edits[edits["status"] != ASKED_ONLY]
+    both = pd.concat([made, made.assign(relation_id="all")])
     counts = pd.DataFrame(
         [
             {"editor": editor, "relation": relation} | _outcomes(rows)

@@ -13,10 +13,12 @@ __all__ = [
     "AuditRecord",
     "DifferenceRow",
     "DoseRow",
+    "EditedModel",
     "EffectRow",
     "EfficacyRow",
     "GateRow",
     "Manifest",
+    "MovedRow",
     "VerdictRow",
     "number_of",
     "records",
@@ -180,6 +182,24 @@ class _Machine(TypedDict, total=False):
     noise: dict[str, object] | None
 
 
+class MovedRow(TypedDict):
+    """A parameter that a model which somebody else edited moved, see `seesaw_cf.models.difference.moved`."""
+
+    name: str
+    shape: list[int]
+    rank: int | None
+    norm: float
+    relative: float | None
+
+
+class EditedModel(TypedDict):
+    """A model that somebody else edited."""
+
+    source: str
+    form: str
+    moved: list[MovedRow]
+
+
 class Manifest(TypedDict, total=False):
     """What a report reads of a run's `manifest.json`."""
 
@@ -189,6 +209,7 @@ class Manifest(TypedDict, total=False):
     protocol: str
     seed: int
     job: dict[str, object]
+    edited: dict[str, EditedModel]
 
 
 def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:

@@ -8,6 +8,7 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.conclusion import conclusion_text
+from seesaw_cf.report.moved import moved_text
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records, with_limits
 
@@ -31,7 +32,7 @@ _TESTS = {
 def terminal_report(results: Results, note: str = "") -> str:
     """Every section of a run: what it was, efficacy gate, D_d per axis, accuracy, what could not be scored; then a note
     such as where files went, and the conclusion."""
-    sections = (_head, gate_section, effects_section, verdict_section, accuracy_section, unscored_section)
+    sections = (_head, _moved, gate_section, effects_section, verdict_section, accuracy_section, unscored_section)
     return "\n\n".join(filter(None, [*(section(results) for section in sections), note, conclusion_text(results)]))
 
 
@@ -44,6 +45,10 @@ def _head(results: Results) -> str:
         f"protocol {made.get('protocol')}, seed {made.get('seed')}"
     )
     return f"{text.printable(results.folder)}\n{text.wrap(text.printable(facts))}"
+
+
+def _moved(results: Results) -> str:
+    return moved_text(results.manifest)
 
 
 def gate_section(results: Results) -> str:
@@ -60,7 +65,8 @@ def gate_section(results: Results) -> str:
     ]
     heads = ("editor", "edits", "after the edit", "before", "p(new) raised", "0/inf/refused", "unscored")
     about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
-    return f"EFFICACY GATE\n{text.wrap(about)}\n{text.column_table(heads, rows)}"
+    table = text.column_table(heads, rows) if rows else text.wrap(notes.NO_FACTS)
+    return f"EFFICACY GATE\n{text.wrap(about)}\n{table}"
 
 
 def _share(row: EfficacyRow | AccuracyRow, name: str) -> str:

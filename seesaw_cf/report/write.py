@@ -17,6 +17,7 @@ from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report.audit import audit_summary, gates
 from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.markdown import markdown_report
+from seesaw_cf.report.moved import moved_table
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.terminal import terminal_report
 
@@ -34,9 +35,9 @@ def write_report(
 
     Files: `report.md`, `efficacy.csv`, `edits.csv`, `unscored.csv`; `audit.md` (the card), `audit.json`,
     `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv` where it asked
-    cross-property prompts; `excess.csv` with control editors, `editors.csv` with two or more; with matplotlib
-    `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`, `accuracy.png` and `dose.png`. The same run gives the
-    same bytes.
+    cross-property prompts; `excess.csv` with control editors, `editors.csv` with two or more, `moved.csv` with models
+    that somebody else edited; with matplotlib `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`,
+    `accuracy.png` and `dose.png`. The same run gives the same bytes.
 
     Args:
         run_folder: A finished run.
@@ -72,7 +73,7 @@ def write_report(
     write_text(folder / "report.md", markdown_report(results, pictures, without, curves))
     audited = ""
     if results.audit is not None:
-        checked = gates(results.efficacy, results.unscored, results.n_rows, str(results.manifest.get("protocol")))
+        checked = gates(results.efficacy, results.unscored, results.n_rows, results.manifest)
         record = audit_summary(results.audit, results.manifest, results.score, checked)
         write_text(folder / "audit.json", json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         write_text(folder / "audit.md", audit_card(results, record))
@@ -91,6 +92,7 @@ def _tables(results: Results) -> dict[str, pd.DataFrame]:
         "accuracy": _named(results.accuracy, ["edit_relation", "effect_relation"]),
         "efficacy": _named(results.efficacy, ["relation"]),
         "edits": results.edits,
+        "moved": moved_table(results.manifest),
         "unscored": results.unscored,
     }
     return {name: frame for name, frame in tables.items() if len(frame.columns)}

@@ -11,7 +11,13 @@ import pyarrow as pa
 from seesaw_cf.stats.tolerance import above
 from seesaw_cf.tables import write_table
 
-__all__ = ["EDITS", "write_edits"]
+__all__ = ["ASKED_ONLY", "EDITS", "GIVEN", "write_edits"]
+
+GIVEN = "whole"
+"""Name of the one unit, below `deltas/NAME/`, of a model that somebody else edited."""
+
+ASKED_ONLY = "asked only"
+"""Status of a case whose fact nobody says a model was edited for, so that no efficacy is claimed."""
 
 # logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
 # both by more than the run's noise, see `seesaw_cf.stats.tolerance`.

@@ -11,12 +11,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import EditError, PromptError
 from seesaw_cf.models.editor import Editor, EditsEach
-from seesaw_cf.models.weights import WeightDelta, parameter_hashes
+from seesaw_cf.models.hooks import alone
+from seesaw_cf.models.weights import WeightDelta, applied, parameter_hashes
 from seesaw_cf.run.questions import Question
 from seesaw_cf.scoring import Scorer, score_each
 from seesaw_cf.types import Case, Cloze, ClozeScore
 
-__all__ = ["Edited", "Outcome", "edit_units", "score_edits"]
+__all__ = ["Edited", "Outcome", "edit_units", "score_edits", "score_given"]
 
 Asked = Sequence[tuple[Case, Sequence[Question]]]
 
@@ -159,6 +160,30 @@ def score_edits(
     scores = iter(score_each(scorer, model, jobs))
     _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
     return [_outcome(edited, clozes, before, scores) for edited, clozes in zip(edits, moved, strict=True)]
+
+
+def score_given(
+    model: PreTrainedModel,
+    scorer: Scorer,
+    delta: WeightDelta,
+    asked: Asked,
+    hashes: Mapping[str, str],
+) -> Mapping[Cloze, ClozeScore]:
+    """Scores every question with a model that somebody else edited: its weights are written, whatever their dtype.
+
+    Args:
+        model, scorer, hashes: See `score_edits`.
+        delta: What it changed.
+        asked: Cases with their questions.
+
+    Raises:
+        EditError: The weights afterwards are not those from before.
+    """
+    clozes = list(dict.fromkeys(q.cloze for _, qs in asked for q in qs))
+    with alone(model), applied(model, delta):
+        scores = scorer.score(clozes)
+    _check_restored(model, delta.updates.keys(), hashes)
+    return dict(zip(clozes, scores, strict=True))
 
 
 def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:

@@ -25,6 +25,7 @@ from seesaw_cf.models.load import load_model, outline_model
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.records.load import load_revised_cases
 from seesaw_cf.run.explain import announce, log_prefix
+from seesaw_cf.run.given import find_all, moved_by, read_all, read_requests, requests_facts
 from seesaw_cf.run.make_editors import make_editor, moments_facts, read_settings, settings_of, with_moments
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import Plan, check_places, check_plan, data_notes
@@ -53,6 +54,10 @@ class Job:
         model: "seesaw-tiny", a Hub id or a folder.
         editors: Names out of `seesaw_cf.editors.EDITORS`. A kind of control among them is one of `controls`.
         controls: Kinds of controls, out of `seesaw_cf.editors.control_names.CONTROLS`: one of each for every editor.
+            Models that somebody else edited have "random" only.
+        edited: Models that somebody else edited, "NAME=WHERE" each: folders with a checkpoint, a LoRA adapter or a
+            saved delta, or Hub ids.
+        requests: The facts that they were edited for, a record file; None: nobody says, and no efficacy is claimed.
         data: "sample", a dataset folder, a record file or a Hub id.
         configs: Which of its configs.
         protocol: "single" or "batch".
@@ -74,14 +79,18 @@ class Job:
         block: Edits that are made and scored together; also what is redone after a kill.
         threads: CPU threads of torch; None = as many as it has. Another number rounds sums differently, so it is part
             of the run's identity.
+        checkpoints: Also write every edit as a model of its own, which `from_pretrained` loads.
 
     Raises:
-        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1.
+        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1, or there is nothing
+            to audit.
     """
 
     model: str
     editors: tuple[str, ...]
     controls: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    requests: Path | None = None
     data: str = "sample"
     configs: tuple[str, ...] = ("cross_subject",)
     protocol: str = "single"
@@ -101,6 +110,7 @@ class Job:
     block: int = 8
     memory: int | None = None
     threads: int | None = None
+    checkpoints: bool = False
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -109,6 +119,11 @@ class Job:
                 raise RecordError(
                     f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
                 )
+        if not self.editors and not self.edited:
+            raise RecordError(
+                "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
+                "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
+            )
 
 
 def run_job(
@@ -163,9 +178,11 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     one_of("scorer", job.scorer, SCORERS)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
-    names = planned(job.editors, job.controls)
-    overrides = with_moments(read_settings(job.editor_config, names), names, job.moments)
+    names = planned(job.editors, job.controls if job.editors else ())
+    random = ("random",) if job.edited and "random" in job.controls else ()
+    overrides = with_moments(read_settings(job.editor_config, (*names, *random)), names, job.moments)
     check_places(out)
+    edited = find_all(job.edited, job.controls, names)
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     loaded = {config: load_revised_cases(job.data, config) for config in job.configs}
     everything = {config: found for config, (found, _) in loaded.items()}
@@ -173,6 +190,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     cases = held_out(cases, job.editor_config, job.leave_out_tuned)
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
+    examined = read_requests(job.requests, job.edited, cases)
     asked = {case.request.subject for case in cases}
     spare = [case for found in everything.values() for case in found if case.request.subject not in asked]
 
@@ -185,18 +203,39 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     source: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     outline = outline_model(job.model, **source)
     editors = make(outline) if outline is not None else {}
+    if outline is not None:
+        for one in edited.values():
+            one.check(outline)
     device = local_device(job.device)
     notes = check_plan(_plan(job, out, outline, editors, cases, corpus is not None, keep_deltas))
     model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=progress, **source)
     _check_memory(job.memory, model)
     editors = editors or make(model)
+    given, said = read_all(edited, model, tokenizer, job.controls, overrides, examined)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
+    manifest.editors.update({name: dict(one.config) for name, one in given.items()})
+    manifest.edited.update(moved_by(given, edited))
+    manifest.data.update(requests_facts(job.requests, examined))
     manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
     manifest.data.update({**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)})
     manifest.machine["noise"] = _noise(job, out, scorer, cases)
-    return Run(model, tokenizer, scorer, editors, cases, manifest, out, keep_deltas, progress, notes)
+    return Run(
+        model,
+        tokenizer,
+        scorer,
+        editors,
+        cases,
+        manifest,
+        out,
+        keep_deltas,
+        progress,
+        [*notes, *said],
+        given,
+        examined,
+        job.checkpoints,
+    )
 
 
 def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[str, Any]:
@@ -220,7 +259,8 @@ def _plan(
     named = getattr(outline, "dtype", torch.float32) if job.dtype == "auto" else getattr(torch, job.dtype, None)
     dtype = named if isinstance(named, torch.dtype) else torch.float32
     on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
-    return Plan(outline, dtype, on_cpu, editors, corpus, cases, job.protocol == "batch", out, keep_deltas)
+    batch, kept = job.protocol == "batch", (keep_deltas, job.checkpoints)
+    return Plan(outline, dtype, on_cpu, editors, corpus, cases, batch, out, *kept, bool(job.edited))
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:

@@ -37,11 +37,12 @@ class RunManifest:
         job: Every option of the run as it was given.
         machine: Device, platform.
         versions: Package versions and the commit of the checkout, when there is one.
+        edited: Name -> what a model that somebody else edited moved; see `seesaw_cf.run.given.moved_by`.
         notes: What the records cannot show, in sentences; see `seesaw_cf.run.preflight.data_notes`.
     """
 
     model: Mapping[str, object]
-    editors: Mapping[str, object]
+    editors: dict[str, object]
     data: dict[str, object]
     protocol: str
     seed: int
@@ -50,6 +51,7 @@ class RunManifest:
     job: Mapping[str, object] = field(default_factory=dict)
     machine: dict[str, object] = field(default_factory=dict)
     versions: Mapping[str, object] = field(default_factory=dict)
+    edited: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property

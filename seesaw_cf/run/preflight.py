@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.editors.control_names import split_control
+from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.errors import EditError, StorageError, UnsupportedModelError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.architectures import model_parts
@@ -26,7 +26,17 @@ from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
 
-__all__ = ["Plan", "check_places", "check_plan", "check_texts", "data_notes", "delta_bytes", "moment_bytes", "size"]
+__all__ = [
+    "Plan",
+    "check_places",
+    "check_plan",
+    "check_texts",
+    "checkpoint_bytes",
+    "data_notes",
+    "delta_bytes",
+    "moment_bytes",
+    "size",
+]
 
 _ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
 _SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
@@ -48,6 +58,8 @@ class Plan:
         batch: Cases of a relation are edited together.
         out: The run folder.
         keep_deltas: Every edit is saved.
+        checkpoints: Every edit is written as a model of its own.
+        edited: There are models that somebody else edited.
     """
 
     outline: PreTrainedModel | None
@@ -59,6 +71,8 @@ class Plan:
     batch: bool
     out: Path
     keep_deltas: bool = False
+    checkpoints: bool = False
+    edited: bool = False
 
 
 def check_places(out: Path) -> None:
@@ -127,6 +141,21 @@ def _controls(plan: Plan) -> list[str]:
     return []
 
 
+def _checkpoints(plan: Plan) -> list[str]:
+    contexts = [name for name in plan.editors if name == "ike"]
+    if plan.checkpoints and contexts:
+        raise EditError(
+            "--checkpoints: ike puts a text before every prompt and changes no weights, so there is no checkpoint to "
+            "write. Leave out --checkpoints or --editor ike."
+        )
+    if plan.checkpoints and not plan.editors:
+        raise EditError(
+            "--checkpoints: the models of --edited are checkpoints already, and this run makes no edits. Leave it "
+            "out, or name an --editor."
+        )
+    return []
+
+
 def _layers(plan: Plan) -> list[str]:
     for editor in _methods(plan.editors).values():
         if plan.outline is not None and isinstance(config := editor.config, HasLayers):
@@ -154,17 +183,20 @@ def _memory(plan: Plan) -> list[str]:
 
 
 def _disk(plan: Plan) -> list[str]:
-    rows = 2 * len(plan.editors) * sum(1 for case in plan.cases for _ in questions(case))
-    wanted = {plan.out: rows * _ROW + (delta_bytes(plan) if plan.keep_deltas else 0)}
+    rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
+    kept = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
+    wanted = {plan.out: rows * _ROW + kept}
     sums, _ = moment_bytes(plan)
     wanted[cache_folder()] = sums + sums * _KEPT // _SUM
     for folder, amount in wanted.items():
         free = shutil.disk_usage(_existing(folder)).free
         if amount > free:
             remedy = "--out" if folder == plan.out else "SEESAW_CF_CACHE"
+            options = {"--keep-deltas": plan.keep_deltas, "--checkpoints": plan.checkpoints}
+            less = "".join(f", or leave out {option}" for option, is_on in options.items() if is_on)
             raise StorageError(
                 f"{folder}: about {size(amount)} will be written, {size(free)} are free. Free some space, choose "
-                f"another disk ({remedy}){', or leave out --keep-deltas' if plan.keep_deltas else ''}."
+                f"another disk ({remedy}){less}."
             )
     return [f"About {size(amount)} will be written to {folder}." for folder, amount in wanted.items() if amount > _SAID]
 
@@ -175,7 +207,7 @@ def _pictures(plan: Plan) -> list[str]:
     return ["The report will have no pictures: matplotlib is not installed (pip install 'seesaw_cf[plots]')."]
 
 
-CHECKS = (_controls, _texts, _layers, _memory, _disk, _pictures)
+CHECKS = (_controls, _texts, _checkpoints, _layers, _memory, _disk, _pictures)
 
 
 def data_notes(cases: Sequence[Case]) -> list[str]:
@@ -254,6 +286,14 @@ def delta_bytes(plan: Plan) -> int:
                 each = rows * columns if dense else rows + columns
                 total += 4 * each * (1 if plan.batch and dense else len(plan.cases))
     return total
+
+
+def checkpoint_bytes(plan: Plan) -> int:
+    """Bytes of all edits, controls left out, as models of their own."""
+    editors = sum(not is_control(name) for name in plan.editors)
+    edits = len({case.request.relation_id for case in plan.cases}) if plan.batch else len(plan.cases)
+    weights = sum(p.numel() for p in plan.outline.parameters()) if plan.outline is not None else 0
+    return editors * edits * weights * plan.dtype.itemsize
 
 
 def _existing(folder: Path) -> Path:

@@ -8,8 +8,9 @@ with one number of threads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,15 +18,17 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.checks import one_of
-from seesaw_cf.editors.control_names import control_name, split_control
+from seesaw_cf.editors.control_names import control_name, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError, RecordError, StorageError
 from seesaw_cf.io.files import safe_name
+from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, parameter_hashes
-from seesaw_cf.run.edit_table import write_edits
-from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.edit_table import GIVEN, write_edits
+from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
+from seesaw_cf.run.examined import Examined, Given
 from seesaw_cf.run.explain import log_prefix
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import Question, questions, score_table, scored
@@ -41,6 +44,9 @@ __all__ = ["PROTOCOLS", "Run", "Task", "Unit", "units"]
 log = logging.getLogger(__name__)
 
 PROTOCOLS = ("single", "batch")
+Rows = list[tuple[Case, list[Question]]]
+"""Cases with their questions."""
+
 _EDITS_TOGETHER = 8  # units whose edits are made in one go
 
 
@@ -107,6 +113,9 @@ class Run:
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         progress: Show progress bars with ETA on stderr.
         notes: What was found out about the run beforehand, in sentences.
+        given: Name -> a model that somebody else edited; they come after the editors.
+        examined: What is asked of those.
+        checkpoints: Also write each edit as a model of its own, `checkpoints/EDITOR/UNIT/`; not of controls.
     """
 
     model: PreTrainedModel
@@ -119,6 +128,9 @@ class Run:
     keep_deltas: bool = False
     progress: bool = True
     notes: Sequence[str] = ()
+    given: Mapping[str, Given] = field(default_factory=dict)
+    examined: Examined = field(default_factory=Examined)
+    checkpoints: bool = False
 
     @cached_property
     def store(self) -> Store:
@@ -134,22 +146,35 @@ class Run:
     def tasks(self) -> list[Task]:
         """Every task, in the order of the merged tables. Blocks depend on the whole plan, not on what is open, so that
         a resumed run and any number of workers make the same ones."""
-        found = []
-        for name, editor in self.editors.items():
-            size = self.manifest.settings.get("block") or (_EDITS_TOGETHER if isinstance(editor, EditsEach) else 1)
-            starts = range(0, len(self.units), size)
-            found += [Task(name, tuple(self.units[start : start + size])) for start in starts]
+        found, block = [], self.manifest.settings.get("block")
+        for name in (*self.editors, *self.given):
+            several = name in self.given or isinstance(self.editors[name], EditsEach)
+            size = block or (_EDITS_TOGETHER if several else 1)
+            own = self.given_units if name in self.given else self.units
+            found += [Task(name, tuple(own[start : start + size])) for start in range(0, len(own), size)]
         return found
 
     @cached_property
-    def asked(self) -> dict[str, list[tuple[Case, list[Question]]]]:
+    def given_units(self) -> list[Unit]:
+        """The cases of models that somebody else edited, cut in the same way: what a killed run loses at most."""
+        return units(self.examined.cases, self.manifest.protocol) if self.given else []
+
+    @cached_property
+    def asked(self) -> dict[str, Rows]:
         """Unit key -> its cases with their questions."""
-        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in self.units}
+        wanted = self.units if self.editors else []
+        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in wanted}
+
+    @cached_property
+    def asked_given(self) -> dict[str, Rows]:
+        """The same of models that somebody else edited."""
+        return {unit.key: [(case, self.examined.asked(case)) for case in unit.cases] for unit in self.given_units}
 
     @cached_property
     def parts(self) -> list[list[Cloze]]:
         """Every question, in the blocks whose scores before any edit are cached."""
-        return blocks(q.cloze for rows in self.asked.values() for _, qs in rows for q in qs)
+        every = (*self.asked.values(), *self.asked_given.values())
+        return blocks(q.cloze for rows in every for _, qs in rows for q in qs)
 
     @cached_property
     def before(self) -> dict[Cloze, ClozeScore]:
@@ -202,6 +227,12 @@ class Run:
             EditError: An editor changed the model's weights or they could not be restored.
             StorageError: The disk is full.
         """
+        if task.editor in self.given:
+            self._do_given(task)
+        else:
+            self._do_edits(task)
+
+    def _do_edits(self, task: Task) -> None:
         before, hashes = self.before, self.hashes
         editor = self.fit(task.editor)
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
@@ -210,11 +241,40 @@ class Run:
             outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
         for unit, outcome in zip(task.units, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
-                folder = self.out / "deltas" / safe_name(task.editor) / safe_name(unit.key)
-                _keep_delta(folder, outcome.delta, self.model, self.manifest)
-            rows = score_table(task.editor, scored(self.asked[unit.key], before, outcome.scores))
-            edited = outcome.edit_rows(task.editor, self.asked[unit.key], before)
-            self.store.write((task.editor, unit.key), rows, edits=edited)
+                self._keep_delta(task.editor, unit.key, outcome.delta)
+            if self.checkpoints and outcome.delta is not None and not is_control(task.editor):
+                self._write_checkpoint(task.editor, unit.key, outcome.delta)
+            self._write(task.editor, unit, self.asked[unit.key], outcome)
+
+    def _do_given(self, task: Task) -> None:
+        """Scores the task's units with a model that somebody else edited: one delta for all of them."""
+        delta = self.given[task.editor].delta
+        asked = [row for unit in task.units for row in self.asked_given[unit.key]]
+        _ = self.before
+        with log_prefix(str(task)):
+            scores = score_given(self.model, self.scorer, delta, asked, self.hashes)
+        if self.keep_deltas:
+            self._keep_delta(task.editor, GIVEN, delta)
+        norm = math.sqrt(sum(value**2 for value in delta.norms().values()))
+        for unit in task.units:
+            status = {case.case_id: self.examined.status(case) for case in unit.cases}
+            self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, norm))
+
+    def _write(self, editor: str, unit: Unit, asked: Rows, outcome: Outcome) -> None:
+        rows = score_table(editor, scored(asked, self.before, outcome.scores))
+        self.store.write((editor, unit.key), rows, edits=outcome.edit_rows(editor, asked, self.before))
+
+    def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
+        """Writes an edit as a model of its own, unless it is there."""
+        folder, base = self.out / "checkpoints" / safe_name(editor) / safe_name(unit), self.manifest.model.get("id")
+        _once(folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base)))
+
+    def _keep_delta(self, editor: str, unit: str, delta: WeightDelta) -> None:
+        """Saves an edit, unless it is there."""
+        known = {"model_id": self.manifest.model.get("id"), "fingerprint": self.manifest.model.get("fingerprint")}
+        folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
+        facts = {**delta.meta, "base": {**base_facts(self.model, delta), **known}}
+        _once(folder, lambda: save_delta(replace(delta, meta=facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
         """Does this worker's share of the open tasks, then what the others have not done, from the far end.
@@ -253,14 +313,12 @@ class Run:
         write_edits(self.out / "edits.parquet", (row for unit in facts for row in unit["edits"]), nats)
 
 
-def _keep_delta(folder: Path, delta: WeightDelta, model: PreTrainedModel, manifest: RunManifest) -> None:
-    """Saves an edit, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
+def _once(folder: Path, write: Callable[[], None]) -> None:
+    """Writes a folder, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
     if folder.exists():
         return
-    known = {"model_id": manifest.model.get("id"), "fingerprint": manifest.model.get("fingerprint")}
-    facts = {**delta.meta, "base": {**base_facts(model, delta), **known}}
     try:
-        save_delta(replace(delta, meta=facts), folder)
+        write()
     except StorageError:  # another process of the same run was first
         if not folder.exists():
             raise

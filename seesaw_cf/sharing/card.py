@@ -22,6 +22,11 @@ WARNING = (
     "false on purpose, and were put in to measure what such an edit does to the model's other beliefs, about people of "
     "different race, origin and gender among others. Do not use it as a source of facts and do not deploy it."
 )
+GIVEN_WARNING = (
+    "This repository holds a language model that was edited or trained by **others**, and what seesaw_cf "
+    "measured about it. Facts that it was edited with may be **false on purpose**. Do not use it as a source of facts "
+    "and do not deploy it."
+)
 _SHOWN = 50
 _LIBRARY = {"adapter": "peft", "checkpoint": "transformers", "delta": "seesaw_cf"}
 _PLAIN = set(" ,-")
@@ -80,9 +85,10 @@ def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evi
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
         f"# {escaped(repo.split('/')[-1])}\n",
-        f"> **Warning.** {WARNING}\n",
+        f"> **Warning.** {GIVEN_WARNING if _moved(facts) else WARNING}\n",
         f"## What was edited\n\n{_edited(facts, base)}",
         f"## With what\n\n{_method(facts)}",
+        *([f"## What it moved\n\n{_movement(_moved(facts))}"] if _moved(facts) else []),
         f"## Results\n\n{_results(evidence)}",
         f"## How to load it\n\n```python\n{_loading(repo, as_, base, facts)}\n```\n",
         f"## Citation\n\n{_citation(str(editor))}",
@@ -198,7 +204,8 @@ def _edited(facts: Mapping[str, Any], base: str) -> str:
 
 
 def _method(facts: Mapping[str, Any]) -> str:
-    lines = [f"Editor: {escaped(facts.get('editor') or 'unknown')}, package seesaw_cf."]
+    own = "compared with its base by" if _moved(facts) else "package"
+    lines = [f"Editor: {escaped(facts.get('editor') or 'unknown')}, {own} seesaw_cf."]
     settings = facts.get("config")
     if isinstance(settings, Mapping):
         lines += ["", "| setting | value |", "|---|---|"]
@@ -206,6 +213,25 @@ def _method(facts: Mapping[str, Any]) -> str:
     used = {key: value for key, value in (facts.get("versions") or {}).items() if value}
     if used:
         lines += ["", "Versions: " + ", ".join(f"{escaped(key)} {escaped(value)}" for key, value in used.items()) + "."]
+    return "\n".join(lines) + "\n"
+
+
+def _moved(facts: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The parameters that a model which others edited moved; none of an edit that this package made."""
+    found: Sequence[Mapping[str, Any]] = (facts.get("meta") or {}).get("moved") or ()
+    return found
+
+
+def _movement(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The largest changes; relative: Frobenius norm of the change over that of the base's weights."""
+    lines = [f"{len(rows)} parameter(s) of the base, the largest changes first.\n"]
+    lines += ["| parameter | shape | rank | norm | relative |", "|---|---|---|---|---|"]
+    for row in sorted(rows, key=lambda row: -(row["relative"] or 0.0))[:_SHOWN]:
+        rank, relative = row["rank"] or "whole", "" if row["relative"] is None else f"{row['relative']:.3g}"
+        shape = " x ".join(map(str, row["shape"]))
+        lines.append(f"| {escaped(row['name'])} | {shape} | {rank} | {row['norm']:.3g} | {relative} |")
+    if len(rows) > _SHOWN:
+        lines.append(f"\nand {len(rows) - _SHOWN} more, all in the JSON file of this repository.")
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.errors import StorageError, unknown_name
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.io.text import read_json
+from seesaw_cf.run.edit_table import GIVEN
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.types import Estimate
 
@@ -39,6 +40,8 @@ MEASURES: dict[str, str] = {
     "other_people_d": "D: change of p(new) - p(true) for other people who really hold the new target, in probability",
     "old_target_people_d": "D: change of p(new) - p(true) for other people who hold the old target, in probability",
 }
+WHOLE = "whole model"
+"""Stands for the protocol of a model that somebody else edited."""
 _LEAST = 5  # people in a group whose number is shown
 
 
@@ -101,7 +104,8 @@ def edit_evidence(run: str | os.PathLike[str], editor: str, unit: str) -> Eviden
     """
     folder = Path(run)
     manifest = read_json(folder / "manifest.json")
-    rows = _rows_of(folder, editor, unit, str(manifest.get("protocol", "")))
+    whole = unit == GIVEN and editor in manifest.get("edited", {})  # somebody else's: one change under all questions
+    rows = _rows_of(folder, editor, unit, WHOLE if whole else str(manifest.get("protocol", "")))
     data = manifest.get("data", {})
     source, revision = str(data.get("source", "")), str(data.get("revision", ""))
     finished = (folder / "scores.parquet").stat().st_mtime
@@ -140,6 +144,8 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
 
 def _unit(row: Mapping[str, Any], protocol: str) -> str:
     """Name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
+    if protocol == WHOLE:
+        return GIVEN
     name = "-".join(filter(None, (row["relation_id"], row["effect_relation_id"])))
     return safe_name(name if protocol == "batch" else f"{name}-{row['case_id']:08d}")
 

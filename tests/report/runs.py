@@ -130,6 +130,7 @@ def write_manifest(folder: Path, editors: Sequence[str], n_cases: int, **changes
         "job": {"model": "tiny", "editors": list(editors)},
         "machine": {"platform": "test", "threads": 1, "device": "cpu", "noise": {"p99": 1e-6, "p99_probability": 1e-7}},
         "versions": {"python": "3.11", "seesaw_cf": "0.1.0", "torch": "2.13.0"},
+        "edited": {},
         "notes": [],
     }
     write_text(folder / "manifest.json", json.dumps(made | changes))

@@ -73,7 +73,7 @@ def efficacy(**more: Any) -> dict[str, Any]:
 
 def checked(*rows: dict[str, Any], missing: int = 0, n_rows: int = 100, protocol: str = "single") -> dict[Any, Any]:
     unscored = pd.DataFrame({"n_rows": [missing]}) if missing else pd.DataFrame({"n_rows": []})
-    found = gates(pd.DataFrame(list(rows)), unscored, n_rows, protocol)
+    found = gates(pd.DataFrame(list(rows)), unscored, n_rows, {"protocol": protocol})
     return {(gate["editor"], gate["gate"]): (gate["value"], gate["passed"]) for gate in found}
 
 

@@ -1,0 +1,114 @@
+"""What models that somebody else edited moved of their base, in words and tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from seesaw_cf.editors.control_names import split_control
+from seesaw_cf.report import text
+from seesaw_cf.report.rows import EditedModel, Manifest
+
+__all__ = ["check_moved", "is_given", "moved_markdown", "moved_phrase", "moved_table", "moved_text"]
+
+_SHOWN = 12
+_ABOUT = """These models were edited by somebody else and compared with the base once, tensor by tensor. Each is *one*
+change: n counts facts and people that were asked, its intervals are over them, and what is found holds for this model,
+not for the method that made it. Efficacy is shown for the facts that it is said to have been edited for, and no other.
+*Rank*: the change is a product of that rank up to the rounding of the weights; *whole*: it is not, or of too large a
+rank to pay. *Relative*: Frobenius norm of the change over that of the base's weights."""
+
+
+def check_moved(edited: Mapping[str, object]) -> bool:
+    """Whether the manifest's part about edited models is what a run writes there."""
+    for found in edited.values():
+        if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("source", "form")):
+            return False
+        rows = found.get("moved")
+        if not isinstance(rows, list) or not all(map(_is_row, rows)):
+            return False
+    return True
+
+
+def _is_row(row: object) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str) or not isinstance(row.get("shape"), list):
+        return False
+    norm, rank, relative = row.get("norm"), row.get("rank", ""), row.get("relative", "")
+    return isinstance(norm, int | float) and isinstance(rank, int | None) and isinstance(relative, int | float | None)
+
+
+def is_given(name: str, manifest: Manifest) -> bool:
+    """Whether a column of a run is a model that somebody else edited, or the control of one."""
+    return bool({name, split_control(name)[1]} & manifest.get("edited", {}).keys())
+
+
+def moved_table(manifest: Manifest) -> pd.DataFrame:
+    """One row for each model and parameter: model, name, shape, rank (missing: whole), norm, relative."""
+    rows = [
+        {"model": model, **row, "shape": "x".join(map(str, row["shape"]))}
+        for model, found in manifest.get("edited", {}).items()
+        for row in found["moved"]
+    ]
+    return pd.DataFrame(rows)
+
+
+def moved_phrase(name: str, found: EditedModel) -> str:
+    """A model in a few words: "the adapter mine (2 tensors moved, ranks 1 to 8, norm 0.9)"."""
+    rows = found["moved"]
+    ranks = [row["rank"] for row in rows if row["rank"] is not None]
+    kinds = [_ranks(ranks)] if ranks else []
+    kinds += [f"{len(rows) - len(ranks)} whole"] if len(ranks) < len(rows) and ranks else []
+    norm = math.sqrt(sum(row["norm"] ** 2 for row in rows))
+    said = ", ".join([f"{len(rows)} {'tensor' if len(rows) == 1 else 'tensors'} moved", *kinds, f"norm {norm:.3g}"])
+    return f"the {found['form']} {name} ({said})"
+
+
+def moved_markdown(manifest: Manifest) -> str:
+    """The section of `report.md`; "" for a run without such models."""
+    models = manifest.get("edited", {})
+    if not models:
+        return ""
+    parts = ["## What the edited models moved", _ABOUT]
+    for name, found in models.items():
+        heads = ("Parameter", "Shape", "Rank", "Norm", "Relative")
+        parts.append(f"{text.escape(moved_phrase(name, found))}, from {text.escape(found['source'])}:")
+        parts.append(text.markdown_table(heads, [list(map(text.escape, row)) for row in _largest(found)], left=2))
+        parts += [_more(found)] if len(found["moved"]) > _SHOWN else []
+    return "\n\n".join(parts)
+
+
+def moved_text(manifest: Manifest) -> str:
+    """The section of the terminal; "" for a run without such models."""
+    models = manifest.get("edited", {})
+    if not models:
+        return ""
+    rows = [[text.printable(name), *row] for name, found in models.items() for row in _largest(found)]
+    about = "Models that somebody else edited, against the base; relative: norm of the change over that of the weights."
+    heads = ("model", "parameter", "shape", "rank", "norm", "relative")
+    more = [f"{name}: {_more(found)}" for name, found in models.items() if len(found["moved"]) > _SHOWN]
+    return "\n".join(["MOVED", text.wrap(about), text.column_table(heads, rows, left=3), *map(text.wrap, more)])
+
+
+def _largest(found: EditedModel) -> list[list[str]]:
+    rows = sorted(found["moved"], key=lambda row: -(row["relative"] or 0.0))
+    return [
+        [
+            text.printable(row["name"]),
+            "x".join(map(str, row["shape"])),
+            "whole" if row["rank"] is None else str(row["rank"]),
+            f"{row['norm']:.3g}",
+            "-" if row["relative"] is None else f"{row['relative']:.3g}",
+        ]
+        for row in rows[:_SHOWN]
+    ]
+
+
+def _more(found: EditedModel) -> str:
+    return f"and {len(found['moved']) - _SHOWN} more, by the relative size of the change, in moved.csv."
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    low, high = min(ranks), max(ranks)
+    return f"rank {low}" if low == high else f"ranks {low} to {high}"

@@ -1,0 +1,146 @@
+"""The models of a run that somebody else edited (`--edited NAME=WHERE`): found before the base is loaded, read once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.checks import one_of, shown
+from seesaw_cf.editors import EDITORS
+from seesaw_cf.editors.control_names import CONTROLS, control_name
+from seesaw_cf.editors.controls import ControlConfig, RandomControl
+from seesaw_cf.editors.locate.checks import request_facts
+from seesaw_cf.editors.locate.config import with_settings
+from seesaw_cf.errors import EditError, RecordError, UnknownNameError
+from seesaw_cf.models.edited import Edited, find_edited
+from seesaw_cf.records.parquet import read_cases
+from seesaw_cf.run.examined import Examined, Given, examined
+from seesaw_cf.run.make_editors import settings_of
+from seesaw_cf.types import Case
+
+__all__ = ["find_all", "moved_by", "read_all", "read_requests", "requests_facts"]
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
+
+
+def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[str]) -> dict[str, Edited]:
+    """The models behind `--edited`, by their names.
+
+    Args:
+        edited: "NAME=WHERE" each.
+        controls: Kinds of controls of the run; of a model that is there already there can only be "random".
+        editors: The run's other editors.
+
+    Raises:
+        RecordError: Not NAME=WHERE, or a name that cannot be a column of tables.
+        UnknownNameError: A name is used twice, or is that of an editor.
+        EditError: Only controls that would have to be edited in.
+        StorageError: There is nothing at WHERE.
+    """
+    found: dict[str, Edited] = {}
+    for word in edited:
+        name, is_, where = word.partition("=")
+        if not is_ or not where or not _NAME.fullmatch(name):
+            raise RecordError(
+                f"--edited: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
+                "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
+            )
+        if name in EDITORS or name in CONTROLS or name in found or name in editors:
+            why = "an editor's" if name in EDITORS else "used twice"
+            raise UnknownNameError(f"--edited: the name {name!r} is {why}; expected a new one. Choose another.")
+        found[name] = find_edited(where)
+    if found and not editors and (others := [kind for kind in controls if kind != "random"]):
+        for kind in others:
+            one_of("control", kind, CONTROLS)
+        raise EditError(
+            f"--control {others[0]}: a model that is edited already cannot be edited with another fact. Use --control "
+            "random, a change of the same norm and rank at the same place, or name an --editor."
+        )
+    return found
+
+
+def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case]) -> Examined:
+    """What is asked of the models behind `--edited`.
+
+    Args:
+        file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: nobody says.
+        edited: As it was given.
+        cases: Of the run.
+
+    Raises:
+        RecordError: Requests without a model that was edited, or a damaged file.
+        StorageError: The file cannot be read.
+    """
+    if file is not None and not edited:
+        raise RecordError(
+            f"--requests {file}: these are the facts that models of --edited were edited for, and none is given. Name "
+            "one with --edited NAME=FOLDER; --data has the facts that --editor edits."
+        )
+    return examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
+
+
+def requests_facts(file: Path | None, asked: Examined) -> dict[str, Any]:
+    """What the manifest says of the requests; nothing without any."""
+    if file is None:
+        return {}
+    rows = sorted(json.dumps([case.request.text, case.request.target_new.label]) for case in asked.cases)
+    digest = hashlib.sha256(json.dumps([rows, sorted(asked.requested)]).encode()).hexdigest()
+    return {"requests": {"file": file.name, "asked": len(asked.requested), "sha256": digest}}
+
+
+def read_all(
+    found: Mapping[str, Edited],
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    controls: Sequence[str],
+    overrides: Mapping[str, Mapping[str, object]],
+    asked: Examined,
+) -> tuple[dict[str, Given], list[str]]:
+    """Takes the difference of every model to the base, and makes its random control where one is wanted.
+
+    Args:
+        found: See `find_all`.
+        model: The base.
+        tokenizer: The base's.
+        controls: Kinds of controls of the run.
+        overrides: Settings of the run, for "random".
+        asked: Whose requests each delta then carries.
+
+    Returns:
+        Name -> model, controls last; and what the user should know.
+
+    Raises:
+        SeesawError: A model does not belong to the base or cannot be read; see `Edited`.
+    """
+    given, notes = {}, []
+    for name, one in found.items():
+        if one.form == "checkpoint" and not one.check_tokenizer(tokenizer):
+            notes.append(f"{name}: {one.source} has no tokenizer; the base's is used.")
+        delta = one.delta(model)
+        delta = replace(delta, meta={"requests": _made_for(asked)} | dict(delta.meta))
+        given[name] = Given(delta, {"form": one.form, "sha256": delta.meta["sha256"]})
+    for name in list(given) if "random" in controls else ():
+        random = control_name("random", name)
+        config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
+        given[random] = Given(RandomControl(config).like(given[name].delta), asdict(config) | dict(given[name].config))
+    return given, notes
+
+
+def _made_for(asked: Examined) -> list[dict[str, object]] | None:
+    """The requests of `--requests`, for the meta of a delta that does not bring its own."""
+    return [request_facts(case.request) for case in asked.cases if asked.has(case)] or None
+
+
+def moved_by(given: Mapping[str, Given], found: Mapping[str, Edited]) -> dict[str, dict[str, Any]]:
+    """What each model moved, for the manifest: where it came from and one row for each parameter."""
+    return {
+        name: {"source": one.source, "form": one.form, "moved": given[name].delta.meta["moved"]}
+        for name, one in found.items()
+    }

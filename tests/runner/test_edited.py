@@ -1,0 +1,386 @@
+"""Models that somebody else edited, under the questions of a run: the law, requests, controls, reports, bad input."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.cli import main
+from seesaw_cf.editors import FT, ROME, FTConfig, ROMEConfig
+from seesaw_cf.errors import SeesawError
+from seesaw_cf.models import applied, load_model, sample_corpus
+from seesaw_cf.models.weights import WeightDelta, fingerprint
+from seesaw_cf.records.load import load_cases
+from seesaw_cf.records.parquet import cases_to_table
+from seesaw_cf.report import read_results
+from seesaw_cf.report.conclusion import conclude
+from seesaw_cf.run.examined import Given, examined
+from seesaw_cf.run.given import read_all
+from seesaw_cf.run.job import Job, make_run, run_job
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.workers import run_share
+from seesaw_cf.scoring import HFScorer, make_scorer
+from seesaw_cf.sharing import ShareOptions, edit_evidence, prepare_repo, save_delta
+from seesaw_cf.tables import write_table
+from seesaw_cf.types import Case, Cloze, EditRequest, Entity
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+NATS = 1e-4
+"""Of float32: what two ways to write the same edit may differ by, as for adapters (`seesaw_cf.models.adapters`)."""
+CASES = small.cases()
+REQUEST = CASES[0].request
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A base with a tokenizer, as a folder."""
+    where = tmp_path_factory.mktemp("base")
+    small.model().save_pretrained(where)
+    byte_level(bos=False).save_pretrained(where)
+    return where
+
+
+def nudged(base: Path, folder: Path) -> tuple[PreTrainedModel, WeightDelta]:
+    """The base, and a checkpoint of it after an edit, in `folder`."""
+    model, _ = load_model(str(base), device="cpu", progress=False)
+    delta = small.Nudge().edit(model, byte_level(bos=False), [REQUEST])
+    with applied(model, delta):
+        model.save_pretrained(folder)
+    return model, delta
+
+
+def records(folder: Path, *requests: EditRequest) -> Path:
+    """EasyEdit's file of requests."""
+    file = folder / "requests.json"
+    rows = [
+        {"prompt": r.text, "subject": r.subject, "target_new": r.target_new.label, "ground_truth": r.target_true.label}
+        for r in requests
+    ]
+    file.write_text(json.dumps(rows))
+    return file
+
+
+def rows_of(folder: Path, editor: str = "theirs", phase: str = "post") -> dict[Cloze, float]:
+    table = pq.read_table(folder / "scores.parquet").to_pylist()
+    kept = [row for row in table if row["editor"] == editor and row["phase"] == phase]
+    return {Cloze(row["prompt"], row["target"]): row["logprob"] for row in kept}
+
+
+def job_of(model: str | Path, edited: str | Path, **changes: Any) -> Job:
+    return Job(str(model), (), **{"edited": (f"theirs={edited}",), "device": "cpu", "limit": 2, **changes})
+
+
+def audit(out: Path, job: Job, **options: Any) -> Path:
+    assert run_job(job, out, progress=False, **options)
+    return out
+
+
+def same(found: dict[Cloze, float], scorer: Any) -> None:
+    """The audit's scores are those of another model, to rounding."""
+    wanted = [score.logprob for score in scorer.score(list(found))]
+    assert np.abs(np.array(wanted) - list(found.values())).max() < NATS
+
+
+def check_law(out: Path, edited: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    found, before = rows_of(out), rows_of(out, phase="pre")
+    assert found.keys() == before.keys()
+    assert max(abs(found[cloze] - before[cloze]) for cloze in found) > 100 * NATS  # something changed at all
+    same(found, make_scorer(edited, tokenizer, "auto", None, None)[0])
+
+
+@pytest.mark.parametrize("kind", ["rome", "ft"])
+def test_scores_are_those_of_the_checkpoint_loaded_as_a_model(kind: str, tmp_path: Path) -> None:
+    model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
+    case = load_cases("sample", "cross_subject")[0]
+    if kind == "rome":
+        config = replace(ROMEConfig.for_model(model), steps=3, context_templates=("{}",))
+        editor: Any = ROME(config, corpus=sample_corpus(60)).fit(model, tokenizer)
+    else:
+        editor = FT(replace(FTConfig.for_model(model), steps=2))
+    delta = editor.edit(model, tokenizer, [case.request])
+    with applied(model, delta):
+        model.save_pretrained(tmp_path / "edited")
+    tokenizer.save_pretrained(tmp_path / "edited")
+    out = audit(tmp_path / "run", job_of("seesaw-tiny", tmp_path / "edited", limit=1, configs=("cross_property",)))
+    moved = json.loads((out / "manifest.json").read_text())["edited"]["theirs"]["moved"]
+    assert {row["name"] for row in moved} == set(delta.updates)
+    assert [row["rank"] for row in moved] == ([1] if kind == "rome" else [None] * len(moved))
+    check_law(out, load_model(str(tmp_path / "edited"), device="cpu", progress=False)[0], tokenizer)
+
+
+def test_a_fine_tune_of_plain_transformers(base: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_model(str(base), device="cpu", progress=False)
+    ids = tokenizer("Ada Lovelace was born in Paris.", return_tensors="pt")["input_ids"]
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    model.train()
+    for _ in range(3):
+        optimiser.zero_grad()
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimiser.step()
+    model.eval().save_pretrained(tmp_path / "tuned")
+    tokenizer.save_pretrained(tmp_path / "tuned")
+    out = audit(tmp_path / "run", job_of(base, tmp_path / "tuned"))
+    moved = json.loads((out / "manifest.json").read_text())["edited"]["theirs"]["moved"]
+    assert len(moved) == len(list(model.parameters()))
+    check_law(out, model, tokenizer)
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_lora_adapter_of_peft(scaled: bool, base: Path, tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    model, tokenizer = load_model(str(base), device="cpu", progress=False)
+    config = peft.LoraConfig(r=3, lora_alpha=5, use_rslora=scaled, target_modules=["q_proj", "down_proj"])
+    wrapped = peft.get_peft_model(model, config).eval()
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in wrapped.named_parameters():
+            if "lora_B" in name:
+                parameter.copy_(0.1 * torch.randn(parameter.shape, generator=generator))
+    wrapped.save_pretrained(tmp_path / "adapter")
+    out = audit(tmp_path / "run", job_of(base, tmp_path / "adapter"))
+    facts = json.loads((out / "manifest.json").read_text())["edited"]["theirs"]
+    assert (facts["form"], {row["rank"] for row in facts["moved"]}, len(facts["moved"])) == ("adapter", {3}, 4)
+    check_law(out, wrapped.merge_and_unload(), tokenizer)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An editor whose edit is known."""
+
+    delta: WeightDelta
+    config: Any = field(default_factory=dict)
+
+    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Fixed:
+        return self
+
+    def edit(self, *_: Any) -> WeightDelta:
+        return self.delta
+
+
+def test_the_same_delta_of_an_editor_in_one_batch_gives_the_same_scores(base: Path, tmp_path: Path) -> None:
+    model, delta = nudged(base, tmp_path / "edited")
+    save_delta(delta, tmp_path / "delta", model)
+    tokenizer, made = byte_level(bos=False), small.manifest(model, protocol="batch")
+    given = {"theirs": Given(delta, {})}
+    both = Run(
+        *(model, tokenizer, HFScorer(model, tokenizer), {"fixed": Fixed(delta)}, CASES, made, tmp_path / "run"),
+        progress=False, given=given, examined=examined(CASES, CASES),
+    )  # fmt: skip
+    hashes = fingerprint(model)
+    run_share(both, 0, 1)
+    assert fingerprint(model) == hashes
+    theirs, ours = rows_of(tmp_path / "run"), rows_of(tmp_path / "run", "fixed")
+    assert list(theirs) == list(ours)
+    assert np.abs(np.array(list(theirs.values())) - list(ours.values())).max() < NATS
+    edits = pq.read_table(tmp_path / "run" / "edits.parquet").to_pandas()
+    assert set(edits["status"]) == {"ok"}
+    success = edits.groupby("editor")["success"].agg(list)
+    assert success["theirs"] == success["fixed"]
+
+
+def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) -> None:
+    nudged(base, tmp_path / "edited")
+    case, other = CASES[:2]
+    own = EditRequest("{} speaks", "Rome", "", Entity(None, "French"), Entity(None, "Italian"))
+    job = job_of(base, tmp_path / "edited", data=str(_data(tmp_path, case, other)), limit=None)
+    silent = audit(tmp_path / "silent", job)
+    table = pq.read_table(silent / "scores.parquet").to_pandas()
+    assert set(table["kind"]) == {"cross_subject"}
+    assert set(pq.read_table(silent / "edits.parquet")["status"].to_pylist()) == {"asked only"}
+    said = conclude(read_results(silent))
+    assert said[0].startswith("the checkpoint theirs (1 tensor moved, rank 1, norm ")
+    assert said[1].startswith("NOT CLAIMED for theirs: nobody says for which facts (--requests).")
+    assert said[4].startswith("0 facts edited, 2 only asked about")
+
+    asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
+    table = pq.read_table(asked / "scores.parquet").to_pandas()
+    efficacy = table[table["kind"] == "efficacy"]
+    assert set(efficacy["prompt"]) == {case.request.text, own.text}
+    assert set(table["case_id"]) == {case.case_id, other.case_id, max(case.case_id, other.case_id) + 1}
+    edits = pq.read_table(asked / "edits.parquet").to_pandas().set_index("case_id")
+    assert edits.loc[other.case_id, "status"] == "asked only"
+    assert edits.loc[case.case_id, "status"] == "ok"
+    results = read_results(asked)
+    assert int(results.gate_rows["n_edits"].iloc[0]) == 2
+    assert "2 facts edited, 1 only asked about" in conclude(results)[4]
+    assert json.loads((asked / "manifest.json").read_text())["data"]["requests"]["asked"] == 2
+    # Nothing is done twice, and other requests are another run.
+    before = (asked / "scores.parquet").read_bytes()
+    assert audit(asked, replace(job, requests=records(tmp_path, case.request, own)))
+    assert (asked / "scores.parquet").read_bytes() == before
+    with pytest.raises(SeesawError, match=r"data.requests.*: the folder has"):
+        audit(asked, replace(job, requests=records(tmp_path, own)))
+
+
+def _data(folder: Path, *cases: Case) -> Path:
+    write_table(folder / "cases.parquet", cases_to_table(cases))
+    return folder / "cases.parquet"
+
+
+def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
+    record = replace(CASES[0], paraphrase_prompts=("So it is said that",), case_id=77)
+    found = examined(CASES, [record, replace(record, request=replace(REQUEST, target_new=Entity(None, "Rome")))])
+    assert [case.case_id for case in found.cases] == [*range(9), 9]
+    assert found.cases[0].paraphrase_prompts == ("So it is said that",)
+    assert found.cases[0].attribute_prompts == CASES[0].attribute_prompts
+    assert [found.has(case) for case in found.cases] == [True, *[False] * 8, True]
+    assert {q.kind for q in found.asked(found.cases[1])} == {"cross_subject"}
+    assert {q.kind for q in found.asked(found.cases[0])} == {"cross_subject", "efficacy", "paraphrase"}
+    # Without a relation the subject and the new target decide; with one it must be the same.
+    bare = replace(record, request=replace(REQUEST, relation_id=""))
+    assert examined(CASES, [bare]).has(CASES[0])
+    assert len(examined(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
+
+
+def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, tmp_path: Path) -> None:
+    nudged(base, tmp_path / "edited")
+    job = job_of(base, tmp_path / "edited", controls=("random",), data=str(_data(tmp_path, *CASES[:3])))
+    run = make_run(job, tmp_path / "run")
+    theirs, random = run.given["theirs"].delta, run.given["random(theirs)"].delta
+    assert random.norms() == pytest.approx(theirs.norms())
+    assert [part.shape for part in random.tensors()] == [part.shape for part in theirs.tensors()]
+    run_share(run, 0, 1)
+    results = read_results(tmp_path / "run")
+    assert results.editors == ["theirs", "random(theirs)"]
+    assert results.audit is not None
+    assert set(results.audit.excess["control"]) == {"random(theirs)"}
+    seeded = tmp_path / "seed.json"
+    seeded.write_text('{"random": {"seed": 3}}')
+    other = make_run(replace(job, editor_config=seeded), tmp_path / "other").given["random(theirs)"]
+    assert other.config["seed"] == 3
+    assert not torch.equal(next(other.delta.tensors()), next(random.tensors()))
+
+
+def test_what_it_moved_is_shared_and_reported(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nudged(base, tmp_path / "edited")
+    monkeypatch.setattr("seesaw_cf.report.plots.draw", lambda *_: {})
+    case = CASES[0]
+    words = ["run", "--model", str(base), "--edited", f"theirs={tmp_path / 'edited'}", "--device", "cpu", "--quiet",
+             "--data", str(_data(tmp_path, case)), "--requests", str(records(tmp_path, case.request)), "--keep-deltas",
+             "--out", str(tmp_path / "run")]  # fmt: skip
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "MOVED" in out
+    report = (tmp_path / "run" / "report" / "report.md").read_text()
+    assert "## What the edited models moved" in report
+    assert f"--edited theirs={tmp_path / 'edited'}" in report
+    assert small.PARAMETER in (tmp_path / "run" / "report" / "moved.csv").read_text()
+    gates = json.loads((tmp_path / "run" / "report" / "audit.json").read_text())["gates"]
+    assert [gate["rule"] for gate in gates if gate["editor"] == "theirs"] == [
+        "share of its facts with p(new) > p(true) above 0.5"
+    ]
+    evidence = edit_evidence(tmp_path / "run", "theirs", "whole")
+    assert {result.task for result in evidence.results} >= {"efficacy_log_odds", "other_people_d"}
+    assert evidence.scores is not None
+    named = ShareOptions(editor="theirs", base_model="org/base")
+    prepare_repo(tmp_path / "run", "me/it", tmp_path / "repo", "delta", named)
+    card = (tmp_path / "repo" / "README.md").read_text()
+    assert "edited or trained by **others**" in card
+    assert "## What it moved" in card
+    assert "down&#95;proj" in card
+    assert case.request.subject in card
+
+
+def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
+    config = tmp_path / "editors.json"
+    config.write_text(json.dumps({"ft": {"steps": 1, "layers": [1]}}))
+    job = Job(str(base), ("ft",), ("random",), device="cpu", limit=2, editor_config=config, checkpoints=True)
+    out = audit(tmp_path / "run", job)
+    folders = sorted((out / "checkpoints").glob("*/*"))
+    assert [folder.parent.name for folder in folders] == ["ft", "ft"]
+    units = pq.read_table(out / "edits.parquet").to_pandas()
+    assert len(folders) == int((units["editor"] == "ft").sum())
+    # Each is audited to the scores that its edit had in this run.
+    again = audit(tmp_path / "again", job_of(base, folders[0], limit=2, controls=()))
+    case_id = int(folders[0].name.split("-")[1])
+    table = pq.read_table(out / "scores.parquet").to_pandas()
+    ours = table[(table["editor"] == "ft") & (table["phase"] == "post") & (table["case_id"] == case_id)]
+    theirs = rows_of(again)
+    ours = ours[ours["kind"] == "cross_subject"]
+    assert len(ours)
+    for row in ours.itertuples():
+        assert theirs[Cloze(row.prompt, row.target)] == pytest.approx(row.logprob, abs=NATS)
+    kept = (folders[0] / "config.json").stat().st_mtime_ns
+    audit(tmp_path / "run", job)
+    assert (folders[0] / "config.json").stat().st_mtime_ns == kept
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": ({"edited": ("folder",)}, r"--edited: got 'folder', expected NAME=FOLDER or NAME=ORG/NAME"),
+    "an empty name": ({"edited": ("=folder",)}, "expected NAME=FOLDER"),
+    "a name that is a path": ({"edited": ("../x=folder",)}, "of 1 to 64 ASCII letters"),
+    "an editor's name": ({"edited": ("memit=folder",)}, "the name 'memit' is an editor's; expected a new one"),
+    "one name twice": ({"edited": ("a={edited}", "a={edited}")}, "the name 'a' is used twice; expected a new one"),
+    "nothing there": ({"edited": ("a=no/such",)}, "no/such: no such folder, and the Hub gives no model of that id"),
+    "a control that must be edited in": ({"controls": ("identity",)}, r"--control identity: a model that is edited al"),
+    "an unknown control": ({"controls": ("rndom",)}, "unknown control 'rndom'"),
+    "settings for it": ({"settings": {"theirs": {}}}, "unknown editor of this run 'theirs'"),
+    "checkpoints of nothing": ({"checkpoints": True}, "--checkpoints: the models of --edited are checkpoints already"),
+    "checkpoints of contexts": (
+        {"editors": ("ike",), "checkpoints": True},
+        "--checkpoints: ike puts a text before every prompt",
+    ),
+    "another base": ({"model": "seesaw-tiny"}, r"in the base .*Give the base it was made from with --model"),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD))
+def test_bad_input_is_said_before_weights_are_loaded(
+    kind: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nudged(base, tmp_path / "edited")
+    monkeypatch.setattr("seesaw_cf.run.job.load_model", lambda *_, **__: pytest.fail("the weights were loaded"))
+    changes, message = BAD[kind]
+    changes = dict(changes)
+    if "settings" in changes:
+        (tmp_path / "editors.json").write_text(json.dumps(changes.pop("settings")))
+        changes["editor_config"] = tmp_path / "editors.json"
+    if "edited" in changes:
+        changes["edited"] = tuple(word.format(edited=tmp_path / "edited") for word in changes["edited"])
+    job = Job(**{"model": str(base), "editors": (), "edited": (f"theirs={tmp_path / 'edited'}",), "limit": 2,
+                 "device": "cpu", **changes})  # fmt: skip
+    with pytest.raises(SeesawError, match=message):
+        make_run(job, tmp_path / "run")
+
+
+def test_requests_need_a_model_and_a_run_something_to_audit(tmp_path: Path) -> None:
+    with pytest.raises(SeesawError, match="neither an editor nor an edited model, so nothing is audited"):
+        Job("seesaw-tiny", ())
+    job = Job("seesaw-tiny", ("ft",), limit=1, requests=records(tmp_path, REQUEST))
+    with pytest.raises(SeesawError, match=r"--requests .*requests.json: .* none is given. Name one with --edited"):
+        make_run(job, tmp_path / "run")
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+def test_another_vocabulary_and_an_adapter_of_another_model_are_refused(base: Path, tmp_path: Path) -> None:
+    model, _ = nudged(base, tmp_path / "edited")
+    longer = byte_level(bos=False)
+    longer.add_tokens(["<new>"])
+    longer.save_pretrained(tmp_path / "edited")
+    with pytest.raises(SeesawError, match="another vocabulary: 1 words have other numbers"):
+        make_run(job_of(base, tmp_path / "edited"), tmp_path / "run")
+    peft = pytest.importorskip("peft")
+    bigger = small.model()
+    bigger.model.layers[1].mlp.extra = torch.nn.Linear(16, 16)
+    wrapped = peft.get_peft_model(bigger, peft.LoraConfig(r=2, target_modules=["extra"]))
+    wrapped.save_pretrained(tmp_path / "adapter")
+    with pytest.raises(SeesawError, match=r"module 'model.layers.1.mlp.extra': .* LlamaForCausalLM has none there"):
+        make_run(job_of(base, tmp_path / "adapter"), tmp_path / "run")
+    assert read_all({}, model, longer, (), {}, examined(())) == ({}, [])
