@@ -10,6 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.errors import EditError
 from seesaw_cf.io.files import atomic_folder
 from seesaw_cf.models.delta_files import describe
+from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.weights import WeightDelta, applied
 
 __all__ = ["merge_and_save"]
@@ -47,7 +48,7 @@ def merge_and_save(
         )
     facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:
-        with applied(model, delta):
+        with applied(model, delta), silent_loaders(bars=False):
             model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
         (temporary / "seesaw_cf.json").write_text(

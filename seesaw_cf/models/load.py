@@ -1,6 +1,7 @@
 """Loading causal language models: by a name of this package, or as transformers does.
 
-Of this room only this file reaches the network, for a model that is not on the disk, and `packaged` when told to.
+Of this room only this file and `edited` reach the network, for a model that is not on the disk, and `packaged` when
+told to.
 """
 
 from __future__ import annotations

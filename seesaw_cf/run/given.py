@@ -52,8 +52,8 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
                 f"--edited: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
                 "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
             )
-        if name in EDITORS or name in CONTROLS or name in found or name in editors:
-            why = "an editor's" if name in EDITORS else "used twice"
+        if name in EDITORS or name in found or name in editors or name.split("-")[0] in CONTROLS:
+            why = "used twice" if name in found else "an editor's or a control's"
             raise UnknownNameError(f"--edited: the name {name!r} is {why}; expected a new one. Choose another.")
         found[name] = find_edited(where)
     if found and not editors and (others := [kind for kind in controls if kind != "random"]):
@@ -83,7 +83,13 @@ def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case
             f"--requests {file}: these are the facts that models of --edited were edited for, and none is given. Name "
             "one with --edited NAME=FOLDER; --data has the facts that --editor edits."
         )
-    return examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
+    asked = examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
+    if edited and not any(map(asked.asked, asked.cases)):
+        raise RecordError(
+            f"--edited: none of the {len(cases)} cases asks about other people, and nobody says what the models were "
+            "edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, --config."
+        )
+    return asked
 
 
 def requests_facts(file: Path | None, asked: Examined) -> dict[str, Any]:

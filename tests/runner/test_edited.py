@@ -326,7 +326,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no name": ({"edited": ("folder",)}, r"--edited: got 'folder', expected NAME=FOLDER or NAME=ORG/NAME"),
     "an empty name": ({"edited": ("=folder",)}, "expected NAME=FOLDER"),
     "a name that is a path": ({"edited": ("../x=folder",)}, "of 1 to 64 ASCII letters"),
-    "an editor's name": ({"edited": ("memit=folder",)}, "the name 'memit' is an editor's; expected a new one"),
+    "an editor's name": (
+        {"edited": ("memit=folder",)},
+        "the name 'memit' is an editor's or a control's; expected a new",
+    ),
+    "the name of a control's folder": ({"edited": ("random-a={edited}",)}, "'random-a' is an editor's or a control's"),
     "one name twice": ({"edited": ("a={edited}", "a={edited}")}, "the name 'a' is used twice; expected a new one"),
     "nothing there": ({"edited": ("a=no/such",)}, "no/such: no such folder, and the Hub gives no model of that id"),
     "a control that must be edited in": ({"controls": ("identity",)}, r"--control identity: a model that is edited al"),
@@ -358,6 +362,13 @@ def test_bad_input_is_said_before_weights_are_loaded(
                  "device": "cpu", **changes})  # fmt: skip
     with pytest.raises(SeesawError, match=message):
         make_run(job, tmp_path / "run")
+
+
+def test_a_run_without_a_question_is_refused(base: Path, tmp_path: Path) -> None:
+    nudged(base, tmp_path / "edited")
+    data = _data(tmp_path, replace(CASES[0], attribute_prompts=()))
+    with pytest.raises(SeesawError, match=r"none of the 1 cases asks about other people, .* Give that with --requests"):
+        make_run(job_of(base, tmp_path / "edited", data=str(data)), tmp_path / "run")
 
 
 def test_requests_need_a_model_and_a_run_something_to_audit(tmp_path: Path) -> None:
