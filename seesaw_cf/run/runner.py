@@ -204,8 +204,9 @@ class Run:
             editor, (kind, wrapped) = self.editors[name], split_control(name)
             if wrapped in self.editors and isinstance(editor, WrapsEditor):
                 inner = self.fit(wrapped)
-                same = kind == "random" or not isinstance(inner, Remembered)
-                self.fitted[name] = replace(editor, inner=inner if same else inner.editor)  # type: ignore[type-var]
+                if kind != "random" and isinstance(inner, Remembered):
+                    inner = inner.editor
+                self.fitted[name] = replace(editor, inner=inner)  # type: ignore[type-var]
             else:
                 self.fitted[name] = self._remembered(name, editor.fit(self.model, self.tokenizer))
         return self.fitted[name]
