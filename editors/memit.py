@@ -36,8 +36,9 @@ class MEMIT(SpreadEdit):
 
     Deviates: Seeded context templates; subject positions from character offsets; the target's tokens are those behind
     the prompt in the whole string; one Cholesky factor of C and Woodbury instead of a dense solve per edit. On models
-    with a norm behind the MLP (Gemma 2 and 3, OLMo 2), which the paper does not treat, the projection is given the
-    value that the norm turns into the wanted one, or the nearest there is.
+    with a norm behind the MLP (Gemma 2 and 3, OLMo 2), which the paper does not treat, z is optimised in
+    front of the last layer's norm, so that this layer can give it, and each projection is given the value that its norm
+    turns into the wanted one, or the nearest there is (`seesaw_cf.editors.locate.norms`).
 
     Attributes:
         config: The settings.

@@ -12,10 +12,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.moment_sets import find_set
 from seesaw_cf.editors.locate.moments import MomentOptions, SecondMoment, second_moments
+from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.templates import sample_templates
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts, model_parts
+from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import HasLayers
 
@@ -109,6 +111,8 @@ def fit(
     """
     parts = model_parts(model, config.architecture)
     parts.check_layers(config.layers, type(config).__name__)
+    check_norms(parts, config.layers, editor)
+    warn_without_bos(model, tokenizer)
     templates = config.context_templates or sample_templates(parts, tokenizer, starts, config.seed)
     if not config.moment_layers:
         return Fitted(templates)

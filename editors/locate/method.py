@@ -163,9 +163,12 @@ class SpreadEdit(LocateThenEdit):
         found = optimise(parts, [edit for group in groups for edit in group], max(config.layers), config)
         slices = [slice(*pair) for pair in pairwise([0, *accumulate(map(len, groups))])]
         values = [found.part(mine) for mine in slices]
-        updates = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
-        diagnostics = found.diagnostics()
-        return [(update, diagnostics[mine]) for update, mine in zip(updates, slices, strict=True)]
+        made = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
+        facts: list[dict[str, object]] = [dict(entry) for entry in found.diagnostics()]
+        if parts.row.post_norm:
+            for entry, share in zip(facts, [float(share) for _, missed in made for share in missed], strict=True):
+                entry["out_of_reach"] = share
+        return [(update, facts[mine]) for (update, _), mine in zip(made, slices, strict=True)]
 
 
 check_public(globals())

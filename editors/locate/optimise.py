@@ -16,6 +16,7 @@ from torch import Tensor
 
 from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
+from seesaw_cf.editors.locate.norms import behind_norm
 from seesaw_cf.editors.locate.positions import EditRow, PreparedEdit
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
@@ -117,7 +118,9 @@ def optimise(
         edits: n prepared edits.
         layer: The block at whose output ("stream", MEMIT) or MLP output ("mlp", ROME) the shift is added.
         config: Steps, rates and weights.
-        at: Where the shift is added.
+        at: Where the shift is added. Where a norm stands between the two it is in front of the norm in either case, so
+            that the new value is one that this block can give (see `seesaw_cf.editors.locate.norms`); `clamp` and
+            `weight_decay` are then relative to the MLP's output.
 
     Returns:
         Values in the order of `edits`, in float32 (float64 for float64 models).
@@ -128,17 +131,21 @@ def optimise(
     if not edits:
         raise EditError("no edits were given, expected at least one.")
     bare = at_subject(parts, [edit.rows[0] for edit in edits], layer)
-    initial = bare.stream if at == "stream" else bare.values
+    inside = at == "mlp" or bool(parts.row.post_norm)
+    initial = bare.values if inside else bare.stream
     sizes = [sum(len(row.ids) - row.lookup for row in edit.rows) + 1 for edit in edits]
     shift = torch.zeros_like(initial)
     losses: list[tuple[_Terms, ...]] = [()] * len(edits)
     together = max(1, config.batch_tokens // (_GRADIENT_COST * max(sizes)))
     for group in batches([1] * len(edits), together):
         with fused_activations(parts.model):
-            part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, at)
+            part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, inside)
         shift[group] = part
         for index, log in zip(group, logs):
             losses[index] = tuple(log)
+    if inside and at == "stream":
+        moved = behind_norm(parts, layer, initial + shift) - behind_norm(parts, layer, initial)
+        return Optimised(bare.stream, moved, tuple(losses))
     return Optimised(initial, shift, tuple(losses))
 
 
@@ -148,7 +155,7 @@ def _optimise_group(
     initial: Tensor,
     layer: int,
     config: LocateThenEditConfig,
-    at: str,
+    inside: bool,
 ) -> tuple[Tensor, list[list[_Terms]]]:
     """One batch of edits, from zero shifts to the end."""
     n = len(edits)
@@ -159,10 +166,10 @@ def _optimise_group(
     scale = _HALF_SCALE if parts.stream_dtype == torch.float16 else 1.0
     logs: list[list[_Terms]] = [[] for _ in range(n)]
     active = torch.ones(n, dtype=torch.bool)
-    plan = _plan(parts, edits, range(n), layer, config, at)
+    plan = _plan(parts, edits, range(n), layer, config, inside)
     before: Tensor | None = None
     for step in range(config.steps):
-        nll, log_p = _forward(parts, plan, shift, layer, at)
+        nll, log_p = _forward(parts, plan, shift, layer, inside)
         before = log_p.detach() if before is None else before
         kept = torch.tensor(plan.edits, device=before.device)
         kl = torch.zeros_like(nll).index_add(0, kept, (log_p.exp() * (log_p - before[kept])).sum(1))
@@ -179,7 +186,7 @@ def _optimise_group(
         optimiser.step()
         _project(shift, config.clamp * norms)
         if int(active.sum()) <= 0.75 * len(plan.edits):
-            plan = _plan(parts, edits, active.nonzero()[:, 0].tolist(), layer, config, at)
+            plan = _plan(parts, edits, active.nonzero()[:, 0].tolist(), layer, config, inside)
     return final, logs
 
 
@@ -212,7 +219,7 @@ def _plan(
     kept: Sequence[int],
     layer: int,
     config: LocateThenEditConfig,
-    at: str,
+    inside: bool,
 ) -> _Plan:
     """Lays out the rows of the edits in `kept` and notes where shifts go in and answers come out."""
     rows: list[EditRow] = []
@@ -231,7 +238,7 @@ def _plan(
         rows.append(edit.anchor)
         owner.append(index)
     top = parts.n_layers - 1 if config.loss_layer is None else max(config.loss_layer, layer)
-    start = layer if at == "mlp" and parts.row.post_norm else layer + 1
+    start = layer if inside and parts.row.post_norm else layer + 1
     layout = lay_out(parts, rows, start, top)
     answers = [layout.at(row, position) for row, position, *_ in targets] + [layout.at(*anchor) for anchor in anchors]
     wanted, places = torch.tensor(answers).unique(return_inverse=True)
@@ -250,10 +257,10 @@ def _plan(
     )
 
 
-def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, at: str) -> tuple[Tensor, Tensor]:
+def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, inside: bool) -> tuple[Tensor, Tensor]:
     """Negative log-likelihood of every edit (n,) and next-token log-probabilities at the anchors (kept, vocabulary)."""
     hidden = plan.layout.hidden
-    if at == "mlp" and parts.row.post_norm:
+    if inside and parts.row.post_norm:
 
         def add(_: object, __: object, output: Any) -> Tensor:
             return _shifted(first_tensor(output), plan, shift)

@@ -109,7 +109,14 @@ DEFAULTS: dict[str, tuple[tuple[float, float], Mapping[str, object]]] = {
     "emmet": ((5 / 32, 5 / 32), {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5}),
     "alphaedit": ((4 / 32, 8 / 32), {"steps": 25, "weight_decay": 0.5, "clamp": 0.75}),
 }
-"""Editor -> (depth of the first and last layer as a share of all, other settings); shares are those of Llama-2-7B."""
+"""Editor -> (depth of the first and last layer as a share of all, other settings), those of Llama-2-7B.
+
+`moment_weight` is for keys as long as Llama-2-7B's and is lowered or raised with their length d_ff: k^T C^-1 k, which
+it weighs C against, is d_ff on average over the keys k that C = E[k k^T] is made of. Left as it is, it would let MEMIT
+write next to nothing into a small model.
+"""
+
+_KEY_LENGTH = 11008
 
 
 def published(editor: str, model: PreTrainedModel) -> dict[str, Any] | None:
@@ -137,6 +144,8 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     one_of("editor with published settings", editor, DEFAULTS)
     (low, high), settings = DEFAULTS[editor]
     shape = _shape(model)
+    if isinstance(weight := settings.get("moment_weight"), float):
+        settings = {**settings, "moment_weight": round(weight * shape[3] / _KEY_LENGTH, 1)}
     n_layers = shape[1]
     top = n_layers - 2 if n_layers > 1 else 0  # leave a block above to read the change
     first, last = (min(round(share * n_layers), top) for share in (low, high))

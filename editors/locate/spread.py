@@ -9,16 +9,14 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.editors.locate.activations import at_subject, average_keys
+from seesaw_cf.editors.locate.norms import before_norm, out_of_reach
 from seesaw_cf.editors.locate.optimise import Optimised, distance
 from seesaw_cf.editors.locate.positions import PreparedEdit
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
 
-__all__ = ["before_norm", "keys_of", "oriented", "spread"]
-
-_NORM_STEPS = 100
-"""Steps to the value that a norm behind the MLP turns into the wanted one; each costs a few products of (n, d)."""
+__all__ = ["keys_of", "oriented", "spread"]
 
 
 def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:
@@ -57,7 +55,7 @@ def spread(
     layers: Sequence[int],
     solve: Callable[[int, Tensor], Tensor],
     max_tokens: int,
-) -> list[dict[str, LowRank]]:
+) -> list[tuple[dict[str, LowRank], Tensor]]:
     """Moves the last layer's output at each subject to its target, an equal share of the rest at each layer.
 
     Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
@@ -75,18 +73,22 @@ def spread(
         max_tokens: Tokens per forward pass.
 
     Returns:
-        For each group: parameter name -> update of rank n (or more where `solve` says so); exactly zero for a group
-        none of whose values was moved.
+        For each group: parameter name -> update of rank n (or more where `solve` says so), exactly zero for a group
+        none of whose values was moved; and for each of its edits the share of the last layer's way to its value that a
+        norm behind the MLP does not let it go, (n,), 0 without such a norm.
     """
     ordered = sorted(layers)
     updates: list[dict[str, LowRank]] = [{} for _ in groups]
+    missed = [torch.zeros(len(group)) for group in groups]
     for number, layer in enumerate(ordered):
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
-        for update, wanted, (keys, outputs, now) in zip(updates, values, seen, strict=True):
+        for which, (update, wanted, (keys, outputs, now)) in enumerate(zip(updates, values, seen, strict=True)):
             left = distance(wanted.initial.to(now.device), wanted.shift.to(now.device), now)
-            residual = before_norm(parts, layer, outputs, left / (len(ordered) - number))
+            share = left / (len(ordered) - number)
+            residual = before_norm(parts, layer, outputs, share)
+            missed[which] = out_of_reach(parts, layer, outputs, share, residual)
             update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
-    return updates
+    return list(zip(updates, missed, strict=True))
 
 
 def _seen_by_each(
@@ -125,35 +127,3 @@ def _seen(
 ) -> tuple[Tensor, Tensor, Tensor]:
     bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens)
     return keys_of(parts, edits, layer, max_tokens), bare.values, bare.stream
-
-
-def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
-    """What to add to an MLP's output so that the residual stream moves by `residual`, or as near as it can.
-
-    The same, unless a norm stands between the two (`Architecture.post_norm`). An RMS norm fixes the length of what
-    it gives, so not every move can be made: projected gradient descent goes from the present value towards the nearest,
-    on ||scale * unit - (norm(values) + residual)||^2 over vectors of mean square 1; each step lowers it.
-
-    Args:
-        parts: The model.
-        layer: Whose MLP.
-        values: (n, d), outputs of its output projection.
-        residual: (n, d), moves asked of the residual stream.
-
-    Returns:
-        (n, d), changes that keep the length of `values`.
-    """
-    if not parts.row.post_norm or not bool(residual.any()):
-        return residual
-    norm = parts.block(layer).get_submodule(parts.row.post_norm)
-    dtype = next(norm.parameters()).dtype
-    with torch.no_grad():
-        scale = norm(torch.ones_like(values[:1], dtype=dtype)).to(values.dtype)  # w or 1 + w, as the model has it
-    size = values.square().mean(1, keepdim=True).sqrt()
-    unit = values / size
-    wanted = scale * unit + residual.to(values)
-    step = 1 / scale.square().max()
-    for _ in range(_NORM_STEPS):
-        unit = unit - step * scale * (scale * unit - wanted)
-        unit = unit / unit.square().mean(1, keepdim=True).sqrt()
-    return unit * size - values

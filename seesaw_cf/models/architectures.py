@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import torch
@@ -41,6 +41,8 @@ class Architecture:
         post_norm: A norm between the MLP's output and the residual stream, from a block; "" when there is none.
         packed: The attention takes a ready four-dimensional mask, so that rows of different edits can share one
             sequence. False is always right, only slower.
+        bos: Of no use without a beginning-of-text token before every text, so that a tokenizer that puts none there is
+            worth a warning (Gemma; the texts of other types begin in either way).
     """
 
     blocks: str
@@ -53,6 +55,7 @@ class Architecture:
     fused: tuple[str, ...] = ()
     post_norm: str = ""
     packed: bool = False
+    bos: bool = False
 
 
 _GATED = ("mlp.gate_proj", "mlp.up_proj")
@@ -88,17 +91,10 @@ ARCHITECTURES: dict[str, Architecture] = {
     "mistral": _LLAMA,
     "qwen2": _LLAMA,
     "qwen3": _LLAMA,
-    "gemma": _LLAMA,
-    "gemma2": _SANDWICH,
-    "gemma3_text": _SANDWICH,
-    "gemma3": Architecture(
-        "model.language_model.layers",
-        _GATED,
-        "mlp.down_proj",
-        "model.language_model.norm",
-        post_norm="post_feedforward_layernorm",
-        packed=True,
-    ),
+    "gemma": replace(_LLAMA, bos=True),
+    "gemma2": replace(_SANDWICH, bos=True),
+    "gemma3_text": replace(_SANDWICH, bos=True),
+    "gemma3": replace(_SANDWICH, blocks="model.language_model.layers", norm="model.language_model.norm", bos=True),
     "olmo2": _SANDWICH,
     "phi": Architecture("model.layers", ("mlp.fc1",), "mlp.fc2", "model.final_layernorm", parallel=True, packed=True),
     "phi3": Architecture(
@@ -166,6 +162,11 @@ class ModelParts:
         return self.weight(layer).shape[0 if self.row.orientation == "conv1d" else 1]
 
     @property
+    def width(self) -> int:
+        """d, the length of the residual stream's vectors."""
+        return self.weight(0).shape[1 if self.row.orientation == "conv1d" else 0]
+
+    @property
     def norm(self) -> nn.Module | None:
         """The norm before the head; None for models that leave it out (some OPT sizes)."""
         parent, _, name = self.row.norm.rpartition(".")
@@ -193,10 +194,9 @@ class ModelParts:
         Raises:
             UnsupportedModelError: The vectors are of another length than this model's, or no floating-point numbers.
         """
-        width = self.weight(0).shape[1 if self.row.orientation == "conv1d" else 0]
-        if hidden.shape[-1:] != (width,) or not hidden.is_floating_point():
+        if hidden.shape[-1:] != (self.width,) or not hidden.is_floating_point():
             raise UnsupportedModelError(
-                f"logits: hidden is of shape {tuple(hidden.shape)} and {hidden.dtype}, expected (..., {width}) of "
+                f"logits: hidden is of shape {tuple(hidden.shape)} and {hidden.dtype}, expected (..., {self.width}) of "
                 f"floating-point numbers, the width of {type(self.model).__name__}."
             )
         head = self.model.get_submodule(self.row.head)

@@ -32,6 +32,7 @@ from seesaw_cf.errors import (
     UnsupportedModelError,
     unknown_name,
 )
+from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.difference import BUFFERS
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.gguf import gguf_folder
@@ -137,6 +138,7 @@ def load_model(
     _check_whole(name_or_path, report)
     if spread is None:
         torch.nn.Module.to(model, device)
+    warn_without_bos(model, tokenizer)
     return model.eval(), tokenizer
 
 

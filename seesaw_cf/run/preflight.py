@@ -18,6 +18,8 @@ import torch
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors.control_names import is_control, split_control
+from seesaw_cf.editors.locate.method import LocateThenEdit
+from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.errors import EditError, StorageError, UnsupportedModelError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.architectures import model_parts
@@ -101,7 +103,8 @@ def check_plan(plan: Plan) -> list[str]:
 
     Raises:
         EditError: An editor needs texts and there are none, or a control cannot be made.
-        UnsupportedModelError: No row for the architecture, a layer it lacks, or a model larger than the memory.
+        UnsupportedModelError: No row for the architecture, a layer it lacks, a norm behind the MLP through which an
+            editor cannot write, or a model larger than the memory.
         StorageError: The disk is too small.
     """
     notes: list[str] = []
@@ -159,7 +162,10 @@ def _checkpoints(plan: Plan) -> list[str]:
 def _layers(plan: Plan) -> list[str]:
     for editor in _methods(plan.editors).values():
         if plan.outline is not None and isinstance(config := editor.config, HasLayers):
-            model_parts(plan.outline, config.architecture).check_layers(config.layers, type(config).__name__)
+            parts = model_parts(plan.outline, config.architecture)
+            parts.check_layers(config.layers, type(config).__name__)
+            if isinstance(editor, LocateThenEdit):
+                check_norms(parts, config.layers, type(editor).__name__)
     return []
 
 
