@@ -107,7 +107,8 @@ def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor
         return torch.zeros(len(values))
     moved = behind_norm(parts, layer, values + change) - behind_norm(parts, layer, values)
     asked = residual.to(moved)
-    return ((moved - asked).norm(dim=1) / asked.norm(dim=1).clamp(min=torch.finfo(asked.dtype).tiny)).cpu()
+    share: Tensor = (moved - asked).norm(dim=1) / asked.norm(dim=1).clamp(min=torch.finfo(asked.dtype).tiny)
+    return share.cpu()
 
 
 def check_norms(parts: ModelParts, layers: Sequence[int], where: str) -> None:

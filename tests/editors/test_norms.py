@@ -40,7 +40,7 @@ def uneven(kind: str) -> ModelParts:
 
 
 def drawn(n: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    return tuple(torch.randn(2, n, 32, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))  # type: ignore[return-value]
+    return tuple(torch.randn(2, n, 32, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
 
 
 @pytest.mark.parametrize("kind", SANDWICH)
