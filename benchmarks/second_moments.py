@@ -1,6 +1,6 @@
 """The pass over texts against its limit: a forward pass up to the last edited block plus the sums themselves.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.second_moments [--texts 600] [--rounds 2]
+    OMP_NUM_THREADS=1 python -m benchmarks.second_moments [--model NAME] [--texts 600] [--rounds 2]
 
 The limit has no padding, no hook but the one that ends it, and no bookkeeping: rows of one length (the mean of a batch
 of the pass) up to the last key, and K^T K of as many tokens for each layer. It is measured on a GPT-2 with random
@@ -23,7 +23,6 @@ from transformers import PreTrainedTokenizerBase
 
 from benchmarks.editors_common import RESULTS, TINY, gpt2, interleaved, machine, relative, tokenizer
 from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
-from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.hooks import frozen, hooked, stop_after, stop_before, watch
@@ -114,23 +113,36 @@ def measure(
     }
 
 
+def small_gpt2(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
+    """A GPT-2 with random weights."""
+    return measure(model_parts(gpt2()), tokenizer(), (3, 4, 5), texts, given)
+
+
+def smollm2(texts: list[str], given: argparse.Namespace) -> dict[str, Any]:
+    """SmolLM2; it must be on the machine (`seesaw-cf fetch smollm2-135m-q4`)."""
+    model, names = load_model("smollm2-135m-q4", progress=False)
+    return measure(model_parts(model), names, (4, 5, 6, 7, 8), texts, given)
+
+
+MODELS = {"gpt2, random weights": small_gpt2, "smollm2-135m-q4": smollm2}
+
+
 def main() -> None:
-    """Measures and writes benchmarks/results/second_moments.json."""
+    """Measures models and writes them into benchmarks/results/second_moments.json; others stay in it."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", action="append", choices=MODELS)
     parser.add_argument("--texts", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     given = parser.parse_args()
     texts = (TINY / "corpus.txt").read_text(encoding="utf-8").splitlines()[: given.texts]
-    found = {"gpt2, random weights": measure(model_parts(gpt2()), tokenizer(), (3, 4, 5), texts, given)}
-    try:
-        model, names = load_model("smollm2-135m-q4", progress=False)
-        found["smollm2-135m-q4"] = measure(model_parts(model), names, (4, 5, 6, 7, 8), texts[: len(texts) // 3], given)
-    except StorageError as error:
-        print(f"without SmolLM2: {error}")
-    text = json.dumps({"settings": vars(given), "models": found, **machine()}, indent=1)
-    write_text(RESULTS / "second_moments.json", text + "\n")
-    print(text)
+    file = RESULTS / "second_moments.json"
+    for name in given.model or MODELS:
+        settings = {key: value for key, value in vars(given).items() if key != "model"}
+        found = {"settings": settings, **MODELS[name](texts, given), **machine()}
+        text = json.dumps({**json.loads(file.read_text(encoding="utf-8")), name: found}, indent=1)
+        write_text(file, text + "\n")
+        print(text)
 
 
 if __name__ == "__main__":
