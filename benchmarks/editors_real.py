@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.editors_common import RESULTS, machine
 from builder_scripts.make.phrasings import paraphrases
+from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.success import success_of_scores
 from seesaw_cf.io.files import write_text
 from seesaw_cf.records import cases_to_table, read_cases
@@ -92,8 +93,11 @@ def shares(scores: Path, edits: pd.DataFrame) -> dict[str, Any]:
         "by_relation": {str(name): float(share) for name, share in took.groupby(edits["relation_id"]).mean().items()},
         "status": dict(Counter(text.split(":")[0] for text in edits["status"])),
     }
-    for name, short in (("paraphrase", "PS"), ("neighborhood", "NS")):
-        found[name] = numbers[short].columns("value", "low", "high", "n")
+    for name, short, sign in (("paraphrase", "PS", 1), ("neighborhood", "NS", -1)):
+        before = prompt_effects(table, kind=name)["D_pre"]
+        found[name] = numbers[short].columns("value", "low", "high", "n") | {
+            "before": float((sign * before > 0).mean())
+        }
     return found
 
 
