@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from tqdm import tqdm
 
 from seesaw_cf.checks import shown
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
+from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS, harmonic_mean, success_of_scores
 from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import EditError, PromptError, RecordError
@@ -42,7 +44,8 @@ __all__ = ["OBJECTIVE", "SETTINGS", "TunePlan", "draw_edits", "draw_trials", "ru
 
 OBJECTIVE = (
     "harmonic mean of efficacy (shares of edits that take, refused ones do not), paraphrases that take, neighbourhood "
-    "prompts that stay, and fluency (n-gram entropy of texts after the edit over that before, at most 1)"
+    "prompts that were right before and stay right, and fluency (n-gram entropy of texts after the edit over that "
+    "before, at most 1)"
 )
 SETTINGS = "settings.json"
 """The file of a finished search that `--editor-config` takes."""
@@ -245,7 +248,7 @@ def _numbers(table: Any, facts: Mapping[str, Any], seed: int) -> dict[str, Any]:
     made = [text for text in status.values() if text in ("ok", "zero delta")]
     parts: dict[str, Any] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
     if table.num_rows:
-        numbers = success_of_scores(table, draws=2000, seed=seed)["trial"].numbers["counterfact"]
+        numbers = success_of_scores(_known_neighbours(table), draws=2000, seed=seed)["trial"].numbers["counterfact"]
         parts |= {part: _plain(numbers[short].columns("value", "low", "high", "n")) for part, short in _NUMBERS.items()}
     ratios = [min(1.0, after / before) for before, after in facts["fluency"]]
     if ratios:
@@ -255,6 +258,15 @@ def _numbers(table: Any, facts: Mapping[str, Any], seed: int) -> dict[str, Any]:
     wanted = [taken, *(parts[part]["value"] for part in PARTS[1:] if parts[part]["value"] is not None)]
     refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
     return {"n": n, "score": harmonic_mean(wanted), **parts, "refused": refused}
+
+
+def _known_neighbours(table: pa.Table) -> pa.Table:
+    """Without the neighbourhood prompts whose true target was not the likelier one before: nothing there can stay."""
+    effects = prompt_effects(table, kind="neighborhood", score="log_odds")
+    right = effects[effects["D_pre"] < 0]
+    known = set(zip(right["case_id"], right["prompt_id"], strict=True))
+    keys = zip(*(table[name].to_pylist() for name in ("kind", "case_id", "prompt_id")), strict=True)
+    return table.filter(pa.array([kind != "neighborhood" or (case, prompt) in known for kind, case, prompt in keys]))
 
 
 def _plain(found: Mapping[str, Any]) -> dict[str, Any]:

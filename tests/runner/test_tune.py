@@ -19,9 +19,11 @@ from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.errors import RecordError, SettingError, UnknownNameError
+from seesaw_cf.run import tune
 from seesaw_cf.run.job import Job
 from seesaw_cf.run.tune import TunePlan, draw_edits, draw_trials, run_tune
 from seesaw_cf.run.tuned import held_out, tuned_subjects
+from tests.effects.rows import four, table
 from tests.runner import small
 
 SEARCH = [
@@ -51,6 +53,20 @@ def test_trials_are_the_preset_and_distinct_points_of_the_space(space: dict[str,
         assert len(found) == min(count - 1, points) + 1
         assert len({json.dumps(one, sort_keys=True) for one in found}) == len(found)
         assert all(one.keys() == space.keys() and all(one[k] in space[k] for k in space) for one in found[1:])
+
+
+def test_neighbours_that_the_model_did_not_know_are_not_counted() -> None:
+    """Of three neighbours one was wrong before the edit, one stays right and one does not: a half stays."""
+    neighbours = [
+        four(-1.0, -3.0, -1.0, -3.0, kind="neighborhood", prompt_id=0),
+        four(-4.0, -1.0, -4.0, -1.0, kind="neighborhood", prompt_id=1),
+        four(-4.0, -1.0, -1.0, -4.0, kind="neighborhood", prompt_id=2),
+    ]
+    edit = four(-4.0, -1.0, -1.0, -4.0, kind="efficacy", prompt_id=3)
+    rows = [row | {"case_id": case} for case in range(5) for part in (edit, *neighbours) for row in part]
+    facts = {"n": 5, "status": {str(case): "ok" for case in range(5)}, "fluency": []}
+    found = tune._numbers(table(rows), facts, seed=0)
+    assert (found["efficacy"]["value"], found["neighborhood"]["value"], found["neighborhood"]["n"]) == (1.0, 0.5, 10)
 
 
 def test_edits_are_about_different_people_and_a_small_draw_begins_a_large_one() -> None:
