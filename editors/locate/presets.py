@@ -15,7 +15,7 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.checks import one_of
 
-__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "preset", "published"]
+__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "Rule", "preset", "published"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -25,6 +25,7 @@ MODELS: dict[tuple[str, int, int, int, int], str] = {
     ("llama", 32, 4096, 11008, 32000): "llama-2-7b",
     ("llama", 32, 4096, 14336, 128256): "llama-3-8b",
     ("mistral", 32, 4096, 14336, 32000): "mistral-7b",
+    ("llama", 30, 576, 1536, 49152): "smollm2-135m",
     ("llama", 5, 128, 576, 3072): "seesaw-tiny",
 }
 """(model type, blocks, width, MLP width, vocabulary) -> the name used in `PRESETS`, chat models included."""
@@ -46,10 +47,21 @@ _ROME_LLAMA = {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0}
 _FT = {"learning_rate": 5e-4, "steps": 25}
 _SLOW_LLAMA_3 = {"learning_rate": 0.1, "steps": 25, "weight_decay": 0.5, "clamp": 0.75}
 
+_FT_SMALL = {
+    "learning_rate": 2e-3,
+    "steps": 25,
+    "norm_constraint": 5e-3,
+    "objective": "teacher_forced",
+    "stop_below": 0.1,
+}
+_LORA_SMALL = {"learning_rate": 5e-4, "steps": 50, "rank": 4, "alpha": 8.0, "stop_below": 0.3}
+
 _ROME_REPO = "kmeng01/rome, hparams/ROME"
 _MEMIT_REPO = "kmeng01/memit, hparams"
 _ALPHA_REPO = "jianghoucheng/AlphaEdit, hparams"
 _EASY = "zjunlp/EasyEdit, hparams"
+_TUNED = "seesaw-cf tune smollm2-135m-q4 on the embedded sample; measured in benchmarks/results/editors_real.json"
+_RULED = "those of Llama-2-7B at the same depth; measured in benchmarks/results/editors_real.json"
 _SAMPLE = "chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood)"
 _TO_13_17, _TO_3_8, _TO_4_8 = tuple(range(13, 18)), tuple(range(3, 9)), tuple(range(4, 9))
 
@@ -92,8 +104,21 @@ PRESETS: dict[tuple[str, str], Preset] = {
     ("alphaedit", "gpt2-xl"): Preset(f"{_EASY}/AlphaEdit/gpt2-xl", {"layers": _TO_13_17, "steps": 20, **_MEMIT_GPT}),
     ("alphaedit", "gpt-j-6b"): Preset(f"{_EASY}/AlphaEdit/gpt-j-6B", {"layers": _TO_3_8, "steps": 25, **_MEMIT_GPT}),
     ("alphaedit", "llama-3-8b"): Preset(f"{_ALPHA_REPO}/AlphaEdit/Llama3-8B", {"layers": _TO_4_8, **_SLOW_LLAMA_3}),
+    ("ft", "smollm2-135m"): Preset(
+        "tried on 20 edits of the embedded sample; measured in benchmarks/results/editors_real.json",
+        {"layers": (3,), **_FT_SMALL},
+    ),
+    ("lora", "smollm2-135m"): Preset(_TUNED, {"layers": (1, 2, 3, 4, 5), **_LORA_SMALL}),
+    ("rome", "smollm2-135m"): Preset(_RULED, {"layers": (5,), **_ROME_LLAMA}),
+    ("memit", "smollm2-135m"): Preset(_RULED, {"layers": _TO_4_8, "steps": 25, **_MEMIT_LLAMA, "moment_weight": 2e3}),
+    ("emmet", "smollm2-135m"): Preset(_RULED, {"layers": (5,), **_ROME_LLAMA, "moment_weight": 1.4e4}),
+    ("alphaedit", "smollm2-135m"): Preset(_RULED, {"layers": _TO_4_8, "steps": 25, "weight_decay": 0.5, "clamp": 0.75}),
     ("ft", "seesaw-tiny"): Preset(
         _SAMPLE, {"layers": (2,), "learning_rate": 5e-3, "steps": 25, "norm_constraint": 2e-2}
+    ),
+    ("lora", "seesaw-tiny"): Preset(
+        "seesaw-cf tune seesaw-tiny --editor lora --trials 16 --final-edits 24",
+        {"layers": (0, 1), **_LORA_SMALL, "learning_rate": 2e-3, "steps": 25},
     ),
     ("rome", "seesaw-tiny"): Preset(_SAMPLE, _TINY),
     ("memit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
@@ -102,14 +127,30 @@ PRESETS: dict[tuple[str, str], Preset] = {
 }
 """(editor, model) -> settings and source."""
 
-DEFAULTS: dict[str, tuple[tuple[float, float], Mapping[str, object]]] = {
-    "ft": ((21 / 32, 21 / 32), {**_FT, "norm_constraint": 5e-4}),
-    "rome": ((5 / 32, 5 / 32), _ROME_LLAMA),
-    "memit": ((4 / 32, 8 / 32), {"steps": 25, **_MEMIT_LLAMA}),
-    "emmet": ((5 / 32, 5 / 32), {"steps": 25, "weight_decay": 1e-3, "clamp": 4.0, "moment_weight": 1e5}),
-    "alphaedit": ((4 / 32, 8 / 32), {"steps": 25, "weight_decay": 0.5, "clamp": 0.75}),
+
+class Rule(NamedTuple):
+    """Settings for models that have no row in `PRESETS`.
+
+    Attributes:
+        like: The model whose settings they are.
+        depth: Of the first and last layer there, as a share of all.
+        settings: The other settings.
+    """
+
+    like: str
+    depth: tuple[float, float]
+    settings: Mapping[str, object]
+
+
+DEFAULTS: dict[str, Rule] = {
+    "ft": Rule("SmolLM2-135M", (3 / 30, 3 / 30), _FT_SMALL),
+    "lora": Rule("SmolLM2-135M", (1 / 30, 5 / 30), _LORA_SMALL),
+    "rome": Rule("Llama-2-7B", (5 / 32, 5 / 32), _ROME_LLAMA),
+    "memit": Rule("Llama-2-7B", (4 / 32, 8 / 32), {"steps": 25, **_MEMIT_LLAMA}),
+    "emmet": Rule("Llama-2-7B", (5 / 32, 5 / 32), {"steps": 25, **_ROME_LLAMA, "moment_weight": 1e5}),
+    "alphaedit": Rule("Llama-2-7B", (4 / 32, 8 / 32), {"steps": 25, "weight_decay": 0.5, "clamp": 0.75}),
 }
-"""Editor -> (depth of the first and last layer as a share of all, other settings), those of Llama-2-7B.
+"""Editor -> rule.
 
 `moment_weight` is for keys as long as Llama-2-7B's and is lowered or raised with their length d_ff: k^T C^-1 k, which
 it weighs C against, is d_ff on average over the keys k that C = E[k k^T] is made of. Left as it is, it would let MEMIT
@@ -142,7 +183,7 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     if (known := published(editor, model)) is not None:
         return known
     one_of("editor with published settings", editor, DEFAULTS)
-    (low, high), settings = DEFAULTS[editor]
+    like, (low, high), settings = DEFAULTS[editor]
     shape = _shape(model)
     if isinstance(weight := settings.get("moment_weight"), float):
         settings = {**settings, "moment_weight": round(weight * shape[3] / _KEY_LENGTH, 1)}
@@ -153,9 +194,9 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     if not quiet:
         _LOG.warning(
             "%s: nobody has published settings for a %s model of %d blocks, width %d, MLP width %d and %d tokens. "
-            "Layers %s are those at the depth of Llama-2-7B's and untested here. Find better settings with `seesaw-cf "
-            "tune MODEL --editor %s`, which writes a file for --editor-config.",
-            *(editor, *shape, list(layers), editor),
+            "Layers %s are those at the depth of %s's and untested here. Find better settings with `seesaw-cf tune "
+            "MODEL --editor %s`, which writes a file for --editor-config.",
+            *(editor, *shape, list(layers), like, editor),
         )
     return {"layers": layers, **settings}
 
