@@ -331,7 +331,7 @@ _NUMBERS = [
     ),
     Mutant(
         "ties-win",
-        "seesaw_cf/effects/properties.py",
+        "seesaw_cf/effects/knowledge.py",
         "(~above(logprobs[gold].max(), logprobs[~gold], nats)).sum()",
         "above(logprobs[~gold], logprobs[gold].max(), nats).sum()",
         "a tie counts as the right answer",

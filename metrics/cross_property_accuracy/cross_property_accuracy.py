@@ -38,8 +38,8 @@ Args:
 
 Returns:
     `dict` of plain JSON types: `pairs` ("P21/P101" -> `pre`, `post`, `change`, their intervals, `lost`, `gained`, `p`,
-    `pre_mrr`, `post_mrr`, `pre_top5`, `post_top5`, `chance`, `majority`, `n`, `n_no_candidate`, `n_no_gold`,
-    `n_unscored`), `average`, `mode`, `method`.
+    `pre_mrr`, `post_mrr`, `pre_top5`, `post_top5`, `share`, `log_odds`, `n_odds`, `chance`, `majority`, `n`,
+    `n_no_candidate`, `n_no_gold`, `n_unscored`), `average`, `mode`, `method`.
 
 Examples:
 

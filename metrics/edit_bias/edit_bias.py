@@ -36,9 +36,10 @@ Args:
 
 Returns:
     `dict` of plain JSON types with `overall` and `groups`: for each group `D_pre`, `D_post`, `D` (means of case means),
-    `low`, `high`, `stderr`, `p`, `df`, `effective`, `note`, `log_odds` with interval and test, `likelier_pre`,
-    `contrast`, `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`, `n_cases`, `n_unscored`;
-    and `n_rows`, `n_unscored`, `unscored`, `axis`, `score`, `mode`, `method`. None = no estimate; `note` says why.
+    `low`, `high`, `stderr`, `p`, `df`, `effective`, `note`, `log_odds` and `share` with interval and test,
+    `likelier_pre`, `contrast`, `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`,
+    `n_cases`, `n_unscored`; and `n_rows`, `n_unscored`, `unscored`, `axis`, `score`, `mode`,
+    `method`. None = no estimate; `note` says why.
 
 Examples:
 

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.checks import one_of
+from seesaw_cf.effects.accuracy import Accuracy, Mode, summarise_accuracy
 from seesaw_cf.effects.estimands import group_contrasts
-from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
+from seesaw_cf.effects.groups import ALL, SCALES, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
 from seesaw_cf.effects.pairs import SIDES, check_logprobs
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
-from seesaw_cf.effects.properties import Accuracy, Mode, mark, summarise_accuracy
+from seesaw_cf.effects.properties import mark
 from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, labels, read_columns, text_lists
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import adjust
@@ -88,11 +89,10 @@ class AxisBias:
         overall: Of everybody.
         groups: Label -> its effect.
         contrasts: Label -> its difference in differences with the reference, `p_adjusted` (Holm over the groups), the
-            same in log-odds; of the crossed mode only.
+            same in log-odds and share; of the crossed mode only.
         n_rows: Rows given.
         unscored: Reason -> rows left out for it.
-        axis, score, mode: As they were asked for.
-        method: How the intervals and tests were made.
+        axis, score, mode, method: As they were asked for; how the intervals and tests were made.
     """
 
     overall: GroupEffect
@@ -179,8 +179,8 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
     contrasts = group_contrasts(one, column, reference, holds="")
     if contrasts.empty:
         return {}
-    contrasts["p_adjusted"] = adjust(contrasts["p"].to_numpy())
-    contrasts["log_odds_p_adjusted"] = adjust(contrasts["log_odds_p"].to_numpy())
+    tests = ("", *(f"{scale}_" for scale in SCALES))
+    contrasts = contrasts.assign(**{f"{test}p_adjusted": adjust(contrasts[f"{test}p"].to_numpy()) for test in tests})
     rows = contrasts.drop(columns=["editor", "relation", "axis", "method", "group"]).to_dict("records")
     return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], rows)}
 

@@ -20,6 +20,7 @@ from seesaw_cf.effects.groups import (
     ALL,
     AXES,
     CLUSTERS,
+    SCALES,
     UNKNOWN,
     check_axes,
     group_effects,
@@ -27,9 +28,10 @@ from seesaw_cf.effects.groups import (
     members,
     need_columns,
 )
+from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.pairs import as_table
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
-from seesaw_cf.effects.properties import answers, gold_rank
+from seesaw_cf.effects.properties import answers
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
@@ -79,7 +81,8 @@ def estimate_groups(
 
     Returns:
         One row per editor, relation, axis and group, with the fields of `seesaw_cf.types.Estimate`, and the same
-        effect in log-odds (nats): `log_odds` with `log_odds_low`, `_high`, `_stderr`, `_p`, `_df`.
+        effect in log-odds (nats): `log_odds` with `log_odds_low`, `_high`, `_stderr`, `_p`, `_df`; and in share of
+        the two answers: `share` with the same.
 
     Raises:
         UnknownNameError: An axis is unknown.
@@ -124,8 +127,9 @@ def group_contrasts(
 
     Returns:
         One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
-        contrast in log-odds (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier answer
-        before the edit, of the side where it is lower. Below 0: the group lost more confidence than the reference.
+        contrast in log-odds and share (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier
+        answer before the edit, of the side where it is lower. Below 0: the group lost more confidence than the
+        reference.
 
     Raises:
         UnknownNameError: Unknown axis or method, or a reference that no person has.
@@ -160,7 +164,7 @@ def _contrast(
     if not both.any():
         nan = float("nan")
         none = Estimate(nan, note="no edit was scored on both groups")
-        return _scales([none, none]) | {"likelier_pre": nan}
+        return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": nan}
     values, parts = _values(rows), [case_weights(case, part) for part in (first, second)]
     if method == "mixed":
         kept = first | second
@@ -173,13 +177,15 @@ def _contrast(
 
 
 def _values(rows: pd.DataFrame) -> Floats:
-    return np.asarray(rows[["D", "log_odds"]].to_numpy(np.float64))
+    return np.asarray(rows[["D", *SCALES]].to_numpy(np.float64))
 
 
 def _scales(found: Sequence[Estimate]) -> dict[str, object]:
-    """D's inference, and that of the log-odds under names of its own."""
-    names = {"value": "log_odds"} | {name: f"log_odds_{name}" for name in ("low", "high", "stderr", "p", "df")}
-    return asdict(found[0]) | {column: getattr(found[1], name) for name, column in names.items()}
+    """D's inference, and that of the other scales under names of their own."""
+    out = asdict(found[0])
+    for scale, estimate in zip(SCALES, found[1:], strict=True):
+        out |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
+    return out
 
 
 def _row(editor: object, relation: object, axis: str, group: str) -> dict[str, object]:
@@ -197,8 +203,8 @@ def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
         control: Name of the control editor.
 
     Returns:
-        Rows like `prompts`, editor "name - control", with D, D_post and log_odds replaced by the excess. Prompts the
-        control was not scored on stay, with status "control: missing" or the control's own reason.
+        Rows like `prompts`, editor "name - control", with D, D_post, log_odds and share replaced by the excess.
+        Prompts the control was not scored on stay, with status "control: missing" or the control's own reason.
 
     Raises:
         UnknownNameError: No rows of the control.
@@ -218,7 +224,7 @@ def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
     return out.drop(columns=[f"{name}_control" for name in (*_MOVED, "status")])
 
 
-_MOVED = ("D", "D_post", "log_odds")
+_MOVED = ("D", "D_post", *SCALES)
 
 
 def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
@@ -227,7 +233,7 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     Without it, a model that answers p_j for everybody looks better on people who hold p_j and the loss on people who
     hold p_i is not seen.
     """
-    changed = ("D_pre", "D_post", "D", "log_odds")
+    changed = ("D_pre", "D_post", "D", *SCALES)
     need_columns("prompts", prompts, ("holds", *changed))
     sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
     return prompts.assign(**{name: prompts[name] * sign for name in changed})

@@ -20,6 +20,7 @@ __all__ = [
     "ALL",
     "AXES",
     "CLUSTERS",
+    "SCALES",
     "UNKNOWN",
     "BiasMode",
     "GroupEffect",
@@ -51,8 +52,11 @@ def need_columns(where: str, frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 # What a prompt belongs to: dimension -> column.
 CLUSTERS: Mapping[str, str] = {"edit": "case_id", "person": "person"}
+SCALES = ("log_odds", "share")
+"""Scales on which an effect is given beside D; columns of `seesaw_cf.effects.prompt_effects`."""
 BiasMode = Literal["crossed", "paper"]
 NAN = float("nan")
+_MEANS = ("D_pre", "D_post", "D", *SCALES, "likelier_pre")
 _HOLDS = ("target_new", "target_true", "")
 
 
@@ -87,6 +91,7 @@ class GroupEffect:
         group: Its name.
         D: The effect, a mean of case means, with its inference.
         log_odds: The change of log p(new) - log p(true), nats; in the paper mode without inference.
+        share: The change of p(new) / (p(new) + p(true)), in -1..1; in the paper mode without inference.
         means: "D_pre", "D_post" and "likelier_pre" (probability of the likelier answer before the edit) as means of
             case means.
         pooled: "D_pre", "D_post" and "D", unweighted over prompts.
@@ -98,6 +103,7 @@ class GroupEffect:
     group: str
     D: Estimate
     log_odds: Estimate
+    share: Estimate
     means: Mapping[str, float]
     pooled: Mapping[str, float]
     n_prompts: int
@@ -109,13 +115,17 @@ class GroupEffect:
     def row(self) -> dict[str, object]:
         """The columns of a table."""
         out: dict[str, object] = {"group": self.group} | {name: self.means[name] for name in ("D_pre", "D_post")}
-        out |= {"D": self.D.value, "log_odds": self.log_odds.value, "likelier_pre": self.means["likelier_pre"]}
+        out |= {"D": self.D.value} | {scale: getattr(self, scale).value for scale in SCALES}
+        out |= {"likelier_pre": self.means["likelier_pre"]}
         out |= {f"pooled_{name}": value for name, value in self.pooled.items()}
         out |= {name: getattr(self, name) for name in ("n_prompts", "n_subjects", "n_cases", "n_unscored")}
         if self.t is not None:
             return out | self.D.columns("low", "high", "stderr") | {"t": self.t} | self.D.columns("p", "note")
         names = ("low", "high", "stderr", "p", "df")
-        return out | self.D.columns(*names, "effective", "note") | self.log_odds.columns(*names, prefix="log_odds_")
+        out |= self.D.columns(*names, "effective", "note")
+        for scale in SCALES:
+            out |= getattr(self, scale).columns(*names, prefix=f"{scale}_")
+        return out
 
 
 def summarise(
@@ -130,7 +140,7 @@ def summarise(
     """Estimates of D for groups of rows that share one set of cases.
 
     Args:
-        prompts: Columns case_id, person, D_pre, D_post, D, log_odds, likelier_pre and status, one row per prompt.
+        prompts: Columns case_id, person, D_pre, D_post, D, `SCALES`, likelier_pre and status, one row per prompt.
         groups: Row positions of every group.
         mode: See `group_effects`.
         clusters: Dimension -> column, for the crossed mode.
@@ -140,7 +150,8 @@ def summarise(
         One effect per group.
     """
     # Sums must not depend on the order of rows.
-    rows = prompts.assign(_person=pd.factorize(prompts["person"], sort=True)[0])
+    needed = dict.fromkeys(("case_id", "person", "status", *_MEANS, *clusters.values()))
+    rows = prompts[list(needed)].assign(_person=pd.factorize(prompts["person"], sort=True)[0])
     order = np.lexsort([rows[name].to_numpy() for name in ("log_odds", "D", "_person", "case_id")])
     rows = rows.iloc[order]
     rank = np.empty(len(order), np.intp)
@@ -157,14 +168,14 @@ def summarise(
         t = None
         if mode == "paper":
             effect, t = _published(own, case[kept], len(case_ids), draws, seed)
-            log_odds = Estimate(NAN)
+            others = [Estimate(NAN) for _ in SCALES]
         else:
-            effect, log_odds = _clustered(rows, [case_weights(case, mask(len(rows), kept))], codes)
+            effect, *others = _clustered(rows, [case_weights(case, mask(len(rows), kept))], codes)
         found.append(
             GroupEffect(
                 group,
                 D=replace(effect, value=means.pop("D")),
-                log_odds=replace(log_odds, value=means.pop("log_odds")),
+                **{scale: replace(one, value=means.pop(scale)) for scale, one in zip(SCALES, others, strict=True)},
                 means=means,
                 pooled=pooled,
                 n_prompts=len(own),
@@ -186,32 +197,27 @@ def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 def _means(rows: pd.DataFrame, case: NDArray[np.intp]) -> tuple[dict[str, float], dict[str, float], int]:
     """Means of case means, pooled means, and the number of cases."""
-    names = ["D_pre", "D_post", "D", "log_odds", "likelier_pre"]
     n_prompts = np.bincount(case)
     has = n_prompts > 0
-    per_case = {name: np.bincount(case, rows[name])[has] / n_prompts[has] for name in names}
+    per_case = {name: np.bincount(case, rows[name])[has] / n_prompts[has] for name in _MEANS}
     means = {name: float(v.mean()) if v.size else NAN for name, v in per_case.items()}
-    pooled = {name: float(rows[name].mean()) if len(rows) else NAN for name in names[:3]}
+    pooled = {name: float(rows[name].mean()) if len(rows) else NAN for name in _MEANS[:3]}
     return means, pooled, int(has.sum())
 
 
-def _clustered(
-    rows: pd.DataFrame, parts: list[Floats], codes: Mapping[str, NDArray[np.intp]]
-) -> tuple[Estimate, Estimate]:
-    """Inference about D and about the change in log-odds.
+def _clustered(rows: pd.DataFrame, parts: list[Floats], codes: Mapping[str, NDArray[np.intp]]) -> list[Estimate]:
+    """Inference about D and about the same change on each of `SCALES`.
 
     Args:
-        rows: Columns D and log_odds.
+        rows: Columns D and `SCALES`.
         parts: See `seesaw_cf.stats.clustered_mean`.
         codes: Dimension -> cluster codes.
     """
     if not parts[0].any():
-        nothing = Estimate(NAN, note="nothing could be scored")
-        return nothing, nothing
+        return [Estimate(NAN, note="nothing could be scored")] * (1 + len(SCALES))
     used = np.any([part != 0 for part in parts], axis=0)
-    values = np.where(used[:, None], rows[["D", "log_odds"]].to_numpy(), 0.0)
-    first, second = clustered_means(values, parts, codes)
-    return first, second
+    values = np.where(used[:, None], rows[["D", *SCALES]].to_numpy(), 0.0)
+    return clustered_means(values, parts, codes)
 
 
 def _published(

@@ -9,10 +9,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 
 from seesaw_cf.checks import one_of
 from seesaw_cf.effects.pairs import as_table, by_editor, pair_targets
 from seesaw_cf.errors import RecordError
+from seesaw_cf.stats.tolerance import BOUNDS, above
 
 __all__ = ["ScoreForm", "add_differences", "check_form", "difference", "prompt_effects"]
 
@@ -74,12 +76,14 @@ def _tokens(name: str, counts: ArrayLike | None) -> NDArray[np.float64]:
     return array
 
 
-def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.DataFrame:
+def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
     """Adds what an edit did to each prompt to paired log-probabilities; NaN unless status is "ok".
 
-    Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; `log_odds`, the same change of
-    log p(new) - log p(true) in nats, whatever the form; `likelier_pre`, the probability of the likelier of the two
-    answers before the edit: how far D can move when one of them loses all of it.
+    Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; whatever the form, from summed log-probabilities:
+    `log_odds`, the change of log p(new) - log p(true) in nats, and `share`, that of p(new) / (p(new) + p(true));
+    `likelier_pre`, the probability of the likelier of the two answers before the edit: how far D can move when one of
+    them loses all of it. Where `holds` says which answer is right: `held_share_pre`, its share of the two before the
+    edit, and `known`, whether it was ahead by more than `nats` (missing where it cannot be said).
     """
     out = pairs.copy(deep=False)
     ok = (pairs["status"] == "ok").to_numpy()
@@ -90,6 +94,12 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.Data
     out["D"] = out["D_post"] - out["D_pre"]
     new, true = (pairs[f"post_{side}"] - pairs[f"pre_{side}"] for side in ("new", "true"))
     out["log_odds"] = np.where(ok, new - true, np.nan)
+    before, after = (pairs[f"{phase}_new"] - pairs[f"{phase}_true"] for phase in ("pre", "post"))
+    out["share"] = np.where(ok, expit(after) - expit(before), np.nan)
+    if "holds" in pairs:
+        ahead = before * pairs["holds"].map({"target_new": 1.0, "target_true": -1.0})
+        out["held_share_pre"] = expit(ahead)
+        out["known"] = pd.Series(above(ahead, 0.0, nats), pairs.index, "boolean").mask(ahead.isna())
     sides = [pairs["pre_new"], pairs["pre_true"]]
     if score == "normalised":
         sides = [side / n for side, n in zip(sides, tokens) if n is not None]
@@ -99,7 +109,11 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.Data
 
 
 def prompt_effects(
-    scores: pa.Table | pd.DataFrame, *, score: ScoreForm = "summed", kind: str = "cross_subject"
+    scores: pa.Table | pd.DataFrame,
+    *,
+    score: ScoreForm = "summed",
+    kind: str = "cross_subject",
+    nats: float = BOUNDS["float32"],
 ) -> pd.DataFrame:
     """One row per (editor, case, prompt) with D_pre, D_post and D.
 
@@ -108,6 +122,8 @@ def prompt_effects(
             "none".
         score: The form of confidence, see `difference`.
         kind: Which prompts: "cross_subject", "efficacy", "paraphrase" or "neighborhood".
+        nats: Log-probabilities no further apart than this are a tie; a run's own is
+            `seesaw_cf.stats.tolerance.tolerance` of its manifest.
 
     Returns:
         `editor`, the columns of `pair_targets` and those of `add_differences`. Prompts that cannot be compared stay
@@ -128,5 +144,6 @@ def prompt_effects(
         raise RecordError(
             f"score table: no rows of kind {kind!r} with target_new and target_true; kinds there: {kinds}."
         )
-    frames = [add_differences(pair_targets(rows), score).assign(editor=editor) for editor, rows in by_editor(chosen)]
+    pairs = ((editor, pair_targets(rows)) for editor, rows in by_editor(chosen))
+    frames = [add_differences(rows, score, nats).assign(editor=editor) for editor, rows in pairs]
     return pd.concat(frames, ignore_index=True)

@@ -3,59 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy import stats as scipy_stats
 
-from seesaw_cf.checks import one_of
+from seesaw_cf.effects.accuracy import Mode, accuracy_table, check_mode
+from seesaw_cf.effects.knowledge import gold_odds, gold_rank
 from seesaw_cf.effects.pairs import as_table, by_editor, check_logprobs
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.records.relations import FREE
-from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, proportion
-from seesaw_cf.stats.bootstrap import Floats, mean_interval
-from seesaw_cf.stats.tolerance import BOUNDS, above
-from seesaw_cf.types import Estimate
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.tolerance import BOUNDS
 
-__all__ = [
-    "Accuracy",
-    "Mode",
-    "accuracy_table",
-    "answers",
-    "check_mode",
-    "cross_property",
-    "gold_rank",
-    "mark",
-    "summarise_accuracy",
-]
-
-Mode = Literal["exact", "paper"]
-
-
-def check_mode(mode: str) -> None:
-    """Refuses an unknown mode.
-
-    Raises:
-        UnknownNameError: Not "exact" or "paper".
-    """
-    one_of("mode", mode, get_args(Mode))
-
-
-def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
-    """Rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
-
-    Args:
-        logprobs: (candidates,), nats.
-        gold: (candidates,), which of them are true; at least one.
-        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.stats.tolerance`.
-    """
-    return 1 + int((~above(logprobs[gold].max(), logprobs[~gold], nats)).sum())
+__all__ = ["answers", "cross_property", "mark"]
 
 
 def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
@@ -144,7 +109,8 @@ def _in_order(where: str, names: list[str], found: NDArray[Any], logprobs: Float
 
 
 def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
-    """Adds `pre_correct`, `post_correct`, `pre_rank`, `post_rank` and `status` to rows of `answers`.
+    """Adds `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
+    to rows of `answers`.
 
     Exact: the gold candidate beats all others by more than `nats`, the run's rounding (ties fail). Paper: the first
     best candidate's whole string, prompt included, contains a gold label, which makes "male" right whenever the model
@@ -162,8 +128,8 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float3
     return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
 
 
-_LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
 _EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
+_EMPTY |= {"pre_odds": float("nan"), "post_odds": float("nan")}
 
 
 def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> dict[str, Any]:
@@ -189,125 +155,8 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> dict[str, Any]:
         rank = gold_rank(logprobs, gold, nats) if gold.any() else 0
         text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
         correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
-        out |= {f"{phase}_correct": correct, f"{phase}_rank": rank}
+        out |= {f"{phase}_correct": correct, f"{phase}_rank": rank, f"{phase}_odds": gold_odds(logprobs, gold)}
     return out | {"status": "ok" if gold.any() else "unanswerable"}
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Accuracy on an effect property before and after the edit, of one set of cases.
-
-    Attributes:
-        pre, post: Shares of right answers (Wilson, 95 %).
-        change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
-            by person allow, and McNemar's exact test, the clustered one where a person is in several cases; NaN
-            below five effective people, then its `note` says so. Paper mode: bootstrap over cases, unpaired t-test.
-        lost, gained: Answers that were right only before, and only after.
-        ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
-            among the five most likely; ties count against it).
-        chance: Accuracy of a uniform guess.
-        majority: Accuracy of the best constant answer.
-        n: Cases.
-        left_out: "n_no_candidate" (unanswerable; among the `n` in the exact mode only), "n_no_gold", "n_unscored".
-    """
-
-    pre: Estimate
-    post: Estimate
-    change: Estimate
-    lost: int
-    gained: int
-    ranks: Mapping[str, float]
-    chance: float
-    majority: float
-    n: int
-    left_out: Mapping[str, int]
-
-    def row(self) -> dict[str, Any]:
-        """The columns of a table."""
-        out: dict[str, Any] = self.pre.limits("pre") | self.post.limits("post")
-        out |= {"change": self.change.value, "lost": self.lost, "gained": self.gained}
-        out |= self.change.columns("low", "high", "stderr", "p")
-        if "person" in self.change.effective:
-            out["effective"] = self.change.effective["person"]
-        out |= {"note": self.change.note, **self.ranks, "chance": self.chance, "majority": self.majority, "n": self.n}
-        return out | dict(self.left_out)
-
-
-def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> Accuracy:
-    """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the arguments."""
-    counted = ("ok",) if mode == "paper" else ("ok", "unanswerable")
-    rows = marked[marked["status"].isin(counted)].sort_values("case_id", kind="stable")
-    n = len(rows)
-    pre, post = (rows[f"{phase}_correct"].to_numpy(bool) for phase in ("pre", "post"))
-    ranks = {}
-    for phase in ("pre", "post"):
-        rank = rows[f"{phase}_rank"].to_numpy(np.float64)
-        rank[rank == 0] = np.inf  # no gold label is a candidate
-        ranks[f"{phase}_mrr"] = float((1 / rank).mean()) if n else float("nan")
-        ranks[f"{phase}_top5"] = float((rank <= 5).mean()) if n else float("nan")
-    counts = marked["status"].value_counts()
-    return Accuracy(
-        pre=proportion(int(pre.sum()), n),
-        post=proportion(int(post.sum()), n),
-        change=_published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post),
-        lost=int((pre & ~post).sum()),
-        gained=int((post & ~pre).sum()),
-        ranks=ranks,
-        chance=_chance(rows),
-        majority=_majority(rows["gold"]),
-        n=n,
-        left_out={name: int(counts.get(status, 0)) for name, status in _LEFT.items()},
-    )
-
-
-def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
-    """Gained minus lost answers, by case."""
-    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
-    return (gained - lost) / pre.size if pre.size else float("nan")
-
-
-def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
-    """Interval and test of the change; people who are in several cases lower the effective number of cases."""
-    if not len(rows):
-        return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
-    n, change = len(rows), post.astype(float) - pre
-    person = pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]
-    found = clustered_mean(change, [np.full(n, 1 / n)], {"person": person})
-    if found.note.startswith("too few"):
-        return replace(found, value=_change(pre, post))
-    people = int(person.max()) + 1
-    alone = people == n
-    independent = n if alone else people if found.note else min(n, float(change.var(ddof=1)) / found.stderr**2)
-    low, high = paired_change(pre, post, independent)
-    p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else found.p
-    return replace(found, value=_change(pre, post), low=low, high=high, p=p, note="")
-
-
-def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> Estimate:
-    """The papers' test, and a bootstrap over cases as interval."""
-    low, high, stderr = (float("nan"),) * 3
-    if pre.size > 1 and draws:
-        low, high, stderr = mean_interval(post.astype(float) - pre, np.ones(pre.size), draws, seed)
-    return Estimate(_change(pre, post), low, high, stderr, _unpaired(pre, post), n=pre.size)
-
-
-def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
-    """The papers' test: a t-test that ignores that pre and post are the same cases."""
-    if pre.size < 2 or (pre.std() == 0 and post.std() == 0):
-        return float("nan")
-    (m1, s1), (m2, s2) = ((float(side.mean()), float(side.std(ddof=1))) for side in (post, pre))
-    return float(scipy_stats.ttest_ind_from_stats(m1, s1, post.size, m2, s2, pre.size).pvalue)
-
-
-def _chance(rows: pd.DataFrame) -> float:
-    shares = [len(set(g) & set(c)) / len(c) for g, c in zip(rows["gold"], rows["candidates"])]
-    return float(np.mean(shares)) if shares else float("nan")
-
-
-def _majority(gold: Iterable[Sequence[str]]) -> float:
-    lists = [set(labels) for labels in gold]
-    most = Counter(label for labels in lists for label in labels).most_common(1)
-    return most[0][1] / len(lists) if most else float("nan")
 
 
 def cross_property(
@@ -338,12 +187,3 @@ def cross_property(
     Deviates: the exact mode; see `mark` for what the published rule counts as correct.
     """
     return accuracy_table(mark(answers(scores, mode=mode, prompt=prompt), mode), mode=mode, draws=draws, seed=seed)
-
-
-def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """`summarise_accuracy` of every editor and pair of relations, as `cross_property` gives it."""
-    keys = ["editor", "edit_relation", "effect_relation"]
-    return pd.DataFrame(
-        dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed).row()
-        for key, rows in marked.groupby(keys, sort=True)
-    )

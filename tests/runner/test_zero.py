@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.efficacy import efficacy
-from seesaw_cf.effects.properties import gold_rank
+from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.success import SuccessColumns, edit_success
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.run.edits import Edited, score_edits

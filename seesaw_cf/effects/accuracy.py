@@ -1,0 +1,183 @@
+"""Accuracy on another property before and after an edit, of one set of cases or of every pair of relations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats as scipy_stats
+from scipy.special import expit
+
+from seesaw_cf.checks import one_of
+from seesaw_cf.effects.groups import SCALES
+from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, proportion
+from seesaw_cf.stats.bootstrap import Floats, mean_interval
+from seesaw_cf.types import Estimate
+
+__all__ = ["Accuracy", "Mode", "accuracy_table", "check_mode", "summarise_accuracy"]
+
+Mode = Literal["exact", "paper"]
+
+
+def check_mode(mode: str) -> None:
+    """Refuses an unknown mode.
+
+    Raises:
+        UnknownNameError: Not "exact" or "paper".
+    """
+    one_of("mode", mode, get_args(Mode))
+
+
+_LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Accuracy on an effect property before and after the edit, of one set of cases.
+
+    Attributes:
+        pre, post: Shares of right answers (Wilson, 95 %).
+        change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
+            by person allow, and McNemar's exact test, the clustered one where a person is in several cases; NaN
+            below five effective people, then its `note` says so. Paper mode: bootstrap over cases, unpaired t-test.
+        lost, gained: Answers that were right only before, and only after.
+        ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
+            among the five most likely; ties count against it).
+        share: Change of the gold answers' share of the candidates' probability, in -1..1, clustered by person, no
+            interval below five effective; of the cases in which some candidates are right and some are not.
+        log_odds: The change of that share's log-odds, nats.
+        chance: Accuracy of a uniform guess.
+        majority: Accuracy of the best constant answer.
+        n: Cases.
+        left_out: "n_no_candidate" (unanswerable; among the `n` in the exact mode only), "n_no_gold", "n_unscored".
+    """
+
+    pre: Estimate
+    post: Estimate
+    change: Estimate
+    lost: int
+    gained: int
+    ranks: Mapping[str, float]
+    share: Estimate
+    log_odds: Estimate
+    chance: float
+    majority: float
+    n: int
+    left_out: Mapping[str, int]
+
+    def row(self) -> dict[str, Any]:
+        """The columns of a table."""
+        out: dict[str, Any] = self.pre.limits("pre") | self.post.limits("post")
+        out |= {"change": self.change.value, "lost": self.lost, "gained": self.gained}
+        out |= self.change.columns("low", "high", "stderr", "p")
+        if "person" in self.change.effective:
+            out["effective"] = self.change.effective["person"]
+        out |= {"note": self.change.note, **self.ranks, "n_odds": self.share.n}
+        for name in SCALES:
+            scale: Estimate = getattr(self, name)
+            out |= scale.limits(name) | scale.columns("p", prefix=f"{name}_")
+        out |= {"chance": self.chance, "majority": self.majority, "n": self.n}
+        return out | dict(self.left_out)
+
+
+def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> Accuracy:
+    """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the arguments."""
+    counted = ("ok",) if mode == "paper" else ("ok", "unanswerable")
+    rows = marked[marked["status"].isin(counted)].sort_values("case_id", kind="stable")
+    n = len(rows)
+    pre, post = (rows[f"{phase}_correct"].to_numpy(bool) for phase in ("pre", "post"))
+    ranks = {}
+    for phase in ("pre", "post"):
+        rank = rows[f"{phase}_rank"].to_numpy(np.float64)
+        rank[rank == 0] = np.inf  # no gold label is a candidate
+        ranks[f"{phase}_mrr"] = float((1 / rank).mean()) if n else float("nan")
+        ranks[f"{phase}_top5"] = float((rank <= 5).mean()) if n else float("nan")
+    counts = marked["status"].value_counts()
+    odds = rows.loc[np.isfinite(rows[["pre_odds", "post_odds"]].to_numpy(np.float64)).all(axis=1)]
+    before, after = (odds[f"{phase}_odds"].to_numpy(np.float64) for phase in ("pre", "post"))
+    share, log_odds = (_by_person(odds, values) for values in (expit(after) - expit(before), after - before))
+    return Accuracy(
+        pre=proportion(int(pre.sum()), n),
+        post=proportion(int(post.sum()), n),
+        change=_published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post),
+        lost=int((pre & ~post).sum()),
+        gained=int((post & ~pre).sum()),
+        ranks=ranks,
+        share=share,
+        log_odds=log_odds,
+        chance=_chance(rows),
+        majority=_majority(rows["gold"]),
+        n=n,
+        left_out={name: int(counts.get(status, 0)) for name, status in _LEFT.items()},
+    )
+
+
+def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
+    """Gained minus lost answers, by case."""
+    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
+    return (gained - lost) / pre.size if pre.size else float("nan")
+
+
+def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
+    """Interval and test of the change; people who are in several cases lower the effective number of cases."""
+    if not len(rows):
+        return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
+    n, change = len(rows), post.astype(float) - pre
+    found = _by_person(rows, change)
+    if found.note.startswith("too few"):
+        return replace(found, value=_change(pre, post))
+    people = found.clusters["person"]
+    alone = people == n
+    independent = n if alone else people if found.note else min(n, float(change.var(ddof=1)) / found.stderr**2)
+    low, high = paired_change(pre, post, independent)
+    p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else found.p
+    return replace(found, value=_change(pre, post), low=low, high=high, p=p, note="")
+
+
+def _by_person(rows: pd.DataFrame, values: Floats) -> Estimate:
+    """The mean of one value per case, clustered by person."""
+    if not len(rows):
+        return Estimate(float("nan"), note="no case")
+    person = pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]
+    return clustered_mean(values, [np.full(len(rows), 1 / len(rows))], {"person": person})
+
+
+def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> Estimate:
+    """The papers' test, and a bootstrap over cases as interval."""
+    low, high, stderr = (float("nan"),) * 3
+    if pre.size > 1 and draws:
+        low, high, stderr = mean_interval(post.astype(float) - pre, np.ones(pre.size), draws, seed)
+    return Estimate(_change(pre, post), low, high, stderr, _unpaired(pre, post), n=pre.size)
+
+
+def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
+    """The papers' test: a t-test that ignores that pre and post are the same cases."""
+    if pre.size < 2 or (pre.std() == 0 and post.std() == 0):
+        return float("nan")
+    (m1, s1), (m2, s2) = ((float(side.mean()), float(side.std(ddof=1))) for side in (post, pre))
+    return float(scipy_stats.ttest_ind_from_stats(m1, s1, post.size, m2, s2, pre.size).pvalue)
+
+
+def _chance(rows: pd.DataFrame) -> float:
+    shares = [len(set(g) & set(c)) / len(c) for g, c in zip(rows["gold"], rows["candidates"])]
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def _majority(gold: Iterable[Sequence[str]]) -> float:
+    lists = [set(labels) for labels in gold]
+    most = Counter(label for labels in lists for label in labels).most_common(1)
+    return most[0][1] / len(lists) if most else float("nan")
+
+
+def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """`summarise_accuracy` of every editor and pair of relations, as `cross_property` gives it."""
+    keys = ["editor", "edit_relation", "effect_relation"]
+    return pd.DataFrame(
+        dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed).row()
+        for key, rows in marked.groupby(keys, sort=True)
+    )

@@ -1,0 +1,213 @@
+"""What the unedited model knew: rank and share of an answer among candidates, and tables of the known facts alone.
+
+Known means: the right answer is first among the candidates that were asked, by more than rounding. That is less than
+knowledge in general: another wording, or an answer that was not asked, may come before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypedDict
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats import clustered_mean, proportion
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.tolerance import BOUNDS, above
+from seesaw_cf.types import Estimate
+
+__all__ = [
+    "FACTS",
+    "Knowledge",
+    "KnowledgeRow",
+    "among_known",
+    "gold_odds",
+    "gold_rank",
+    "knowledge",
+    "knowledge_table",
+    "with_edit_known",
+]
+
+FACTS: Mapping[str, str] = {"edited fact known": "edit_known", "asked fact known": "known"}
+"""Which facts a table is about -> the column that says whether a row's fact was known."""
+_PEOPLE = {
+    "target_new": "questions on holders of the new target",
+    "target_true": "questions on holders of the true target",
+}
+
+
+class Knowledge(TypedDict):
+    """What a model knew of one fact; None where it cannot be said.
+
+    Attributes:
+        n_candidates: Answers with a score.
+        true_rank: Rank of the right answer, 1 = first; ties count against it.
+        true_share: p(right) over the sum of the candidates' probabilities, in 0..1.
+        known: The rank is 1.
+    """
+
+    n_candidates: int | None
+    true_rank: int | None
+    true_share: float | None
+    known: bool | None
+
+
+def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
+    """Rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
+
+    Args:
+        logprobs: (candidates,), nats.
+        gold: (candidates,), which of them are true; at least one.
+        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.stats.tolerance`.
+    """
+    return 1 + int((~above(logprobs[gold].max(), logprobs[~gold], nats)).sum())
+
+
+def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
+    """log of the gold candidates' probability over that of the others, nats: the log-odds of their share.
+
+    Args:
+        logprobs: (candidates,), nats.
+        gold: (candidates,), which of them are true.
+    """
+    return float(logsumexp(logprobs[gold]) - logsumexp(logprobs[~gold])) if gold.any() and not gold.all() else np.nan
+
+
+def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> Knowledge:
+    """Rank and share of the right answer among candidates; a common factor of their probabilities changes neither.
+
+    Args:
+        logprobs: (candidates,), nats, summed over target tokens; NaN where a candidate has no score, it is left out.
+        true: (candidates,), which is right; exactly one.
+        nats: See `gold_rank`.
+
+    Returns:
+        The numbers; all None when the right answer or every other one has no score.
+
+    Raises:
+        RecordError: Unequal lengths, or not exactly one right answer.
+    """
+    if len(logprobs) != len(true) or np.count_nonzero(true) != 1:
+        raise RecordError(
+            f"knowledge: {len(logprobs)} log-probabilities and right answers {shown(true.tolist())}; expected equal "
+            "lengths and exactly one right answer."
+        )
+    scored = np.isfinite(logprobs)
+    values, own = logprobs[scored], true[scored]
+    if not own.any() or own.all():
+        return {"n_candidates": None, "true_rank": None, "true_share": None, "known": None}
+    rank = gold_rank(values, own, nats)
+    share = float(np.exp(values[own][0] - logsumexp(values)))
+    return {"n_candidates": len(values), "true_rank": rank, "true_share": share, "known": rank == 1}
+
+
+def with_edit_known(rows: pd.DataFrame, edits: pd.DataFrame) -> pd.DataFrame:
+    """Adds `edit_known`: whether the fact that each row's edit changes was known before.
+
+    Args:
+        rows: Columns editor and case_id.
+        edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
+    """
+    known = edits.drop_duplicates(["editor", "case_id"]).set_index(["editor", "case_id"])["known"].astype("boolean")
+    keys = pd.MultiIndex.from_frame(rows[["editor", "case_id"]])
+    return rows.assign(edit_known=known.reindex(keys).array)
+
+
+def among_known(rows: pd.DataFrame, table: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """A table of the rows whose fact was known before, once for each entry of `FACTS`, under the column `facts`.
+
+    Args:
+        rows: With the columns of `FACTS`; missing values count as not known.
+        table: What is made of them; a `RecordError` of it means that there is nothing to compute.
+    """
+    found = []
+    for facts, column in FACTS.items():
+        chosen = rows[rows[column].astype("boolean").fillna(value=False).to_numpy(bool)]
+        try:
+            made = table(chosen) if len(chosen) else chosen.iloc[:0]
+        except RecordError:
+            continue
+        if len(made):
+            made.insert(0, "facts", facts)
+            found.append(made)
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+
+
+class KnowledgeRow(TypedDict):
+    """A row of `knowledge_table`: how many facts of one kind and relation the unedited model knew."""
+
+    facts: str
+    relation: str
+    n: int
+    n_without: int
+    known: float
+    known_low: float
+    known_high: float
+    median_rank: float
+    median_candidates: float
+    median_share: float
+    note: str
+
+
+def knowledge_table(edits: pd.DataFrame, prompts: pd.DataFrame | None) -> pd.DataFrame:
+    """How much of what is edited and asked the unedited model knew; each fact counts once, whatever its editors.
+
+    Args:
+        edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without any.
+
+    Returns:
+        Rows of `KnowledgeRow`, relation "all" last: the edited facts (Wilson intervals), then the asked ones of people
+        who hold the new and the true target (clustered by edit and person, none below five of either).
+    """
+    facts = edits.drop_duplicates("case_id").rename(columns={"relation_id": "relation"})
+    found = _rows("edited facts", facts, lambda values, _: proportion(int(values.sum()), len(values)))
+    if prompts is not None:
+        asked = prompts.drop_duplicates(["case_id", "prompt_id"]).rename(columns={"edit_relation": "relation"})
+        asked = asked.assign(
+            true_rank=2.0 - asked["known"].astype("Float64"), n_candidates=2, true_share=asked["held_share_pre"]
+        )
+        for holds, about in _PEOPLE.items():
+            found += _rows(about, asked[asked["holds"] == holds], _clustered)
+    return pd.DataFrame(found, columns=list(KnowledgeRow.__annotations__))
+
+
+def _rows(about: str, facts: pd.DataFrame, share: Callable[[Floats, pd.DataFrame], Estimate]) -> list[KnowledgeRow]:
+    if facts.empty:
+        return []
+    both = pd.concat([facts, facts.assign(relation="all")])
+    return [_row(about, str(name), rows, share) for name, rows in both.groupby("relation", sort=False)]
+
+
+def _row(
+    about: str, relation: str, rows: pd.DataFrame, share: Callable[[Floats, pd.DataFrame], Estimate]
+) -> KnowledgeRow:
+    there = rows[rows["known"].notna()]
+    values = there["known"].to_numpy(np.float64)
+    estimate = share(values, there) if len(there) else Estimate(np.nan, note="not recorded, or not scored")
+    rank, candidates, probability = (
+        float(there[name].astype(np.float64).median()) for name in ("true_rank", "n_candidates", "true_share")
+    )
+    return {
+        "facts": about,
+        "relation": relation,
+        "n": len(there),
+        "n_without": len(rows) - len(there),
+        "known": estimate.value,
+        "known_low": estimate.low,
+        "known_high": estimate.high,
+        "median_rank": rank,
+        "median_candidates": candidates,
+        "median_share": probability,
+        "note": estimate.note,
+    }
+
+
+def _clustered(values: Floats, rows: pd.DataFrame) -> Estimate:
+    clusters = {"edit": pd.factorize(rows["case_id"])[0], "person": pd.factorize(rows["person"])[0]}
+    return clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)

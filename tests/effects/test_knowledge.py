@@ -1,0 +1,256 @@
+"""What the unedited model knew: by hand, as laws, and with bad input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf.effects import group_effects, prompt_effects
+from seesaw_cf.effects.estimands import estimate_groups, toward_truth
+from seesaw_cf.effects.knowledge import (
+    FACTS,
+    among_known,
+    gold_odds,
+    gold_rank,
+    knowledge,
+    knowledge_table,
+    with_edit_known,
+)
+from seesaw_cf.effects.properties import answers, cross_property, mark
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats import clustered_mean
+from tests.effects.rows import four, table
+
+# Exact in binary, so that a common shift changes no difference.
+EIGHTHS = st.integers(-800, -8).map(lambda number: number / 8)
+CANDIDATES = st.lists(EIGHTHS, min_size=2, max_size=12)
+
+
+def first(n: int) -> Any:
+    return np.arange(n) == 0
+
+
+def logs(*probabilities: float) -> Any:
+    return np.log(np.array(probabilities))
+
+
+def test_rank_and_share_by_hand() -> None:
+    # 0.5 is more than 0.3 and 0.1; its share is 0.5 / 0.9.
+    found = knowledge(logs(0.5, 0.3, 0.1), first(3))
+    assert found == {"n_candidates": 3, "true_rank": 1, "true_share": pytest.approx(5 / 9), "known": True}
+    # 0.4 is more, and the tie with 0.2 counts against it: third; its share is 0.2 / 0.8.
+    found = knowledge(logs(0.2, 0.2, 0.4), first(3))
+    assert found == {"n_candidates": 3, "true_rank": 3, "true_share": pytest.approx(0.25), "known": False}
+
+
+def test_a_lead_within_rounding_is_a_tie() -> None:
+    assert knowledge(np.array([-1.0, -1.0 - 5e-5]), first(2))["known"] is False
+    assert knowledge(np.array([-1.0, -1.0 - 5e-5]), first(2), nats=1e-5)["known"] is True
+
+
+def test_candidates_without_a_score_are_left_out_and_nothing_is_said_without_a_comparison() -> None:
+    nan = math.nan
+    assert knowledge(np.array([-1.0, nan, -2.0]), first(3))["n_candidates"] == 2
+    nothing = dict.fromkeys(("n_candidates", "true_rank", "true_share", "known"))
+    assert knowledge(np.array([nan, -1.0]), first(2)) == nothing
+    assert knowledge(np.array([-1.0, nan]), first(2)) == nothing
+    assert knowledge(np.array([-1.0]), first(1)) == nothing
+
+
+@pytest.mark.parametrize("true", [[False, False], [True, True], [True]])
+def test_exactly_one_right_answer_is_asked_for(true: list[bool]) -> None:
+    with pytest.raises(
+        RecordError, match=r"2 log-probabilities and right answers .*expected equal lengths and exactly"
+    ):
+        knowledge(np.array([-1.0, -2.0]), np.array(true))
+
+
+@given(CANDIDATES, st.integers(-80, 0).map(lambda number: number / 8))
+def test_a_common_factor_of_the_probabilities_changes_nothing(values: list[float], shift: float) -> None:
+    one, other = (knowledge(np.array(values) + by, first(len(values))) for by in (0.0, shift))
+    assert (one["true_rank"], one["known"]) == (other["true_rank"], other["known"])
+    assert one["true_share"] == pytest.approx(other["true_share"], rel=1e-12)
+
+
+@given(CANDIDATES)
+def test_shares_are_shares_and_follow_the_rank(values: list[float]) -> None:
+    n = len(values)
+    found = [knowledge(np.array(values), np.arange(n) == one) for one in range(n)]
+    shares = [one["true_share"] for one in found]
+    assert all(share is not None and 0 <= share <= 1 for share in shares)
+    assert sum(share or 0.0 for share in shares) == pytest.approx(1.0)
+    assert sum(one["known"] is True for one in found) <= 1
+    for one in found:
+        assert one["known"] is (one["true_rank"] == 1)
+        assert 1 <= (one["true_rank"] or 0) <= n
+        assert not one["known"] or one["true_share"] == max(share or 0.0 for share in shares)
+
+
+@given(CANDIDATES)
+def test_another_candidate_never_makes_a_fact_better_known(values: list[float]) -> None:
+    fewer, more = (knowledge(np.array(values + rest), first(len(values + rest))) for rest in ([], [-3.0]))
+    assert (more["true_rank"] or 0) >= (fewer["true_rank"] or 0)
+    assert (more["true_share"] or 0) <= (fewer["true_share"] or 0)
+
+
+def test_answers_are_compared_by_the_sum_over_their_tokens() -> None:
+    """With as many tokens each, sums and means per token rank alike; a longer answer has more to multiply."""
+    per_token = np.array([-0.5, -0.7, -0.9])
+    for tokens in (1, 3):
+        assert gold_rank(tokens * per_token, first(3)) == gold_rank(per_token, first(3)) == 1
+    lengths = np.array([3, 1, 1])  # the right answer is likelier by token, and less likely as a whole
+    assert gold_rank(lengths * per_token, first(3)) == 3
+
+
+@given(CANDIDATES, st.integers(0, 11))
+def test_the_log_odds_are_those_of_the_share(values: list[float], one: int) -> None:
+    true = np.arange(len(values)) == one % len(values)
+    share = knowledge(np.array(values), true)["true_share"]
+    assert share == pytest.approx(1 / (1 + math.exp(-gold_odds(np.array(values), true))), rel=1e-9)
+
+
+# Edit, person, and p(new), p(true) before and after.
+BY_HAND = [(1, "a", (0.4, 0.1, 0.2, 0.2)), (1, "b", (0.1, 0.3, 0.3, 0.1)), (2, "c", (0.6, 0.2, 0.3, 0.3))]
+EDITS = pd.DataFrame(
+    {"editor": "memit", "case_id": [1, 2], "relation_id": "P27", "known": [True, False], "true_rank": [1, 4]}
+    | {"n_candidates": [5, 5], "true_share": [0.6, 0.1]}
+)
+
+
+def asked(rows: list[tuple[int, str, tuple[float, ...]]], **rest: Any) -> pd.DataFrame:
+    made = [
+        row
+        for number, (case, person, p) in enumerate(rows)
+        for row in four(*map(math.log, p), case_id=case, prompt_id=number, subject_id=person, **rest)
+    ]
+    return prompt_effects(table(made))
+
+
+def test_effects_among_known_facts_by_hand() -> None:
+    """D and its log-odds and share, of each question, then the mean of edit 1's two and edit 2's one.
+
+    a: D = 0 - 0.3, log-odds ln 1 - ln 4, share 0.5 - 0.8; b: D = 0.2 + 0.2, ln 3 + ln 3, 0.75 - 0.25;
+    c: D = 0 - 0.4, -ln 3, 0.5 - 0.75. The held answer was ahead for a and c.
+    """
+    prompts = with_edit_known(asked(BY_HAND), EDITS)
+    assert prompts["known"].tolist() == [True, False, True]
+    assert prompts["held_share_pre"].tolist() == pytest.approx([0.8, 0.25, 0.75])
+    every = group_effects(prompts, axes=()).assign(facts="all")
+    found = pd.concat([every, among_known(prompts, lambda rows: group_effects(rows, axes=()))]).set_index("facts")
+    expected = {
+        "all": (((-0.3 + 0.4) / 2 - 0.4) / 2, (math.log(1.5) - math.log(3)) / 2, ((-0.3 + 0.5) / 2 - 0.25) / 2, 3),
+        "edited fact known": ((-0.3 + 0.4) / 2, math.log(1.5), (-0.3 + 0.5) / 2, 2),
+        "asked fact known": ((-0.3 - 0.4) / 2, -math.log(12) / 2, (-0.3 - 0.25) / 2, 2),
+    }
+    assert list(found.index) == list(expected)
+    for facts, (d, log_odds, share, n) in expected.items():
+        row = found.loc[facts]
+        assert (row["D"], row["log_odds"], row["share"]) == pytest.approx((d, log_odds, share)), facts
+        assert row["n_prompts"] == n
+        assert math.isnan(row["share_low"])  # two edits at most
+
+
+def test_knowledge_table_by_hand() -> None:
+    prompts = pd.concat([asked(BY_HAND), asked(BY_HAND).assign(editor="ft")])  # another editor asks the same facts
+    facts = knowledge_table(pd.concat([EDITS, EDITS.assign(editor="ft")]), prompts)
+    assert facts["facts"].tolist() == ["edited facts"] * 2 + ["questions on holders of the new target"] * 2
+    assert facts["relation"].tolist() == ["P27", "all"] * 2
+    edited, people = facts.iloc[0], facts.iloc[2]
+    assert (edited["known"], edited["n"], edited["median_rank"], edited["median_share"]) == (0.5, 2, 2.5, 0.35)
+    assert edited["known_low"] == pytest.approx(0.0945, abs=1e-4)  # Wilson for 1 of 2
+    assert people["known"] == pytest.approx(2 / 3)
+    assert (people["n"], people["median_candidates"], people["median_share"]) == (3, 2, pytest.approx(0.75))
+    assert math.isnan(people["known_low"])
+    assert people["note"].startswith("too few clusters")
+
+
+def random_rows(n_edits: int = 8, n_people: int = 9, seed: int = 0) -> list[tuple[int, str, tuple[float, ...]]]:
+    rng = np.random.default_rng(seed)
+    return [
+        (edit, f"p{person}", tuple(rng.uniform(0.05, 0.45, 4)))
+        for edit in range(n_edits)
+        for person in rng.choice(2 * n_people, n_people, replace=False)
+    ]
+
+
+def test_known_effects_are_the_plain_ones_when_everything_is_known() -> None:
+    """p(new) above p(true) before, for all; and the edited facts known."""
+    rows = [(edit, person, (max(p[:2]) + 0.01, min(p[:2]), *p[2:])) for edit, person, p in random_rows()]
+    edits = pd.DataFrame({"editor": "memit", "case_id": range(8), "known": True})
+    prompts = with_edit_known(asked(rows), edits)
+    assert prompts["known"].all()
+    plain = group_effects(prompts)
+    found = among_known(prompts, group_effects)
+    for facts in FACTS:
+        same = found[found["facts"] == facts].drop(columns="facts").reset_index(drop=True)
+        pd.testing.assert_frame_equal(same, plain)
+
+
+def test_known_effects_are_those_of_the_known_rows_alone() -> None:
+    rows = random_rows()
+    prompts = with_edit_known(asked(rows), pd.DataFrame({"editor": "memit", "case_id": range(8), "known": False}))
+    kept = [(edit, person, p) for edit, person, p in rows if p[0] > p[1] * (1 + 1e-4)]
+    found = among_known(prompts, group_effects)
+    assert found["facts"].unique().tolist() == ["asked fact known"]
+    pd.testing.assert_frame_equal(found.drop(columns="facts"), group_effects(asked(kept)))
+
+
+def test_share_has_the_inference_of_its_own_values() -> None:
+    prompts = asked(random_rows())
+    row = group_effects(prompts, axes=()).iloc[0]
+    n = len(prompts)
+    codes = {"edit": prompts["case_id"].to_numpy(), "person": pd.factorize(prompts["person"])[0]}
+    odds = {phase: prompts[f"{phase}_new"] - prompts[f"{phase}_true"] for phase in ("pre", "post")}
+    values = (1 / (1 + np.exp(-odds["post"])) - 1 / (1 + np.exp(-odds["pre"]))).to_numpy()
+    found = clustered_mean(values, [np.full(n, 1 / n)], codes)  # as many questions for each edit
+    names = ("share", "share_low", "share_high", "share_stderr", "share_p", "share_df")
+    expected = (found.value, found.low, found.high, found.stderr, found.p, found.df)
+    assert tuple(row[name] for name in names) == pytest.approx(expected, rel=1e-9)
+    again = estimate_groups(prompts, axes=()).iloc[0]
+    assert tuple(again[name] for name in names) == pytest.approx(expected, rel=1e-9)
+
+
+def test_share_turns_its_sign_with_the_targets_and_stays_within_its_range() -> None:
+    rows = random_rows()
+    swapped = [(edit, person, (p[1], p[0], p[3], p[2])) for edit, person, p in rows]
+    one, other = (group_effects(asked(each), axes=()).iloc[0] for each in (rows, swapped))
+    assert one["share"] == pytest.approx(-other["share"], rel=1e-9)
+    assert one["log_odds"] * one["share"] > 0
+    prompts = asked(rows)
+    assert prompts["share"].between(-1, 1).all()
+    held = asked(rows, holds="target_true")
+    assert (held["known"] == (prompts["pre_new"] < prompts["pre_true"] - 1e-4)).all()
+    assert toward_truth(held)["share"].to_numpy() == pytest.approx(-prompts["share"].to_numpy())
+
+
+def test_nothing_is_known_of_people_whose_answer_is_not() -> None:
+    prompts = asked(BY_HAND, holds="")
+    assert prompts["known"].isna().all()
+    assert among_known(with_edit_known(prompts, EDITS.assign(known=None)), group_effects).empty
+
+
+def property_rows(case: int, pre: tuple[float, ...], post: tuple[float, ...]) -> list[dict[str, Any]]:
+    rest = {"case_id": case, "kind": "cross_property", "effect_relation": "P101", "role": "candidate"}
+    return [
+        rest | {"phase": phase, "target": name, "gold": name == "law", "logprob": math.log(p), "subject_id": f"Q{case}"}
+        for phase, values in (("pre", pre), ("post", post))
+        for name, p in zip(("law", "art", "sport"), values, strict=True)
+    ]
+
+
+def test_accuracy_on_three_scales_by_hand() -> None:
+    """Case 1: share of the right answer 0.4 / 0.8 -> 0.1 / 0.8; case 2: 0.1 / 0.4 -> 0.2 / 0.4, right after only."""
+    rows = property_rows(1, (0.4, 0.2, 0.2), (0.1, 0.6, 0.1)) + property_rows(2, (0.1, 0.2, 0.1), (0.2, 0.1, 0.1))
+    found = cross_property(table(rows)).iloc[0]
+    assert (found["pre"], found["post"], found["n_odds"]) == (0.5, 0.5, 2)
+    assert found["share"] == pytest.approx(((0.125 - 0.5) + (0.5 - 0.25)) / 2)
+    assert found["log_odds"] == pytest.approx((math.log(1 / 7) + math.log(3)) / 2)
+    assert math.isnan(found["share_low"])
+    odds = mark(answers(table(rows)))[["pre_odds", "post_odds"]].to_numpy()
+    assert odds == pytest.approx(np.log([[1, 1 / 7], [1 / 3, 1]]))
