@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import types
 import typing
+from collections.abc import Collection
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -92,8 +93,20 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
         pq.write_table(table, temporary, **_PARQUET)
 
 
-def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **options: object) -> pa.Table:
+def read_table(
+    path: str | os.PathLike[str],
+    schema: pa.Schema | None = None,
+    *,
+    may_lack: Collection[str] = (),
+    **options: object,
+) -> pa.Table:
     """Reads a Parquet file and checks that it has the columns of `schema`.
+
+    Args:
+        path: The file.
+        schema: What it has; None = anything.
+        may_lack: Columns that files of older versions do not have; null there.
+        **options: Of `pyarrow.parquet.read_table`.
 
     Raises:
         StorageError: The file is missing or cannot be read.
@@ -106,6 +119,9 @@ def read_table(path: str | os.PathLike[str], schema: pa.Schema | None = None, **
         raise StorageError(f"{file}: no such file. Check the path.") from error
     except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
+    for name in may_lack:
+        if schema is not None and name not in table.column_names:
+            table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
     missing = [name for name in (schema.names if schema is not None else []) if name not in table.column_names]
     if missing:
         raise RecordError(

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from seesaw_cf.effects.knowledge import knowledge
 from seesaw_cf.stats.tolerance import above
-from seesaw_cf.tables import write_table
+from seesaw_cf.tables import read_table, write_table
 
-__all__ = ["ASKED_ONLY", "EDITS", "GIVEN", "write_edits"]
+__all__ = ["ASKED_ONLY", "EDITS", "GIVEN", "read_edits", "write_edits"]
 
 GIVEN = "whole"
 """Name of the one unit, below `deltas/NAME/`, of a model that somebody else edited."""
@@ -20,7 +22,8 @@ ASKED_ONLY = "asked only"
 """Status of a case whose fact nobody says a model was edited for, so that no efficacy is claimed."""
 
 # logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
-# both by more than the run's noise, see `seesaw_cf.stats.tolerance`.
+# both by more than the run's noise, see `seesaw_cf.stats.tolerance`. candidates: answers scored before the edit, the
+# true target first, candidates_pre their logprobs; the rest: `seesaw_cf.effects.knowledge` of them.
 EDITS: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -38,8 +41,15 @@ EDITS: pa.Schema = pa.schema(
         ("true_post", pa.float64()),
         ("raised", pa.bool_()),
         ("success", pa.bool_()),
+        ("candidates", pa.list_(pa.string())),
+        ("candidates_pre", pa.list_(pa.float64())),
+        ("n_candidates", pa.int32()),
+        ("true_rank", pa.int32()),
+        ("true_share", pa.float64()),
+        ("known", pa.bool_()),
     ]
 )
+_SINCE = EDITS.names[EDITS.get_field_index("candidates") :]
 
 
 def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
@@ -47,7 +57,8 @@ def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0
 
     Args:
         file: Where to.
-        rows: Of `EDITS`, without what is decided here: whether the edit raised its target and succeeded.
+        rows: Of `EDITS`, without what is decided here: whether the edit raised its target and succeeded, and whether
+            its fact was known before.
         nats: Differences up to this are rounding, see `seesaw_cf.stats.tolerance`; such an edit did neither.
         schema: `EDITS` and what else the rows have.
 
@@ -57,11 +68,25 @@ def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0
     write_table(file, pa.Table.from_pylist([_judged(row, nats) for row in rows], schema))
 
 
+def read_edits(file: Path) -> pa.Table:
+    """Reads the table; what a run of an older version did not record is null.
+
+    Raises:
+        StorageError: The file is missing or cannot be read.
+        RecordError: It is damaged, or lacks other columns.
+    """
+    return read_table(file, EDITS, may_lack=_SINCE)
+
+
 def _judged(row: dict[str, Any], nats: float) -> dict[str, Any]:
-    """The row with `raised` and `success`, None where a side was not scored."""
+    """The row with `raised` and `success`, None where a side was not scored, and what was known before the edit."""
 
     def higher(first: str, second: str) -> bool | None:
         one, other = row.get(first), row.get(second)
         return None if one is None or other is None else bool(above(one, other, nats))
 
-    return row | {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
+    row |= {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
+    if not (names := row.get("candidates")):  # no true target, or a unit that an older version finished
+        return row
+    logprobs = np.array(row["candidates_pre"], dtype=np.float64)
+    return {**row, **knowledge(logprobs, np.array(names) == row["target_true"], nats)}

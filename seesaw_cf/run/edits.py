@@ -13,6 +13,7 @@ from seesaw_cf.errors import EditError, PromptError
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, applied, parameter_hashes
+from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.questions import Question
 from seesaw_cf.scoring import Scorer, score_each
 from seesaw_cf.types import Case, Cloze, ClozeScore
@@ -20,6 +21,7 @@ from seesaw_cf.types import Case, Cloze, ClozeScore
 __all__ = ["Edited", "Outcome", "edit_units", "score_edits", "score_given"]
 
 Asked = Sequence[tuple[Case, Sequence[Question]]]
+_TARGETS = Candidates()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,26 @@ class Outcome:
     delta_norm: float
     delta: WeightDelta | None = None
 
-    def edit_rows(self, editor: str, asked: Asked, before: Mapping[Cloze, ClozeScore]) -> list[dict[str, object]]:
-        """One row of `EDITS` for each case, without what `write_edits` decides by the run's noise."""
-        return [self._row(editor, case, qs, before) for case, qs in asked]
+    def edit_rows(
+        self, editor: str, asked: Asked, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
+    ) -> list[dict[str, object]]:
+        """One row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
+
+        Args:
+            editor: Its name.
+            asked: The cases with their questions.
+            before: Scores before any edit, of the candidates too.
+            candidates: What the true target is ranked among; by default the new target alone.
+        """
+        return [self._row(editor, case, qs, before, candidates) for case, qs in asked]
 
     def _row(
-        self, editor: str, case: Case, qs: Sequence[Question], before: Mapping[Cloze, ClozeScore]
+        self,
+        editor: str,
+        case: Case,
+        qs: Sequence[Question],
+        before: Mapping[Cloze, ClozeScore],
+        candidates: Candidates,
     ) -> dict[str, object]:
         own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
         new_pre, true_pre, new_post, true_post = (
@@ -65,6 +81,8 @@ class Outcome:
             "true_pre": true_pre,
             "new_post": new_post,
             "true_post": true_post,
+            "candidates": list(candidates.of(case)),
+            "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
         }
 
 

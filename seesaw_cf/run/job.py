@@ -24,6 +24,7 @@ from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import load_model, outline_model
 from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.records.load import load_revised_cases
+from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import find_all, moved_by, read_all, read_requests, requests_facts
 from seesaw_cf.run.make_editors import make_editor, moments_facts, read_settings, settings_of, with_moments
@@ -221,6 +222,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     manifest.data["revision"] = ",".join(sorted({revision for _, revision in loaded.values()}))
     manifest.data.update({**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)})
     manifest.machine["noise"] = _noise(job, out, scorer, cases)
+    candidates = candidates_of((case for found in everything.values() for case in found), job.seed)
     return Run(
         model,
         tokenizer,
@@ -235,6 +237,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         given,
         examined,
         job.checkpoints,
+        candidates,
     )
 
 

@@ -26,10 +26,11 @@ from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, parameter_hashes
+from seesaw_cf.run.candidates import MOST, Candidates
 from seesaw_cf.run.edit_table import GIVEN, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
 from seesaw_cf.run.examined import Examined, Given
-from seesaw_cf.run.explain import log_prefix
+from seesaw_cf.run.explain import log_prefix, tell
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.store import Store
@@ -116,6 +117,7 @@ class Run:
         given: Name -> a model that somebody else edited; they come after the editors.
         examined: What is asked of those.
         checkpoints: Also write each edit as a model of its own, `checkpoints/EDITOR/UNIT/`; not of controls.
+        candidates: What the true target of each case is ranked among before any edit.
     """
 
     model: PreTrainedModel
@@ -131,6 +133,7 @@ class Run:
     given: Mapping[str, Given] = field(default_factory=dict)
     examined: Examined = field(default_factory=Examined)
     checkpoints: bool = False
+    candidates: Candidates = field(default_factory=Candidates)
 
     @cached_property
     def store(self) -> Store:
@@ -172,9 +175,14 @@ class Run:
 
     @cached_property
     def parts(self) -> list[list[Cloze]]:
-        """Every question, in the blocks whose scores before any edit are cached."""
-        every = (*self.asked.values(), *self.asked_given.values())
-        return blocks(q.cloze for rows in every for _, qs in rows for q in qs)
+        """Every question, then the other candidates of the edits, in the blocks whose scores before any edit are
+        cached."""
+        every = [row for rows in (*self.asked.values(), *self.asked_given.values()) for row in rows]
+        asked = {q.cloze for _, qs in every for q in qs}
+        more = {cloze for case, _ in every for cloze in self.candidates.clozes(case)} - asked
+        found = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
+        tell([(logging.INFO, f"{found} among at most {MOST} candidates")])
+        return blocks(asked) + blocks(more)
 
     @cached_property
     def before(self) -> dict[Cloze, ClozeScore]:
@@ -263,7 +271,7 @@ class Run:
 
     def _write(self, editor: str, unit: Unit, asked: Rows, outcome: Outcome) -> None:
         rows = score_table(editor, scored(asked, self.before, outcome.scores))
-        self.store.write((editor, unit.key), rows, edits=outcome.edit_rows(editor, asked, self.before))
+        self.store.write((editor, unit.key), rows, edits=outcome.edit_rows(editor, asked, self.before, self.candidates))
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Writes an edit as a model of its own, unless it is there."""

@@ -30,8 +30,9 @@ def test_explain_names_the_editor_and_the_first_case(tmp_path: Path, caplog: pyt
     assert not caplog.messages
 
     assert main([*RUN, "--out", str(tmp_path / "run"), "--explain"]) == 0
-    floor, before, plan = caplog.messages
+    floor, candidates, before, plan = caplog.messages
     assert floor.startswith("noise floor: ")
+    assert candidates.endswith("to rank the true targets among at most 32 candidates")
     clozes = int(before.split()[3])
     assert before == f"before any edit: {clozes} distinct clozes, 0 from the cache"
     edit = pq.read_table(tmp_path / "run" / "edits.parquet").to_pylist()[0]
@@ -41,9 +42,9 @@ def test_explain_names_the_editor_and_the_first_case(tmp_path: Path, caplog: pyt
 
     caplog.clear()
     assert main([*RUN, "--out", str(tmp_path / "again"), "--explain", "--block", "1"]) == 0
-    assert caplog.messages[1] == f"before any edit: {clozes} distinct clozes, {clozes} from the cache"
-    assert caplog.messages[2].startswith(f"ft, {first}: 1 edits, ")
-    assert len(caplog.messages) == 4
+    assert caplog.messages[2] == f"before any edit: {clozes} distinct clozes, {clozes} from the cache"
+    assert caplog.messages[3].startswith(f"ft, {first}: 1 edits, ")
+    assert len(caplog.messages) == 5
 
 
 def test_a_scorer_without_a_choice_is_explained_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,123 @@
+"""Which answers a true target is ranked among before an edit, and what the table of edits then says."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.run.candidates import MOST, Candidates, candidates_of
+from seesaw_cf.run.edit_table import EDITS, read_edits, write_edits
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.workers import run_share
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.types import Case, Cloze, EditRequest, Entity
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+SINCE = ["candidates", "candidates_pre", "n_candidates", "true_rank", "true_share", "known"]
+
+
+def case(number: int, true: str, new: str, subject: str = "", relation: str = "P19") -> Case:
+    request = EditRequest("{} was born in", subject or f"S{number}", relation, Entity(None, new), Entity(None, true))
+    return Case(number, request)
+
+
+def test_every_target_of_the_relation_is_a_candidate_the_own_ones_first() -> None:
+    found = candidates_of([case(1, "Paris", "Rome"), case(2, "Oslo", "Paris"), case(3, "law", "art", relation="P101")])
+    assert found.of(case(1, "Paris", "Rome")) == ("Paris", "Rome", "Oslo")
+    assert found.of(case(3, "law", "art", relation="P101")) == ("law", "art")
+    assert found.clozes(case(1, "Paris", "Rome"))[2] == Cloze("S1 was born in", "Oslo")
+
+
+def test_candidates_of_cross_property_records_are_those_of_the_relation_they_ask_for() -> None:
+    asked = replace(case(1, "Paris", "Rome"), effect_relation_id="P101", candidates=("law", "art", "sport"))
+    found = candidates_of([asked, case(2, "law", "poetry", relation="P101")])
+    assert set(found.of(case(2, "law", "poetry", relation="P101"))) == {"law", "poetry", "art", "sport"}
+
+
+def test_what_is_also_true_of_the_subject_is_no_competitor() -> None:
+    records = [
+        case(1, "Paris", "Rome", "Ada"),
+        case(2, "Oslo", "Rome", "Ada"),
+        replace(case(3, "x", "y", "Ada", "P27"), effect_relation_id="P19", candidates=("Bonn", "Kyiv"), gold=("Bonn",)),
+        case(4, "Riga", "Rome", "Bob"),
+    ]
+    assert set(candidates_of(records).of(records[0])) == {"Paris", "Rome", "Kyiv", "Riga"}
+    assert set(candidates_of(records).of(records[3])) == {"Riga", "Rome", "Paris", "Oslo", "Bonn", "Kyiv"}
+
+
+def test_there_are_never_more_than_stated_and_the_seed_draws_them() -> None:
+    records = [case(number, f"T{number:03d}", f"N{number:03d}") for number in range(40)]
+    one, same, other = (candidates_of(records, seed).of(records[0]) for seed in (0, 0, 1))
+    assert len(one) == len(set(one)) == MOST
+    assert one[:2] == ("T000", "N000")
+    assert one == same != other
+    assert candidates_of(reversed(records)).of(records[0]) == one
+
+
+def test_records_without_a_true_target_or_a_relation_take_none_from_others() -> None:
+    nameless = [case(1, "Paris", "Rome", relation=""), case(2, "Oslo", "Bonn", relation="")]
+    assert candidates_of(nameless).of(nameless[0]) == ("Paris", "Rome")
+    assert candidates_of([case(1, "", "Rome")]).of(case(1, "", "Rome")) == ()
+    assert Candidates().of(case(1, "Paris", "Rome")) == ("Paris", "Rome")
+
+
+def test_a_run_scores_the_candidates_before_the_edit_and_says_how_many(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    base, tokenizer, made = small.model(), byte_level(bos=False), small.cases()
+    extra = [case(100 + number, f"City {number}", "London") for number in range(3)]
+    found = candidates_of([*made, *extra])
+    run = Run(
+        base, tokenizer, HFScorer(base, tokenizer), {"nudge": small.Nudge()}, made, small.manifest(base), tmp_path,
+        progress=False, candidates=found,
+    )  # fmt: skip
+    with caplog.at_level(logging.INFO, "seesaw_cf.run.explain"):
+        run_share(run, 0, 1)
+    # Nine clozes more: three cases of P19, about three people, with three cities each.
+    assert "before any edit: 9 clozes more than are asked afterwards" in caplog.text
+    assert f"at most {MOST} candidates" in caplog.text
+    rows = pq.read_table(tmp_path / "edits.parquet").to_pylist()
+    for row, asked in zip(rows, made, strict=True):
+        scores = HFScorer(base, tokenizer).score(found.clozes(asked))
+        logprobs = np.array([score.logprob for score in scores])
+        assert row["candidates"] == list(found.of(asked))
+        assert row["candidates_pre"] == pytest.approx(logprobs.tolist(), abs=1e-4)
+        assert row["n_candidates"] == len(logprobs) == (5 if asked.request.relation_id == "P19" else 2)
+        assert row["candidates_pre"][:2] == pytest.approx([row["true_pre"], row["new_pre"]], abs=0)
+        assert row["true_rank"] == 1 + int((logprobs[1:] >= logprobs[0]).sum())
+        assert row["true_share"] == pytest.approx(math.exp(logprobs[0]) / np.exp(logprobs).sum(), rel=1e-3)
+        assert row["known"] is (row["true_rank"] == 1)
+    scored = pq.read_table(tmp_path / "scores.parquet")["target"].to_pylist()
+    assert not {name for name in scored if name.startswith("City")}, "candidates are not asked after the edit"
+
+
+def edit(**changes: object) -> dict[str, object]:
+    return dict.fromkeys(EDITS.names) | {"editor": "ft", "case_id": 1, "target_true": "Paris", "status": "ok"} | changes
+
+
+def test_an_older_table_is_read_with_what_it_does_not_say_as_null(tmp_path: Path) -> None:
+    write_edits(tmp_path / "new.parquet", [edit(candidates=["Paris", "Rome"], candidates_pre=[-1.0, -2.0])])
+    assert read_edits(tmp_path / "new.parquet").to_pylist()[0]["known"] is True
+    table = pq.read_table(tmp_path / "new.parquet")
+    pq.write_table(table.drop_columns(SINCE), tmp_path / "old.parquet")
+    assert read_edits(tmp_path / "old.parquet").schema == EDITS
+    (row,) = read_edits(tmp_path / "old.parquet").to_pylist()
+    assert {row[name] for name in SINCE} == {None}
+    pq.write_table(table.drop_columns(["status", *SINCE]), tmp_path / "other.parquet")
+    with pytest.raises(RecordError, match=r"columns \['status'\] are missing"):
+        read_edits(tmp_path / "other.parquet")
+
+
+def test_units_that_an_older_version_finished_and_unscored_candidates_say_nothing(tmp_path: Path) -> None:
+    older = {name: value for name, value in edit().items() if name not in SINCE}
+    unscored = edit(candidates=["Paris", "Rome"], candidates_pre=[None, -2.0])
+    write_edits(tmp_path / "edits.parquet", [older, edit(candidates=[], candidates_pre=[]), unscored])
+    assert read_edits(tmp_path / "edits.parquet")["known"].to_pylist() == [None, None, None]
