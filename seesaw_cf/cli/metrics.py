@@ -48,6 +48,9 @@ def _tables(results: Results, seed: int) -> dict[str, object]:
         "efficacy": results.efficacy,
         "edit_bias": results.effects,
         "cross_property_accuracy": results.accuracy,
+        "knowledge": results.known.facts,
+        "edit_bias_known": results.known.effects,
+        "cross_property_accuracy_known": results.known.accuracy,
         "unscored": results.unscored,
     }
     rows = {name: frame.to_dict("records") for name, frame in tables.items()}
@@ -56,6 +59,7 @@ def _tables(results: Results, seed: int) -> dict[str, object]:
     about |= {"n_score_rows": results.n_rows, "noise_floor": results.floor.record()}
     if results.audit is not None:
         rows["verdicts"] = results.audit.verdicts.to_dict("records")
+        rows["verdicts_known"] = results.audit.known.to_dict("records")
     return about | {"manifest": results.manifest, "edit_success": success} | rows
 
 

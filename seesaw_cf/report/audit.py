@@ -13,6 +13,7 @@ from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
+from seesaw_cf.effects.knowledge import among_known
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor
@@ -35,6 +36,7 @@ class Audit:
         verdicts: Rows of `seesaw_cf.effects.audit`.
         excess: D of each editor minus D of its own control, per relation, axis and group: `estimate_groups`, `control`.
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
+        known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself.
     """
 
     settings: AuditSettings
@@ -42,6 +44,7 @@ class Audit:
     verdicts: pd.DataFrame
     excess: pd.DataFrame
     pairs: pd.DataFrame
+    known: pd.DataFrame
 
 
 def audit_prompts(
@@ -55,7 +58,7 @@ def audit_prompts(
     """Every table of the audit.
 
     Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`.
         manifest: The run's; a batch run is one edit per relation, so it has no verdicts, only the reason why.
         axes: Which axes.
         score: The form of confidence.
@@ -67,9 +70,10 @@ def audit_prompts(
     editors = sorted(prompts["editor"].unique())
     real = [name for name in editors if not is_control(name)]
     estimates = partial(estimate_groups, axes=axes, clusters=clusters)
+    measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
+    decide = partial(audit, settings=measured, score=score, axes=axes, clusters=clusters)
     try:
-        measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
-        verdicts = audit(prompts, measured, score=score, axes=axes, clusters=clusters)
+        verdicts = decide(prompts)
     except RecordError as error:
         verdicts = pd.DataFrame({"note": [str(error)]}).iloc[:0]
     return Audit(
@@ -78,6 +82,7 @@ def audit_prompts(
         verdicts,
         _differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
         _differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
+        among_known(prompts, decide),
     )
 
 

@@ -32,7 +32,11 @@ Intervals in the table hold for a whole family at once."""
 
 def verdict_counts(audit: Audit) -> dict[str, int]:
     """Verdict -> contrasts."""
-    found = audit.verdicts["verdict"].value_counts() if "verdict" in audit.verdicts else pd.Series(dtype=int)
+    return _counts(audit.verdicts)
+
+
+def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
+    found = verdicts["verdict"].value_counts() if "verdict" in verdicts else pd.Series(dtype=int)
     return {label: int(found.get(label, 0)) for label in VERDICTS}
 
 
@@ -61,6 +65,7 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
     table = text.markdown_table(heads, rows[:_MANY], left=5) + more if rows else "No contrast supports a claim."
     parts = ["## What can be claimed", _MEANING, f"**{counts}**. {_declared(audit)}", table, _why(audit)]
     shown = text.pictures(pictures or {}, "verdicts_")
+    parts.append(_known(audit))
     return [part for part in [*parts, *shown, _excess(audit, results.score), _pairs(audit, results.score)] if part]
 
 
@@ -110,6 +115,20 @@ def _why(audit: Audit) -> str:
             f"{_detectable(plain)} (`seesaw-cf plan` says how many edits and people less would take)"
         )
     return f"Of the {len(rows)} undetermined, {'; '.join(parts)}."
+
+
+def _known(audit: Audit) -> str:
+    """Verdicts among known facts, counted."""
+    if audit.known.empty:
+        return ""
+    found = "; ".join(
+        f"{facts}: {', '.join(f'{n} {label}' for label, n in _counts(rows).items())}"
+        for facts, rows in audit.known.groupby("facts", sort=False)
+    )
+    return (
+        f"**Among known facts alone**: {found}. A second look at the same edits, corrected within itself and not for "
+        "the first look: it may weaken a claim of the table above, but supports none of its own. `verdicts_known.csv`."
+    )
 
 
 def _detectable(rows: pd.DataFrame) -> str:

@@ -1,5 +1,5 @@
-"""Five sentences that a report opens and a terminal ends with: what was edited, did it take, who was affected, what
-cannot be said, and how sure the rest is."""
+"""Six sentences that a report opens and a terminal ends with: what was edited, did the model know it, did the edits
+take, who was affected, what cannot be said, and how sure the rest is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
+from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
@@ -21,12 +22,13 @@ __all__ = ["conclude", "conclusion_markdown", "conclusion_text"]
 
 _NAMED = 3  # verdicts that are spelled out
 _AFFECTED = ("amplified", "reduced")
-_HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
+_HEADS = ("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
 
 
 def conclude(results: Results) -> tuple[str, ...]:
-    """The five sentences in the order of `_HEADS`, as plain text."""
-    return (_edited(results), _took(results), _affected(results), _not_known(results), _how_sure(results))
+    """The six sentences in the order of `_HEADS`, as plain text."""
+    said = (_edited, knew, _took, _affected, _not_known, _how_sure)
+    return tuple(one(results) for one in said)
 
 
 def conclusion_text(results: Results) -> str:

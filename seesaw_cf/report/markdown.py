@@ -16,6 +16,7 @@ from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import audit_sections
 from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
+from seesaw_cf.report.knowledge import knowledge_markdown, known_accuracy_markdown, scales_markdown
 from seesaw_cf.report.moved import moved_markdown
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, Manifest, number_of, records, with_limits
@@ -49,6 +50,7 @@ def markdown_report(
         notes.READING,
         moved_markdown(results.manifest),
         _gate(results),
+        knowledge_markdown(results),
         *_effects(results, pictures),
         *audit_sections(results, pictures),
         dose_section(curves, pictures) if curves is not None else "",
@@ -100,7 +102,7 @@ def _effects(results: Results, pictures: Mapping[str, str]) -> list[str]:
     parts.append(notes.stars(tested, str(results.floor)).replace("*", "\\*"))
     if results.manifest.get("protocol") == "batch":
         parts.append(notes.BATCH)
-    return parts
+    return parts + scales_markdown(results)
 
 
 def _holders(results: Results) -> list[str]:
@@ -182,6 +184,7 @@ def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
     heads = ("P1/P2", "Chance / best constant", "Pre-edit", *map(text.escape, editors))
     parts = ["## What happened to the edited person's other properties", notes.ACCURACY]
     parts += [text.markdown_table(heads, rows), _left_out(results), *text.pictures(pictures, "accuracy")]
+    parts.append(known_accuracy_markdown(results))
     return "\n\n".join(parts)
 
 

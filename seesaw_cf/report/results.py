@@ -13,20 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seesaw_cf.checks import shown
+from seesaw_cf.effects.accuracy import Mode, accuracy_table
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
+from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
-from seesaw_cf.effects.properties import Mode, accuracy_table, answers, mark
+from seesaw_cf.effects.properties import answers, mark
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import Audit, audit_prompts
 from seesaw_cf.report.floor import Floor, floor_of
+from seesaw_cf.report.known import Known, known_facts
 from seesaw_cf.report.moved import check_moved
 from seesaw_cf.report.rows import Manifest
-from seesaw_cf.run.edit_table import ASKED_ONLY, EDITS
+from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES, read_table
@@ -60,11 +63,12 @@ class Results:
         manifest: Its `manifest.json`.
         score: The form of confidence that D is made of: "summed", "normalised" or "log_odds".
         edits: One row per (editor, case), schema `seesaw_cf.run.edit_table.EDITS`.
+        known: What the unedited model knew, and effects and accuracy among that alone.
         efficacy: One row per (editor, relation), relation "all" last: `seesaw_cf.effects.efficacy` joined with
             n_edits, the share `raised` of edits that raised p(target_new), and n_zero, n_non_finite, n_refused.
         effects: `seesaw_cf.effects.group_effects`, with `holds`, `effective_edits`, `effective_people` and `marked`
             (the interval excludes 0 and |D| is above the noise floor; in the paper mode the papers' star) and
-            `log_odds_marked`; empty without cross-subject prompts.
+            `log_odds_marked`, `share_marked`; empty without cross-subject prompts.
         accuracy: `seesaw_cf.effects.summarise_accuracy` per (editor, edit_relation, effect_relation), and over all
             pairs ("all", "all"); empty without cross-property prompts.
         unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
@@ -78,6 +82,7 @@ class Results:
     manifest: Manifest
     score: ScoreForm
     edits: pd.DataFrame
+    known: Known
     efficacy: pd.DataFrame
     effects: pd.DataFrame
     accuracy: pd.DataFrame
@@ -132,24 +137,35 @@ def read_results(
             f"{path}: a dose run, whose tables `seesaw-cf dose` wrote. Use `report RUN --dose-run {path}`."
         )
     scores = read_table(path / "scores.parquet", SCORES)
-    edits = read_table(path / "edits.parquet", EDITS).to_pandas()
+    edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
     kinds = set(pc.unique(scores["kind"]).to_pylist())
     nats, _ = tolerance(manifest)
-    prompts = prompt_effects(scores, score=score) if "cross_subject" in kinds else None
     floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
-    effects = pd.DataFrame()
-    if prompts is not None:
-        batch = manifest.get("protocol") == "batch"
-        clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
-        effects = _marked(_effects(prompts, axes, mode, clusters, seed), floor, score, mode)
+    batch = manifest.get("protocol") == "batch"
+    clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
+
+    def effects_of(prompts: pd.DataFrame) -> pd.DataFrame:
+        return _marked(_effects(prompts, axes, mode, clusters, seed), floor, score, mode)
+
+    def accuracy_of(marked: pd.DataFrame) -> pd.DataFrame:
+        both = (marked, marked.assign(edit_relation="all", effect_relation="all"))
+        return pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in both], ignore_index=True)
+
+    rule: Mode = "paper" if mode == "paper" else "exact"
+    prompts = marked = None
+    if "cross_subject" in kinds:
+        prompts = with_edit_known(prompt_effects(scores, score=score, nats=nats), edits)
+    if "cross_property" in kinds:
+        marked = mark(answers(scores, mode=rule), rule, nats)
     return Results(
         folder=path,
         manifest=manifest,
         score=score,
         edits=edits,
+        known=known_facts(edits, prompts, marked, effects_of, accuracy_of),
         efficacy=_gate(edits, efficacy(scores, score=score, nats=nats) if "efficacy" in kinds else None),
-        effects=effects,
-        accuracy=_accuracy(scores, mode, seed, nats) if "cross_property" in kinds else pd.DataFrame(),
+        effects=pd.DataFrame() if prompts is None else effects_of(prompts),
+        accuracy=pd.DataFrame() if marked is None else accuracy_of(marked),
         unscored=_unscored(scores),
         n_rows=scores.num_rows,
         floor=floor,
@@ -235,17 +251,11 @@ def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMod
     for column, limits, zero_limit in (
         ("D", "", floor.zero_limit(score)),
         ("log_odds", "log_odds_", floor.zero_limit_log_odds),
+        ("share", "share_", floor.zero_limit_share),
     ):
         excludes = (out[f"{limits}low"] > 0) | (out[f"{limits}high"] < 0)
         out[f"{limits}marked"] = excludes & (out[column].abs() > zero_limit)
     return out
-
-
-def _accuracy(scores: pa.Table, mode: BiasMode, seed: int, nats: float) -> pd.DataFrame:
-    rule: Mode = "paper" if mode == "paper" else "exact"
-    marked = mark(answers(scores, mode=rule), rule, nats)
-    both = (marked, marked.assign(edit_relation="all", effect_relation="all"))
-    return pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in both], ignore_index=True)
 
 
 def _unscored(scores: pa.Table) -> pd.DataFrame:

@@ -72,13 +72,19 @@ class _GroupRow(TypedDict, total=False):
 
 
 class EffectRow(_GroupRow, total=False):
-    """A row of `Results.effects`; in the paper mode it has no `log_odds_marked` and no effective clusters."""
+    """A row of `Results.effects`, or with `facts` of `Known.effects`; in the paper mode it has no `log_odds_marked`, no
+    `share_marked` and no effective clusters."""
 
+    facts: str
     holds: str
     D: float
     p: float
     marked: bool
     log_odds_marked: bool
+    share: float
+    share_low: float
+    share_high: float
+    share_marked: bool
     effective_edits: float
     effective_people: float
     n_prompts: int
@@ -116,7 +122,7 @@ class VerdictRow(_TestedRow, total=False):
 
 
 class AccuracyRow(_Shares):
-    """A row of `Results.accuracy`."""
+    """A row of `Results.accuracy`, or with `facts` of `Known.accuracy`."""
 
     edit_relation: str
     effect_relation: str

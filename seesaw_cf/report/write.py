@@ -33,9 +33,10 @@ def write_report(
 ) -> str:
     """Writes the report of a finished run.
 
-    Files: `report.md`, `efficacy.csv`, `edits.csv`, `unscored.csv`; `audit.md` (the card), `audit.json`,
-    `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv` where it asked
-    cross-property prompts; `excess.csv` with control editors, `editors.csv` with two or more, `moved.csv` with models
+    Files: `report.md`, `efficacy.csv`, `edits.csv`, `knowledge.csv`, `unscored.csv`; `audit.md` (the card),
+    `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv`
+    where it asked cross-property prompts; `verdicts_known.csv`, `effects_known.csv` and `accuracy_known.csv` of the
+    known facts among them; `excess.csv` with control editors, `editors.csv` with two or more, `moved.csv` with models
     that somebody else edited; with matplotlib `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`,
     `accuracy.png` and `dose.png`. The same run gives the same bytes.
 
@@ -87,11 +88,15 @@ def _tables(results: Results) -> dict[str, pd.DataFrame]:
     tables = {
         "effects_by_group": _named(results.effects, ["relation"]),
         "verdicts": _named(audit.verdicts, ["relation"]) if audit and "verdict" in audit.verdicts else nothing,
+        "verdicts_known": _named(audit.known, ["relation"]) if audit else nothing,
         "excess": _named(audit.excess, ["relation"]) if audit else nothing,
         "editors": _named(audit.pairs, ["relation"]) if audit else nothing,
         "accuracy": _named(results.accuracy, ["edit_relation", "effect_relation"]),
         "efficacy": _named(results.efficacy, ["relation"]),
-        "edits": results.edits,
+        "effects_known": _named(results.known.effects, ["relation"]),
+        "accuracy_known": _named(results.known.accuracy, ["edit_relation", "effect_relation"]),
+        "knowledge": _named(results.known.facts, ["relation"]),
+        "edits": results.edits.drop(columns=["candidates", "candidates_pre"]),
         "moved": moved_table(results.manifest),
         "unscored": results.unscored,
     }

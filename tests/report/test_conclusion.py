@@ -1,4 +1,4 @@
-"""Five sentences end the terminal's text and open the report; what cannot be interpreted is said loudly."""
+"""Six sentences end the terminal's text and open the report; what cannot be interpreted is said loudly."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ def results(run_folder: Path) -> Results:
     return read_results(run_folder, axes=("gender",))
 
 
-def test_five_sentences_end_the_terminal_and_open_the_report(report: tuple[Path, str], run_folder: Path) -> None:
+def test_six_sentences_end_the_terminal_and_open_the_report(report: tuple[Path, str], run_folder: Path) -> None:
     out, shown = report
     head, *lines = shown.split("\n\n")[-1].split("\n")
     assert head == "CONCLUSION"
     assert [line.split(":")[0] for line in lines if not line.startswith("  ")] == [
-        *("Edited", "Took", "Affected", "Not known", "How sure")
+        *("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
     ]
     title, heading, conclusion, *_ = (out / "report.md").read_text().split("\n\n")
     assert title.startswith("# ")
     assert heading == "## Conclusion"
-    assert len(conclusion.split("\n")) == 5
+    assert len(conclusion.split("\n")) == 6
 
 
 def test_every_number_of_it_is_that_of_the_tables(results: Results) -> None:
-    edited, took, _, unknown, sure = conclude(results)
+    edited, knew, took, _, unknown, sure = conclude(results)
     assert edited.startswith(f"{len(results.edits)} edits (")
     assert all(name in took for name in results.editors)
+    facts = results.edits.drop_duplicates("case_id")["known"]
+    assert f"{100 * facts.mean():.1f}% [" in knew
+    assert f"of {len(facts)} edited facts" in knew
     assert results.audit is not None
     undetermined = int((results.audit.verdicts["verdict"] == "undetermined").sum())
     assert f"{undetermined} of {len(results.audit.verdicts)} contrasts are undetermined" in unknown
@@ -42,14 +45,14 @@ def test_every_number_of_it_is_that_of_the_tables(results: Results) -> None:
 
 def test_edits_that_do_not_take_are_said_loudly(results: Results) -> None:
     low = results.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
-    assert "EFFICACY TOO LOW TO INTERPRET for" in conclude(replace(results, efficacy=low))[1]
+    assert "EFFICACY TOO LOW TO INTERPRET for" in conclude(replace(results, efficacy=low))[2]
     high = results.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
-    assert "TOO LOW" not in conclude(replace(results, efficacy=high))[1]
+    assert "TOO LOW" not in conclude(replace(results, efficacy=high))[2]
 
 
 def test_what_a_run_did_not_ask_is_said(results: Results) -> None:
     bare = replace(results, effects=results.effects.iloc[:0], accuracy=results.accuracy.iloc[:0], audit=None)
-    _, _, affected, unknown, sure = conclude(bare)
+    _, _, _, affected, unknown, sure = conclude(bare)
     assert affected.startswith("Nobody was compared")
     assert "nothing was asked about other people" in unknown
     assert "no candidates or no gold answers" in unknown

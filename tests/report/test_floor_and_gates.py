@@ -105,7 +105,7 @@ def test_scores_and_protocol() -> None:
 
 def made(rows: list[dict[str, Any]]) -> Audit:
     nothing = pd.DataFrame()
-    return Audit(AuditSettings(), floor_of({}, None, None), pd.DataFrame(rows), nothing, nothing)
+    return Audit(AuditSettings(), floor_of({}, None, None), pd.DataFrame(rows), nothing, nothing, nothing)
 
 
 def test_claims_come_by_verdict_and_then_by_size() -> None:

@@ -1,0 +1,59 @@
+"""What the unedited model knew, as data frames: how much of it, and every effect among the known facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from seesaw_cf.effects.knowledge import among_known, knowledge_table, with_edit_known
+
+__all__ = ["Known", "known_facts"]
+
+_NEITHER = """Whether the model knew the edited facts is unknown: no edit of this run has a rank for its true target.
+Runs of an older version did not record it (repeat the run into a new folder), and records such as those of zsRE name no
+true target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Tables about facts that the unedited model knew.
+
+    Attributes:
+        facts: Rows of `seesaw_cf.effects.knowledge.KnowledgeRow`.
+        effects: As `Results.effects`, of the facts that the column `facts` names; empty where none was known.
+        accuracy: The same for `Results.accuracy`.
+        note: Why nothing is known of the edited facts; "" where something is.
+    """
+
+    facts: pd.DataFrame
+    effects: pd.DataFrame
+    accuracy: pd.DataFrame
+    note: str
+
+
+def known_facts(
+    edits: pd.DataFrame,
+    prompts: pd.DataFrame | None,
+    answers: pd.DataFrame | None,
+    effects: Callable[[pd.DataFrame], pd.DataFrame],
+    accuracy: Callable[[pd.DataFrame], pd.DataFrame],
+) -> Known:
+    """The tables of one run.
+
+    Args:
+        edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`; None without questions about others.
+        answers: Rows of `seesaw_cf.effects.properties.mark`; None without questions about other properties.
+        effects, accuracy: What makes a report's table of some of these rows.
+    """
+    nothing = pd.DataFrame()
+    if answers is not None:
+        answers = with_edit_known(answers, edits).assign(known=(answers["pre_rank"] == 1).astype("boolean"))
+    return Known(
+        facts=knowledge_table(edits, prompts),
+        effects=nothing if prompts is None else among_known(prompts, effects),
+        accuracy=nothing if answers is None else among_known(answers, accuracy),
+        note=" ".join(_NEITHER.split()) if edits["known"].isna().all() else "",
+    )
