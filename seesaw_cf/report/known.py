@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from seesaw_cf.effects.knowledge import among_known, knowledge_table, with_edit_known
+from seesaw_cf.run.edit_table import ASKED_ONLY
 
 __all__ = ["Known", "known_facts"]
 
@@ -48,12 +49,12 @@ def known_facts(
         answers: Rows of `seesaw_cf.effects.properties.mark`; None without questions about other properties.
         effects, accuracy: What makes a report's table of some of these rows.
     """
-    nothing = pd.DataFrame()
+    nothing, edited = pd.DataFrame(), edits[edits["status"] != ASKED_ONLY]
     if answers is not None:
         answers = with_edit_known(answers, edits).assign(known=(answers["pre_rank"] == 1).astype("boolean"))
     return Known(
-        facts=knowledge_table(edits, prompts),
+        facts=knowledge_table(edited, prompts),
         effects=nothing if prompts is None else among_known(prompts, effects),
         accuracy=nothing if answers is None else among_known(answers, accuracy),
-        note=" ".join(_NEITHER.split()) if edits["known"].isna().all() else "",
+        note=" ".join(_NEITHER.split()) if len(edited) and edited["known"].isna().all() else "",
     )
