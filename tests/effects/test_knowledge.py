@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,7 @@ def test_the_log_odds_are_those_of_the_share(values: list[float], one: int) -> N
     assert share == pytest.approx(1 / (1 + math.exp(-gold_odds(np.array(values), true))), rel=1e-9)
 
 
+Rows = Sequence[tuple[int, str, tuple[float, ...]]]
 # Edit, person, and p(new), p(true) before and after.
 BY_HAND = [(1, "a", (0.4, 0.1, 0.2, 0.2)), (1, "b", (0.1, 0.3, 0.3, 0.1)), (2, "c", (0.6, 0.2, 0.3, 0.3))]
 EDITS = pd.DataFrame(
@@ -123,7 +125,7 @@ EDITS = pd.DataFrame(
 )
 
 
-def asked(rows: list[tuple[int, str, tuple[float, ...]]], **rest: Any) -> pd.DataFrame:
+def asked(rows: Rows, **rest: Any) -> pd.DataFrame:
     made = [
         row
         for number, (case, person, p) in enumerate(rows)
@@ -153,12 +155,13 @@ def test_effects_among_known_facts_by_hand() -> None:
         row = found.loc[facts]
         assert (row["D"], row["log_odds"], row["share"]) == pytest.approx((d, log_odds, share)), facts
         assert row["n_prompts"] == n
-        assert math.isnan(row["share_low"])  # two edits at most
+        assert pd.isna(row["share_low"])  # two edits at most
 
 
 def test_knowledge_table_by_hand() -> None:
-    prompts = pd.concat([asked(BY_HAND), asked(BY_HAND).assign(editor="ft")])  # another editor asks the same facts
-    facts = knowledge_table(pd.concat([EDITS, EDITS.assign(editor="ft")]), prompts)
+    one = asked(BY_HAND)
+    both = pd.concat([one, one.assign(editor="ft")])  # another editor asks the same facts
+    facts = knowledge_table(pd.concat([EDITS, EDITS.assign(editor="ft")]), both)
     assert facts["facts"].tolist() == ["edited facts"] * 2 + ["questions on holders of the new target"] * 2
     assert facts["relation"].tolist() == ["P27", "all"] * 2
     edited, people = facts.iloc[0], facts.iloc[2]
@@ -170,7 +173,7 @@ def test_knowledge_table_by_hand() -> None:
     assert people["note"].startswith("too few clusters")
 
 
-def random_rows(n_edits: int = 8, n_people: int = 9, seed: int = 0) -> list[tuple[int, str, tuple[float, ...]]]:
+def random_rows(n_edits: int = 8, n_people: int = 9, seed: int = 0) -> Rows:
     rng = np.random.default_rng(seed)
     return [
         (edit, f"p{person}", tuple(rng.uniform(0.05, 0.45, 4)))
@@ -207,7 +210,8 @@ def test_share_has_the_inference_of_its_own_values() -> None:
     n = len(prompts)
     codes = {"edit": prompts["case_id"].to_numpy(), "person": pd.factorize(prompts["person"])[0]}
     odds = {phase: prompts[f"{phase}_new"] - prompts[f"{phase}_true"] for phase in ("pre", "post")}
-    values = (1 / (1 + np.exp(-odds["post"])) - 1 / (1 + np.exp(-odds["pre"]))).to_numpy()
+    after, before = (1 / (1 + np.exp(-odds[phase].to_numpy(np.float64))) for phase in ("post", "pre"))
+    values = after - before
     found = clustered_mean(values, [np.full(n, 1 / n)], codes)  # as many questions for each edit
     names = ("share", "share_low", "share_high", "share_stderr", "share_p", "share_df")
     expected = (found.value, found.low, found.high, found.stderr, found.p, found.df)
