@@ -116,7 +116,7 @@ def main() -> None:
     given = parser.parse_args()
     cases = drawn(given.cases, given.edits, given.seed)
     record: dict[str, Any] = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    settings = {"model": given.model, "edits": len(cases), "seed": given.seed, "corpus": given.corpus.name}
+    settings = {"model": given.model, "edits": len(cases), "seed": given.seed}
     rows = record.get("editors", {}) if record.get("settings") == settings else {}
     changed = read_settings(given.editor_config, EDITORS)
     given.runs.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,10 @@ def main() -> None:
         run_job(job, folder)
         edits = pd.read_parquet(folder / "edits.parquet")
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        rows[editor] = plain(shares(folder / "scores.parquet", edits)) | {"config": manifest["editors"][editor]}
+        rows[editor] = plain(shares(folder / "scores.parquet", edits)) | {
+            "corpus": manifest["data"]["corpus"],
+            "config": manifest["editors"][editor],
+        }
         write_text(given.out, json.dumps({"settings": settings, "editors": rows, **machine()}, indent=1) + "\n")
         print(editor, json.dumps({k: v for k, v in rows[editor].items() if k != "config"}), flush=True)
 
