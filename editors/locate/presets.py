@@ -60,8 +60,9 @@ _ROME_REPO = "kmeng01/rome, hparams/ROME"
 _MEMIT_REPO = "kmeng01/memit, hparams"
 _ALPHA_REPO = "jianghoucheng/AlphaEdit, hparams"
 _EASY = "zjunlp/EasyEdit, hparams"
-_TUNED = "seesaw-cf tune smollm2-135m-q4 on the embedded sample; measured in benchmarks/results/editors_real.json"
-_RULED = "those of Llama-2-7B at the same depth; measured in benchmarks/results/editors_real.json"
+_TUNED = "seesaw-cf tune smollm2-135m-q4 --editor lora --trials 10 --first-edits 5 --finalists 2 --final-edits 10"
+_RULED = "those of Llama-2-7B at the same depth, moment_weight by d_ff; tried on 20 edits, see docs/editors.md"
+_TRIED = "tried on 20 edits of the embedded sample, see docs/editors.md"
 _SAMPLE = "chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood)"
 _TO_13_17, _TO_3_8, _TO_4_8 = tuple(range(13, 18)), tuple(range(3, 9)), tuple(range(4, 9))
 
@@ -105,7 +106,7 @@ PRESETS: dict[tuple[str, str], Preset] = {
     ("alphaedit", "gpt-j-6b"): Preset(f"{_EASY}/AlphaEdit/gpt-j-6B", {"layers": _TO_3_8, "steps": 25, **_MEMIT_GPT}),
     ("alphaedit", "llama-3-8b"): Preset(f"{_ALPHA_REPO}/AlphaEdit/Llama3-8B", {"layers": _TO_4_8, **_SLOW_LLAMA_3}),
     ("ft", "smollm2-135m"): Preset(
-        "tried on 20 edits of the embedded sample; measured in benchmarks/results/editors_real.json",
+        _TRIED,
         {"layers": (3,), **_FT_SMALL},
     ),
     ("lora", "smollm2-135m"): Preset(_TUNED, {"layers": (1, 2, 3, 4, 5), **_LORA_SMALL}),
