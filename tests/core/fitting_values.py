@@ -266,6 +266,7 @@ PLAIN: dict[str, Made] = {
     "Adjusted": lambda: Adjusted(ESTIMATE, 0.5),
     "Iterable[str]": lambda: ["x"],
     "Manifest": lambda: results().manifest,
+    "Known": lambda: results().known,
     "str | os.PathLike[str]": lambda: HERE,
     "Path": lambda: HERE,
     "Design": lambda: Design(people_per_edit=5),
