@@ -1,26 +1,29 @@
-"""Builds the embedded sample: `python -m seesaw_cf.builder_scripts.sample.build [--out DIR]`."""
+"""Builds an embedded sample: `python -m seesaw_cf.builder_scripts.sample.build [--sample NAME] [--out DIR]`."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits
 from seesaw_cf.builder_scripts.make.cases import edit_case
 from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
 from seesaw_cf.builder_scripts.make.edits import generate
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
+from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.sample.claims import claims_source
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
+from seesaw_cf.checks import one_of
 from seesaw_cf.io.files import write_text
 from seesaw_cf.records import sample
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["ABOUT", "build_sample", "main", "sample_couples"]
+__all__ = ["EMBEDDED", "EmbeddedSample", "build_sample", "main", "sample_couples"]
 
 COUPLES = 5  # coupled edits per relation and gender
 FIRST_COUPLE_ID = 300_001
@@ -36,10 +39,27 @@ folder, byte by byte the same.""",
 have fewer than twenty members. People in the sample are famous, and mostly dead. Native language and ethnic group are
 curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life.""",
 }
-ABOUT = About(_WORDS, version="1.0.0", references=True)
+_CLAIMS_WORDS = {
+    "folder": "seesaw_cf/sample_claims",
+    "intro": """The second embedded sample of the package `seesaw_cf`, `sample-claims`: {people} of the people whom the
+SEESAW-CF papers edit, each with a Wikidata QID and recorded facts, edits of five of them (gender, field of work,
+citizenship, place of birth, native language), and prompts that show whether such an edit changes what a language model
+believes about *other* people.""",
+    "making": """`builder_scripts/sample/claims.tsv` holds the facts: of the complete Wikidata claims (CC0) in the
+released SEESAW-CF subject files, those about nine properties whose values have a name in the packaged tables.
+`seesaw-cf build --source sample-claims --out DIR` turns them into this folder, byte by byte the same.""",
+    "limits": """These people are the subjects that the papers took from CounterFact: about one in eight is a woman,
+most are Europeans and North Americans, and an ethnic group is recorded for fewer than one in ten. Hardly anything can
+be said by race or region; take the larger sample, or build from Wikidata, for that. Dates are years, the first that is
+stated.""",
+}
 
 
-def sample_couples(source: Source, facts: Facts) -> list[Coupled]:
+def _no_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
+    return {}
+
+
+def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     """Edits of people whose related entity is another person of the sample, linked to them by `sample/links.tsv`.
 
     Args:
@@ -47,7 +67,7 @@ def sample_couples(source: Source, facts: Facts) -> list[Coupled]:
         facts: The same, with the rules.
 
     Returns:
-        At most five edits of men and five of women per relation, in the order of the relations.
+        Their config -> at most five edits of men and five of women per relation, in the order of the relations.
     """
     people = {person.id: person for person in facts.everyone()}
     everybody = replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people)))
@@ -62,30 +82,61 @@ def sample_couples(source: Source, facts: Facts) -> list[Coupled]:
         if row.related.entity.id in people:
             gender = people[str(row.subject.entity.id)].gender
             groups.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
-    return [row for rows in groups.values() for row in rows[:COUPLES]]
+    return {"coupled_counterfact": [row for rows in groups.values() for row in rows[:COUPLES]]}
 
 
-def build_sample(out: str | os.PathLike[str]) -> None:
-    """Writes the six configs and the card of the embedded sample.
+@dataclass(frozen=True, slots=True)
+class EmbeddedSample:
+    """How one embedded sample is made.
+
+    Attributes:
+        source: Opens its facts.
+        options: The rules.
+        about: What the card says.
+        couples: Makes its coupled edits.
+    """
+
+    source: Callable[[], Source]
+    options: BuildOptions
+    about: About
+    couples: Callable[[Source, Facts], dict[str, list[Coupled]]] = _no_couples
+
+
+# By the names of `seesaw_cf.records.sample.SAMPLES`.
+EMBEDDED: Mapping[str, EmbeddedSample] = {
+    "sample": EmbeddedSample(
+        lambda: StoreSource([SAMPLE / "sample.nt"]), SAMPLE_OPTIONS, About(_WORDS, references=True), sample_couples
+    ),
+    "sample-claims": EmbeddedSample(claims_source, CLAIMS_OPTIONS, About(_CLAIMS_WORDS, references=True)),
+}
+
+
+def build_sample(out: str | os.PathLike[str], name: str = "sample") -> None:
+    """Writes the configs and the card of an embedded sample.
 
     Args:
         out: A folder; gets README.md and data/<config>/test-00000-of-00001.parquet. The same bytes every time.
+        name: Which sample.
 
     Raises:
+        UnknownNameError: There is no such sample.
         StorageError: A file cannot be read or written.
     """
-    source = StoreSource([SAMPLE / "sample.nt"])
-    facts = Facts(source, SAMPLE_OPTIONS)
-    build(out, facts, choose_edits(facts), ABOUT, sample_couples(source, facts))
+    made = EMBEDDED[one_of("embedded sample", name, EMBEDDED)]
+    source = made.source()
+    facts = Facts(source, made.options)
+    build(out, facts, choose_edits(facts), made.about, made.couples(source, facts))
 
 
 def main() -> None:
-    """Builds into the package folder and its copy of the card beside it, or into --out."""
+    """Builds into the package folder (and the checkout's copy of the first sample's card), or into --out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="folder to write instead of the package's own data")
-    out: Path | None = parser.parse_args().out
-    build_sample(out or sample.path())
-    if out is None:
+    parser.add_argument("--sample", default="sample", choices=EMBEDDED, help="which sample (default: %(default)s)")
+    arguments = parser.parse_args()
+    out: Path | None = arguments.out
+    build_sample(out or sample.path(arguments.sample), arguments.sample)
+    if out is None and arguments.sample == "sample":
         write_text(sample.path().parent / "dataset_card.md", (sample.path() / "README.md").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Checks the curated people of the sample data: format, labels, counts, balance, provenance.
+"""Checks the people of the two samples: format, labels, counts, balance, provenance.
 
 Run it with ``python -m seesaw_cf.builder_scripts.sample.check_people``; it prints a summary and fails on any problem.
 """
@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seesaw_cf.builder_scripts.sample.balance import check_balance, summary
+from seesaw_cf.builder_scripts.sample.claims import CLAIMS, ORIGIN, claims_table, known_values
+from seesaw_cf.builder_scripts.sample.facts import read_tsv
 from seesaw_cf.builder_scripts.sample.people import (
     HERE,
     KIND_OF,
@@ -25,13 +27,14 @@ from seesaw_cf.builder_scripts.sample.people import (
 from seesaw_cf.builder_scripts.sample.reference import check_against_reference
 from seesaw_cf.records.groups import AREAS
 
-__all__ = ["check", "main"]
+__all__ = ["check", "check_claims", "main"]
 
 CONTINENTS = ("Africa", "Asia", "Europe", "North America", "Oceania", "South America")
 
 Entities = Mapping[tuple[str, str], Entity]
 
 _NEEDED = ("P21", "P27", "P19", "P103", "P101", "P106")
+_QID = re.compile(r"Q[1-9][0-9]*")
 _IRI = re.compile(r"Q[1-9][0-9]*|s:[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -64,7 +67,7 @@ def _is_odd(value: str, wanted: bool, known: Sequence[str]) -> bool:
     return wanted != bool(value) or value not in (*known, "")
 
 
-def _check_persons(people: Sequence[CuratedPerson]) -> list[str]:
+def _check_persons(people: Sequence[CuratedPerson], needed: Sequence[str] = _NEEDED) -> list[str]:
     problems: list[str] = []
     for text in ("name", "iri"):
         for value, count in Counter(str(getattr(person, text)) for person in people).items():
@@ -80,9 +83,8 @@ def _check_persons(people: Sequence[CuratedPerson]) -> list[str]:
         covered = [key for keys, _source in person.provenance for key in keys]
         faults = (
             (_IRI.fullmatch(person.iri) is None, f"bad iri {person.iri!r}"),
-            *((not all(values.get(key, ("",))), f"{key} is missing") for key in _NEEDED),
+            *((not all(values.get(key, ("",))), f"{key} is missing") for key in needed),
             *((len(set(got)) < len(got), f"{key} has repeats") for key, got in values.items()),
-            (len(person.field_of_work) > 3, "more than three fields of work"),
             ("|" in person.birth_place, "more than one birth place"),
             (died is not None and not 15 <= died - born <= 115, f"lived from {born} to {died}"),
             (sorted(covered) != sorted(values), f"provenance covers {covered}, the values are {list(values)}"),
@@ -105,7 +107,31 @@ def check(
         One line each. The balance is looked at only when every value is known.
     """
     problems = _check_entities(people, entities) + _check_persons(people)
+    many = [person for person in people if len(person.field_of_work) > 3]
+    problems += [f"{person.name}: more than three fields of work" for person in many]
     return problems or check_balance(people, entities, reference)
+
+
+def check_claims(people: Sequence[CuratedPerson], known: Entities) -> list[str]:
+    """All that is wrong with the people of the released claims: each has a QID, known values, and one origin.
+
+    Args:
+        people: Of `claims.tsv`.
+        known: What its labels may be; see `seesaw_cf.builder_scripts.sample.claims.known_values`.
+
+    Returns:
+        One line each.
+    """
+    problems = _check_persons(people, ("P21",))
+    for person in people:
+        held = [(KIND_OF[key], label) for key, row in person.values().items() if key in KIND_OF for label in row]
+        faults = (
+            (_QID.fullmatch(person.iri) is None, f"{person.iri!r} is not a QID"),
+            *((pair not in known, f"{pair[0]} {pair[1]!r} is not in the packaged tables") for pair in held),
+            *((origin != ORIGIN, f"provenance {origin!r}, expected {ORIGIN!r}") for _, origin in person.provenance),
+        )
+        problems += [f"{person.name}: {fault}" for found, fault in faults if found]
+    return problems
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -113,16 +139,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Tables that are sound in themselves are compared with the reference.
     """
-    parser = argparse.ArgumentParser(description="check the curated people of the sample data")
+    parser = argparse.ArgumentParser(description="check the people of the samples")
     parser.add_argument("--people", type=Path, default=HERE / "people.tsv")
     parser.add_argument("--entities", type=Path, default=HERE / "entities.tsv")
+    parser.add_argument("--claims", type=Path, default=CLAIMS)
     parser.add_argument("--reference", type=Path, help="folder of the released SEESAW-CF files, to compare with")
     arguments = parser.parse_args(argv)
     people = load_people(arguments.people)
     entities = load_entities(arguments.entities)
     problems = check(people, entities, arguments.reference)
+    problems += check_claims(load_people(arguments.claims), known_values())
     if arguments.reference is not None and not problems:
         problems = check_against_reference(people, entities, arguments.reference)
+        if read_tsv(arguments.claims) != claims_table(arguments.reference):
+            problems.append(f"{arguments.claims}: differs from the claims in {arguments.reference}. Write it again.")
     if not problems:
         print(summary(people, entities, arguments.reference))
     for problem in problems:

@@ -147,12 +147,17 @@ def _origins(row: dict[str, str]) -> dict[str, str]:
     return {name: text for names, text in provenance(row["provenance"], row["name"]) for name in names}
 
 
+def _four_digits(year: int) -> str:
+    """A year as XML Schema writes it: at least four digits, which the sign of years before Christ precedes."""
+    return f"{'-' * (year < 0)}{abs(year):04d}"
+
+
 def _facts(row: dict[str, str], ids: dict[tuple[str, str], str]) -> Iterator[tuple[str, int, str]]:
     """(property, number, value term) of every cell of a person's row."""
     for column, (property_id, kind) in COLUMNS.items():
         for number, cell in enumerate(filter(None, row[column].split("|")), start=1):
             if not kind:
-                yield property_id, number, f'"{int(cell):04d}-01-01T00:00:00Z"^^<{_YEAR}>'
+                yield property_id, number, f'"{_four_digits(int(cell))}-01-01T00:00:00Z"^^<{_YEAR}>'
             elif (kind, cell) in ids:
                 yield property_id, number, f"<{entity_iri(ids[kind, cell])}>"
             else:

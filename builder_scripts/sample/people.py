@@ -54,7 +54,7 @@ class CuratedPerson:
         """Labels of each property, keyed by Wikidata property; properties without a value are left out."""
         found = {key: getattr(self, column) for column, (key, _) in COLUMNS.items()}
         labels = {key: cell if isinstance(cell, tuple) else (str(cell),) for key, cell in found.items()}
-        return {key: cells for key, cells in labels.items() if cells and found[key] is not None}
+        return {key: cells for key, cells in labels.items() if any(cells) and found[key] is not None}
 
 
 def _rows(path: Path, kind: type[Entity | CuratedPerson]) -> list[dict[str, Any]]:

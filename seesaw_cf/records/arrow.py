@@ -167,11 +167,15 @@ def table_to_cases(table: pa.Table) -> list[Case]:
     """Turns a table of schema `CASES` into cases, the inverse of `cases_to_table`.
 
     Args:
-        table: A table with the columns of `CASES`; others are ignored.
+        table: A table with the columns of `CASES`; others are ignored. Of a config `coupled_*`, whose rows are made for
+            long texts: its edits, their paraphrases and neighbourhood prompts; what is not there is empty, and `extra`
+            holds `kind` ("counterfactual" or "factual") and, of zsRE, `loc_ans`, the answer of its neighborhood prompt.
 
     Raises:
         RecordError: A column is missing or has another type, or a row is no usable edit request.
     """
+    if set(table.column_names) >= _COUPLED:
+        table = _without_passages(table)
     missing = [name for name in CASES.names if name not in table.column_names]
     if missing:
         raise RecordError(
@@ -189,6 +193,25 @@ def table_to_cases(table: pa.Table) -> list[Case]:
             f"table of cases: a null where a value is needed, or no JSON in extra ({error}); only effect_relation_id, "
             "ids, living and sitelinks may be null. Make it with seesaw_cf.records.cases_to_table."
         ) from error
+
+
+# Columns that only the rows of `coupled_*` have, and those that they lack.
+_COUPLED = {"kind", "subject_entity", "related_entity"}
+_LACKING = (
+    *("effect_relation_id", "attribute_prompts", "effect_prompts", "candidates", "gold", "generation_prompts"),
+    *("extra", "flags"),
+)
+
+
+def _without_passages(table: pa.Table) -> pa.Table:
+    """Rows of `coupled_*` as rows of `CASES`."""
+    shown = table.select([name for name in ("kind", "loc_ans") if name in table.column_names]).to_pylist()
+    extra = [json.dumps({name: value for name, value in row.items() if value is not None}) for row in shown]
+    for name in _LACKING:
+        kind = CASES.field(name).type
+        empty: list[object] = [[] if pa.types.is_list(kind) else None] * len(table)
+        table = table.append_column(name, pa.array(extra if name == "extra" else empty, kind))
+    return table
 
 
 def _read_batch(batch: pa.RecordBatch) -> list[Case]:

@@ -20,7 +20,7 @@ from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS
 from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.records.summary import FileSummary, ImportSummary, summarise
 
-__all__ = ["import_files"]
+__all__ = ["config_files", "import_files"]
 
 _MANIFEST = "import.json"
 _MADE_BY = "seesaw-cf import"
@@ -70,7 +70,7 @@ def import_files(
         StorageError: A file is missing, the disk is full, there is no right to read or write, or `out` holds something
             else and `force` is off.
     """
-    sources = _sources([paths] if isinstance(paths, (str, os.PathLike)) else paths)
+    sources = config_files([paths] if isinstance(paths, (str, os.PathLike)) else paths)
     final = Path(os.path.realpath(check_path(out)))
     try:
         aside = _aside(final, list(sources.values()), force)
@@ -93,8 +93,12 @@ def import_files(
     return summary
 
 
-def _sources(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
-    """Config name → file."""
+def config_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
+    """Config name → file, of files and of folders with `seesaw_cf_*.json` files.
+
+    Raises:
+        RecordError: No paths, a folder without such files, or two files of one name.
+    """
     found: dict[str, Path] = {}
     for path in map(check_path, paths):
         files = sorted(path.glob("seesaw_cf_*.json")) if path.is_dir() else [path]

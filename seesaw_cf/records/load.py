@@ -1,4 +1,4 @@
-"""Cases from the embedded sample, a dataset folder, a record file or the Hub, by one name."""
+"""Cases from an embedded sample, a dataset folder, a record file or the Hub, by one name."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import check_path, one_of
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.records.parquet import read_cases, table_to_cases
+from seesaw_cf.records.sample import SAMPLES, configs, path
 from seesaw_cf.types import Case
 
 __all__ = ["CASE_CONFIGS", "load_cases", "load_revised_cases"]
 
-# The configs of the sample whose rows are cases to run; the others are tables beside them.
-CASE_CONFIGS = ("cross_subject", "cross_property")
+# The configs of the samples whose rows are cases to run; the others are tables beside them.
+CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact")
 
 
 def load_cases(source: str, config: str) -> list[Case]:
     """Reads the cases of one config.
 
     Args:
-        source: "sample", a folder with one sub-folder (or `data/` sub-folder) per config, a .json/.jsonl/.parquet
-            file (`config` is then not needed), or a Hub id such as "org/seesaw_cf".
+        source: "sample", "sample-claims", a folder with one sub-folder (or `data/` sub-folder) per config, a .json,
+            .jsonl or .parquet file (`config` is then not needed), or a Hub id such as "org/seesaw_cf".
         config: Name of the config.
 
     Raises:
@@ -34,11 +35,9 @@ def load_cases(source: str, config: str) -> list[Case]:
 
 def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
     """As `load_cases`, with the commit of the Hub's data set that was read; "" for what is local."""
-    if source == "sample":
-        from seesaw_cf.records.sample import path
-
-        one_of("config", config, CASE_CONFIGS)
-        return read_cases(path() / "data" / config), ""
+    if source in SAMPLES:
+        one_of("config", config, [name for name in CASE_CONFIGS if name in configs(source)])
+        return read_cases(path(source) / "data" / config), ""
     local = check_path(source)
     if local.is_file():
         return read_cases(local), ""
@@ -63,8 +62,8 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
         splits = builder.as_dataset()
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError) as error:
         raise StorageError(
-            f"{source!r} is neither 'sample', a file or folder here, nor a data set the Hub answers for "
-            f"({type(error).__name__}: {error}). Check the name, the network and your access."
+            f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
+            f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access."
         ) from error
     except ValueError as error:
         raise RecordError(f"{source!r}: {error}") from error

@@ -1,10 +1,13 @@
-"""The embedded sample: about 300 well-known people as edit cases, prompts, candidates and demographics.
+"""The embedded samples: people as edit cases, prompts, candidates and demographics, beside the program.
 
-The package folder is a `datasets` data folder: its README.md describes the configs, `data/<config>/` holds them.
+"sample" has 320 well-known people, balanced over groups; "sample-claims" 175 of the people whom the papers edit, each
+with a Wikidata QID. The folder of each is a `datasets` data folder: README.md describes the configs, `data/<config>/`
+holds them. The first one's is the package folder.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,39 +18,51 @@ from seesaw_cf.errors import RecordError
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["configs", "load", "path"]
+__all__ = ["SAMPLES", "configs", "load", "path"]
+
+_PACKAGE = Path(__file__).parents[1]
+# What stands for a data set in `--data` -> its folder.
+SAMPLES: Mapping[str, Path] = {"sample": _PACKAGE, "sample-claims": _PACKAGE / "sample_claims"}
 
 
-def path() -> Path:
-    """The folder that `datasets.load_dataset(str(path()), config)` opens: this package, in a checkout or installed."""
-    return Path(__file__).parents[1]
+def path(sample: str = "sample") -> Path:
+    """The folder that `datasets.load_dataset(str(path()), config)` opens, in a checkout or installed.
+
+    Args:
+        sample: One of `SAMPLES`.
+
+    Raises:
+        UnknownNameError: There is no such sample.
+    """
+    return SAMPLES[one_of("sample", sample, SAMPLES)]
 
 
-def configs() -> tuple[str, ...]:
-    """The configs of the sample, sorted: "candidates", "cross_property", "cross_subject", ..."""
-    return tuple(sorted({file.parent.name for file in (path() / "data").glob("*/*.parquet")}))
+def configs(sample: str = "sample") -> tuple[str, ...]:
+    """The configs of a sample, sorted: "candidates", "cross_property", "cross_subject", ..."""
+    return tuple(sorted({file.parent.name for file in (path(sample) / "data").glob("*/*.parquet")}))
 
 
-def load(config: str = "cross_subject", split: str = "test", **options: object) -> Dataset:
+def load(config: str = "cross_subject", split: str = "test", *, sample: str = "sample", **options: object) -> Dataset:
     """Loads one config with `datasets.load_dataset`, from any directory and without network.
 
     Args:
-        config: One of `configs()`.
-        split: The sample has only "test".
+        config: One of `configs(sample)`.
+        split: The samples have only "test".
+        sample: One of `SAMPLES`.
         **options: More arguments of `datasets.load_dataset`, such as `streaming=True` or `cache_dir`.
 
     Returns:
         The rows, with the features that README.md declares.
 
     Raises:
-        UnknownNameError: There is no such config.
+        UnknownNameError: There is no such sample or config.
         RecordError: There is no such split, or part of one.
     """
-    one_of("config", config, configs())
+    one_of("config", config, configs(sample))
     from datasets import load_dataset
 
     try:
-        return load_dataset(str(path()), config, split=split, **options)
+        return load_dataset(str(path(sample)), config, split=split, **options)
     except ValueError as error:
         raise RecordError(f"split {split!r} of config {config!r} cannot be read: {error} Expected 'test'.") from error
 

@@ -168,11 +168,11 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
 
 def test_every_column_is_described_on_the_card() -> None:
     from seesaw_cf.builder_scripts.dataset.columns import COLUMNS
-    from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED
+    from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED_SCHEMAS
 
     text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
     schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in ALL}
-    for name, schema in (schemas | {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED}).items():
+    for name, schema in (schemas | COUPLED_SCHEMAS).items():
         assert set(schema.names) == set(COLUMNS[name]), name
     for name in ALL:
         assert all(f"| `{column}` |" in text for column in schemas[name].names)

@@ -9,17 +9,19 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, write_json
+from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, table_to_cases, write_json
 from seesaw_cf.records.card import content_hash
 from seesaw_cf.records.checks import check_unique, entity, known_relation, names, short, text, texts, texts_or_nulls
 from seesaw_cf.records.flags import past_everywhere
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases, load_revised_cases
 from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
+from seesaw_cf.records.sample import path
 from seesaw_cf.records.summary import ImportSummary, summarise
 from seesaw_cf.tables import write_table
 from seesaw_cf.types import AttributePrompt, Case, Entity
@@ -266,16 +268,30 @@ def test_cases_are_loaded_from_what_the_name_says(tmp_path: Path) -> None:
     assert load_revised_cases(str(file), "whatever") == ([case], "")
 
 
-def test_the_sample_has_two_configs_of_cases() -> None:
+def test_the_configs_of_the_sample_that_hold_cases() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown config 'cross_subjects'\. Did you mean 'cross_subject'"):
         load_cases("sample", "cross_subjects")
     with pytest.raises(UnknownNameError, match=r"unknown config 'demographics'"):
         load_cases("sample", "demographics")
     for name in CASE_CONFIGS:
         cases = load_cases("sample", name)
-        assert len({case.case_id for case in cases}) == len(cases) > 100
+        assert len({case.case_id for case in cases}) == len(cases) >= 50
+
+
+def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
+    table = pq.read_table(path() / "data" / "coupled_counterfact")
+    rows, cases = table.to_pylist(), load_cases("sample", "coupled_counterfact")
+    assert [case.case_id for case in cases] == [row["case_id"] for row in rows]
+    assert cases[0].request.text == rows[0]["requested_rewrite"]["prompt"].format(cases[0].request.subject)
+    assert [list(case.paraphrase_prompts) for case in cases] == [row["paraphrase_prompts"] for row in rows]
+    assert {case.extra["kind"] for case in cases} <= {"counterfactual", "factual"}
+    assert not any(case.attribute_prompts or case.candidates for case in cases)
+    with pytest.raises(RecordError, match=r"columns \['paraphrase_prompts'\] are missing"):
+        table_to_cases(table.drop_columns("paraphrase_prompts"))
 
 
 def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
-    with pytest.raises(StorageError, match=r"'no/such' is neither 'sample', a file or folder here, nor a data set"):
+    with pytest.raises(
+        StorageError, match=r"'no/such' is neither 'sample', 'sample-claims', a file or folder here, nor a data set"
+    ):
         load_cases("no/such", "x")

@@ -1,0 +1,102 @@
+"""Whom records are about, and everything that the sources say about them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.builder_scripts.tag.known import Known, TagSource, merged
+from seesaw_cf.errors import RecordError
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.types import AttributePrompt, Case
+
+__all__ = ["People", "ask", "is_pair", "subject_id", "tested"]
+
+_ID = re.compile(r"Q[1-9][0-9]*|https?://[^\x00-\x20<>\"{}|^`\\]+")
+_SHOWN = 3
+
+
+@dataclass(slots=True)
+class People:
+    """What sources say about people.
+
+    Attributes:
+        known: Per source, in the order given: identifier -> what it says.
+        names: Name of an edited person without identifier -> identifiers of the people of that name in any source.
+    """
+
+    known: dict[TagSource, dict[str, Known]] = field(default_factory=dict)
+    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+
+    def of(self, id: str, own: Sequence[Person] = ()) -> tuple[Person, frozenset[str]] | None:
+        """Everything about one person, and what the sources differ about; None when nobody knows them.
+
+        Args:
+            id: Identifier.
+            own: What the records themselves say, as one more source before the others.
+        """
+        said = [*own, *(found[id].person for found in self.known.values() if id in found)]
+        return merged(said) if said else None
+
+
+def is_pair(case: Case) -> bool:
+    """Whether a record watches another property of its subject than the edited one."""
+    return case.effect_relation_id not in (None, case.request.relation_id)
+
+
+def tested(case: Case) -> Iterator[AttributePrompt]:
+    """The prompts of a record that carry tags."""
+    yield from case.attribute_prompts
+    yield from case.effect_prompts
+
+
+def subject_id(case: Case) -> str:
+    """The identifier of the edited person where the record has one, else ""."""
+    id = case.extra.get("subject_id")
+    return id if isinstance(id, str) and _ID.fullmatch(id) else ""
+
+
+def ask(sources: Sequence[TagSource], cases: Sequence[Case]) -> People:
+    """Asks every source about everybody: what the tags need, and of edited people the values of the relations too.
+
+    Names lead to identifiers for the edited people of pair records only, which have none in the released files; who is
+    meant is decided later, by the edited fact.
+
+    Raises:
+        RecordError: Nobody can be asked about, or a source knows none of them.
+        SourceError: A source does not answer.
+    """
+    ids = {str(row.subject.id) for case in cases for row in tested(case) if _ID.fullmatch(row.subject.id or "")}
+    pairs = [case for case in cases if is_pair(case)]
+    edited = {id for case in pairs if (id := subject_id(case))}
+    labels = sorted({case.request.subject for case in pairs if not subject_id(case)})
+    if not ids | edited and not labels:
+        raise RecordError(
+            f"none of the {len(cases)} records identifies anybody: no prompt about other people has a QID, and no "
+            "record is one of a pair of properties; tags are never taken from a name. Give records with "
+            "attribute_aux_info, or make prompts with `seesaw-cf build --edits FILE`."
+        )
+    found = People()
+    for source in sources:
+        named = source.named(labels)
+        for label, linked in named.items():
+            found.names[label].update(linked)
+    edited |= {id for linked in found.names.values() for id in linked}
+    for source in sources:
+        known = source.people(sorted(ids - edited)) | source.people(sorted(edited), tuple(RELATIONS))
+        if not known:
+            raise RecordError(_nobody(source, sorted(ids | edited), labels))
+        found.known[source] = known
+    return found
+
+
+def _nobody(source: TagSource, ids: Sequence[str], labels: Iterable[str]) -> str:
+    some = ", ".join([*ids, *labels][:_SHOWN])
+    return (
+        f"{source.name} knows nobody: it was asked about {len(ids):,} people ({some}, ...) and has nothing about any "
+        "of them. Check that it is the right source, in Wikidata's shape (direct properties such as wdt:P21 of "
+        "wd:Q42), or leave it out."
+    )

@@ -1,0 +1,104 @@
+"""What sources say about people: one interface for graphs and tables, and what several of them say together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.types import Entity
+
+__all__ = ["FACTS", "LISTED", "TAGS", "Fact", "Known", "TagSource", "merged"]
+
+LISTED = ("gender", "race", "region")
+TAGS = (*LISTED, "living", "sitelinks")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that a source says; a row of `FACTS`.
+
+    Attributes:
+        entity: The identifier that the source has it under; another than the person's where that was merged.
+        property: Property such as "P172", "sitelinks", or a column of a table.
+        value: An identifier, a date, a number or a tag.
+        reference: What the source itself names as its origin; "" when nothing.
+        time: When the source said so (ISO 8601, UTC); of a table, when its file was last changed; "" when unknown.
+    """
+
+    entity: str
+    property: str
+    value: str
+    reference: str = ""
+    time: str = ""
+
+
+FACTS: pa.Schema = pa.schema(
+    [(name, pa.string()) for name in ("person", "entity", "property", "value", "source", "reference", "time")]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What one source says about one person.
+
+    Attributes:
+        person: Values and tags.
+        facts: What they rest on.
+    """
+
+    person: Person
+    facts: tuple[Fact, ...] = ()
+
+
+class TagSource(Protocol):
+    """Something that knows people by their identifiers.
+
+    Attributes:
+        name: As it is called in tables and messages.
+        identity: What its answers depend on: an address, the contents of a file.
+    """
+
+    name: str
+    identity: str
+
+    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, Known]:
+        """What is recorded about people; those of whom nothing is are left out.
+
+        Args:
+            ids: Of the people.
+            properties: Relations whose values are wanted beside the tags.
+        """
+
+    def named(self, labels: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """Label -> identifiers of the people of that name."""
+
+
+def merged(people: Sequence[Person]) -> tuple[Person, frozenset[str]]:
+    """What several sources say about one person together, and what they differ about.
+
+    Groups and values of all sources are kept. Somebody of whom one source records a death is not living, whatever the
+    others do not record. The number of sitelinks is that of the first source that has one.
+
+    Args:
+        people: The same person in each source that knows them; at least one.
+
+    Returns:
+        The person, and the names of tags and properties of which two sources that know them say different things.
+    """
+    names = sorted({name for person in people for name in person.values})
+    rows = {name: [person.values[name] for person in people if name in person.values] for name in names}
+    said = {tag: [value for person in people if (value := getattr(person, tag)) not in ((), None)] for tag in TAGS}
+    lists = {tag: tuple(sorted({value for row in said[tag] for value in row})) for tag in LISTED}
+    differ = frozenset(name for name, found in {**rows, **said}.items() if len(set(found)) > 1)
+    person = Person(
+        entity=Entity(people[0].entity.id, people[0].entity.label),
+        values={name: tuple(sorted({value for row in found for value in row})) for name, found in rows.items()},
+        living=all(said["living"]) if said["living"] else None,
+        sitelinks=next(iter(said["sitelinks"]), None),
+        **lists,
+    )
+    return person, differ

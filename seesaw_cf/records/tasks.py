@@ -1,0 +1,55 @@
+"""The data set as a benchmark: what is measured with which config, each a leaderboard of its own on the Hub."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["TASKS", "Task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One number about an edited model.
+
+    Attributes:
+        config: Of the data set; its prompts are scored.
+        meaning: What the number is.
+    """
+
+    config: str
+    meaning: str
+
+
+# Task id -> what it is. The first five are log-odds, log p(a) - log p(b), in nats. Results on the Hub name these ids.
+TASKS: Mapping[str, Task] = {
+    "efficacy_log_odds": Task(
+        "cross_subject", "new target against true target after the prompt of the edit, in nats",
+    ),
+    "paraphrase_log_odds": Task(
+        "cross_subject", "new target against true target after the edit in other words, in nats",
+    ),
+    "neighborhood_log_odds": Task(
+        "cross_subject",
+        "true target against new target after prompts about other holders of the true target, in nats; "
+        "above 0 the answer stayed",
+    ),
+    "cross_property_log_odds": Task(
+        "cross_property",
+        "best right answer against best wrong answer about another property of the edited person, in nats; "
+        "above 0 the right answer is first",
+    ),
+    "other_people_d_log_odds": Task(
+        "cross_subject",
+        "change of the log-odds of the new against the true target, for other people who really hold the new target, "
+        "in nats",
+    ),
+    "other_people_d": Task(
+        "cross_subject",
+        "D: change of p(new) - p(true) for other people who really hold the new target, in probability",
+    ),
+    "old_target_people_d": Task(
+        "cross_subject",
+        "D: change of p(new) - p(true) for other people who hold the old target, in probability",
+    ),
+}  # fmt: skip

@@ -1,0 +1,153 @@
+"""The sample of released claims: people with a QID each, rebuilt byte by byte, taken by name wherever the first is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.builder_scripts.sample import check_people as cp
+from seesaw_cf.builder_scripts.sample import claims
+from seesaw_cf.builder_scripts.sample.build import build_sample
+from seesaw_cf.builder_scripts.sample.facts import COLUMNS, read_tsv
+from seesaw_cf.builder_scripts.sample.people import load_people
+from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.longform.write.passages import read_records
+from seesaw_cf.records import load_cases, sample, write_config
+from seesaw_cf.records.arrow import cases_to_table
+from seesaw_cf.run.preflight import data_notes
+from tests.builder.embedded import check_embedded
+
+REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
+FOLDER = sample.path("sample-claims")
+CONFIGS = ("candidates", "cross_property", "cross_subject", "demographics", "open_ended")
+
+
+def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
+    build_sample(tmp_path, "sample-claims")
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert len(files) == len(CONFIGS) + 1
+    check_embedded(tmp_path, files, FOLDER)
+
+
+def test_the_table_is_what_the_released_files_say(tmp_path: Path) -> None:
+    if not REFERENCE.is_dir():
+        pytest.skip("the released SEESAW-CF files are not in ../shared/reference")
+    claims.main([str(REFERENCE), "--out", str(tmp_path / "claims.tsv")])
+    assert (tmp_path / "claims.tsv").read_bytes() == claims.CLAIMS.read_bytes()
+    (tmp_path / "claims.tsv").write_text(claims.CLAIMS.read_text(encoding="utf-8").replace("\t1952\t", "\t1953\t"))
+    assert cp.main(["--claims", str(tmp_path / "claims.tsv"), "--reference", str(REFERENCE)]) == 1
+
+
+def test_everybody_has_a_qid_and_every_fact_its_origin() -> None:
+    """Half of the people is what a sample needs to be looked up in Wikidata; here it is all of them."""
+    people = read_tsv(claims.CLAIMS)
+    assert len(people) == 192
+    for row in people:
+        assert row["iri"][0] == "Q"
+        assert row["iri"][1:].isdigit()
+        stated = [property_id for column, (property_id, _) in COLUMNS.items() if row[column]]
+        assert row["provenance"] == f"{','.join(stated)}:{claims.ORIGIN}"
+    rows = pq.read_table(FOLDER / "data" / "demographics").to_pylist()
+    known = {row["iri"] for row in people}
+    assert len(rows) == 175
+    assert all(row["id"] in known and row["provenance"] == [claims.ORIGIN] for row in rows)
+
+
+def test_it_is_small() -> None:
+    files = [claims.CLAIMS, *(path for path in FOLDER.rglob("*") if path.is_file())]
+    assert sum(file.stat().st_size for file in files) < 700_000
+
+
+def test_half_of_the_edited_people_are_women_and_every_edit_has_holders() -> None:
+    genders = {row["id"]: row["gender"] for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
+    cases = load_cases("sample-claims", "cross_subject")
+    edited = [genders[case.extra["subject_id"]] for case in cases]
+    assert edited.count(["women"]) == edited.count(["men"]) == len(cases) / 2 == 41
+    assert not [case for case in cases if "few_holders" in case.flags]
+
+
+def test_it_is_loaded_by_name_wherever_the_first_sample_is() -> None:
+    assert sample.configs("sample-claims") == CONFIGS
+    for name in ("cross_subject", "cross_property"):
+        assert data_notes(load_cases("sample-claims", name)) == []
+    assert len(sample.load("candidates", sample="sample-claims")) == 269
+    assert len(read_records("sample-claims", "open_ended")) == 470
+    with pytest.raises(UnknownNameError, match=r"unknown config 'coupled_counterfact'.*cross_property"):
+        load_cases("sample-claims", "coupled_counterfact")
+    with pytest.raises(UnknownNameError, match=r"unknown sample 'sample-claim'\. Did you mean 'sample-claims'"):
+        sample.load(sample="sample-claim")
+    with pytest.raises(UnknownNameError, match=r"unknown embedded sample 'claims'"):
+        build_sample("nowhere", "claims")
+
+
+def test_the_command_line_builds_tags_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Records without tags get back what the builder attached; the first sample knows few of these people."""
+    assert main(["build", "--source", "sample-claims", "--out", str(tmp_path / "built")]) == 0
+    assert (tmp_path / "built" / "README.md").read_bytes() == (FOLDER / "README.md").read_bytes()
+    cases = load_cases("sample-claims", "cross_subject")
+    bare = [
+        replace(case, attribute_prompts=tuple(replace(p, gender=(), race=(), region=(), living=None) for p in prompts))
+        for case in cases
+        for prompts in [case.attribute_prompts]
+    ]
+    write_config(tmp_path / "bare", "cross_subject", {"test": cases_to_table(bare)})
+    for source in ("sample-claims", "sample"):
+        out = tmp_path / source
+        assert main(["tag", str(tmp_path / "bare"), "--from", source, "--out", str(out)]) == 0
+        found = load_cases(str(out), "cross_subject")
+        assert (found == cases) is (source == "sample-claims")
+    capsys.readouterr()
+    assert main(["list", "samples"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "320 people, 60 with a Wikidata QID" in said
+    assert "sample-claims" in said
+
+
+def test_the_page_counts_the_samples_right() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "building.md").read_text(encoding="utf-8")
+    for name in sample.SAMPLES:
+        rows = pq.read_table(sample.path(name) / "data" / "demographics").to_pylist()
+        counts = [
+            len(rows),
+            sum(row["id"].startswith("Q") for row in rows),
+            sum("women" in row["gender"] for row in rows),
+            sum(bool(row["ethnic_group"]) for row in rows),
+            len(load_cases(name, "cross_subject")),
+        ]
+        assert f"| `{name}` | {' | '.join(map(str, counts))} |" in page
+
+
+def test_bad_rows_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = claims.CLAIMS.read_text(encoding="utf-8")
+    for old, new, said in (
+        ("\tQ42\t", "\ts:douglas-adams\t", "Douglas Adams: 's:douglas-adams' is not a QID"),
+        ("\tQ42\t", "\tQ185\t", "iri 'Q185' occurs 2 times"),
+        ("\tWhite British\t", "\tBriton\t", "Douglas Adams: ethnic_group 'Briton' is not in the packaged tables"),
+        ("\t1952\t", "\t2000\t", "Douglas Adams: lived from 2000 to 2001"),
+        ("P21,P27,P103,P172,P569", "P21,P27,P103,P569", "Douglas Adams: provenance covers"),
+        ("claims of the released", "claims of some", "Douglas Adams: provenance 'reference claims of some"),
+        ("\tmale\t", "\t\t", "Douglas Adams: P21 is missing"),
+    ):
+        path = tmp_path / "claims.tsv"
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        assert cp.main(["--claims", str(path)]) == 1
+        assert f"problem: {said}" in capsys.readouterr().err
+    assert cp.check_claims(load_people(claims.CLAIMS), claims.known_values()) == []
+
+
+def test_released_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"no \*_subject_info\.json\. Name the folder"):
+        claims.read_claims(tmp_path)
+    for text in ("[]", "{", '{"Q1": {"name": "A"}}', '{"Q1": 3}'):
+        (tmp_path / "P1_subject_info.json").write_text(text, encoding="utf-8")
+        with pytest.raises(RecordError, match=r"P1_subject_info\.json: .*expected QID -> name and properties"):
+            claims.read_claims(tmp_path)
+
+
+def test_years_before_christ_are_four_digits_with_a_sign() -> None:
+    (born,) = [row["value"] for row in claims.claims_source().select("facts", people=["Q1398"], listed=["P569"])]
+    assert born == "-0070-01-01T00:00:00Z"

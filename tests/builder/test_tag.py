@@ -1,0 +1,384 @@
+"""Records that come without groups are tagged as the builder tags its own, from a real server, a file or a table."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.builder_scripts.source.people import Facts, Person
+from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.tag.attach import paper_candidates
+from seesaw_cf.builder_scripts.tag.known import LISTED, TAGS, merged
+from seesaw_cf.cli import main
+from seesaw_cf.records import groups, load_cases, read_cases, sample, write_config
+from seesaw_cf.records.arrow import cases_to_table
+from seesaw_cf.run.preflight import data_notes
+from seesaw_cf.types import Case, Entity
+
+from .conftest import PREFIXES, serve
+from .fault_proxy import FaultProxy
+
+MEN, WOMEN = "Q6581097", "Q6581072"
+NAMES = ["Ann Ash", "Bo Beech", "Cy Cedar", "Di Dogwood"]
+
+
+def pair_record(number: int, subject: str, people: Iterable[str]) -> dict[str, Any]:
+    """A record as the released pair files have it: an edit of citizenship, others by QID and name, nothing else."""
+    ids = list(people)
+    rewrite = {
+        "prompt": "{} is a citizen of", "relation_id": "P27", "subject": subject,
+        "target_new": {"str": "Japan", "id": "Q17"}, "target_true": {"str": "United Kingdom", "id": "Q145"},
+    }  # fmt: skip
+    return {
+        "case_id": number, "requested_rewrite": rewrite, "generation_prompts": [f"{subject}'s field of work is"] * 5,
+        "attribute_prompts": [f"Person {id} is a citizen of" for id in ids], "attribute_aux_info": ids,
+        "attribute_aux_ent": [f"Person {id}" for id in ids],
+    }  # fmt: skip
+
+
+def write_pairs(folder: Path, records: list[dict[str, Any]]) -> Path:
+    file = folder / "seesaw_cf_P27_P101.json"
+    file.write_text(json.dumps(records), encoding="utf-8")
+    return file
+
+
+def invented(ids: Iterable[str], seed: int = 0) -> str:
+    """Turtle with facts that are true of nobody: some people have no ethnic group, some several, some are dead."""
+    rng, ethnic = random.Random(seed), sorted(id for id in groups.table("ethnic_groups") if id[0] == "Q")
+    lines = []
+    for id in sorted(set(ids)):
+        held = ", ".join(f"wd:{group}" for group in rng.sample(ethnic, rng.choice((0, 1, 1, 2))))
+        parts = [f"wdt:P21 wd:{rng.choice((MEN, WOMEN))}", f"wikibase:sitelinks {rng.randrange(90)}"]
+        parts += [f"wdt:P172 {held}"] if held else []
+        parts += rng.choice(
+            ([], ['wdt:P570 "1950-01-01T00:00:00Z"^^xsd:dateTime'], ['wdt:P569 "1960-01-01"^^xsd:date'])
+        )
+        lines.append(f"wd:{id} wdt:P31 wd:Q5 ; {' ; '.join(parts)} .\n")
+    return "".join(lines)
+
+
+def edited(id: str, name: str, country: str = "Q145", field: str = "Q413", sitelinks: int = 5) -> str:
+    """Turtle about somebody who can be the subject of `pair_record`."""
+    held = f"wdt:P27 wd:{country} ; wdt:P101 wd:{field} ; wdt:P21 wd:{WOMEN} ; wikibase:sitelinks {sitelinks}"
+    return f'wd:{id} wdt:P31 wd:Q5 ; {held} ; rdfs:label "{name}"@en .\n'
+
+
+PEOPLE = [f"Q{90_000_000 + number}" for number in range(450)]  # more than fit into two queries
+RECORDS = [pair_record(number, NAMES[number], PEOPLE[number * 100 : number * 100 + 150]) for number in range(4)]
+WORLD = PREFIXES + invented(PEOPLE[:-1]) + "".join(edited(f"Q{80_000_000 + n}", name) for n, name in enumerate(NAMES))
+
+
+@pytest.fixture(scope="module")
+def turtle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("tag") / "world.ttl"
+    file.write_text(WORLD, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def tag_server(tmp_path_factory: pytest.TempPathFactory, turtle: Path) -> Iterator[str]:
+    """A real SPARQL server with the invented facts."""
+    yield from serve(tmp_path_factory.mktemp("tag-server"), turtle)
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    return write_pairs(tmp_path, RECORDS)
+
+
+Tag = Callable[..., tuple[int, Path]]
+
+
+@pytest.fixture
+def tag(tmp_path: Path) -> Tag:
+    """Runs the command with a cache of its own; gives its exit code and the folder."""
+
+    def run(records: Path | list[Path], *sources: str | Path, out: str = "tagged", more: tuple[str, ...] = ()) -> Any:
+        given = [word for source in sources for word in ("--from", str(source))]
+        files = [str(file) for file in (records if isinstance(records, list) else [records])]
+        kept = ["--cache", str(tmp_path / "replies"), "--out", str(tmp_path / out)]
+        return main(["tag", *files, *given, *kept, *more]), tmp_path / out
+
+    return run
+
+
+def numbers(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "tags.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag_server: str, turtle: Path) -> None:
+    code, out = tag(pairs, tag_server)
+    assert code == 0
+    before, after = read_cases(pairs), load_cases(str(out), "P27_P101")
+    named = WORLD + "".join(f'wd:{id} rdfs:label "Person {id}"@en .\n' for id in PEOPLE)
+    turtle.with_name("named.ttl").write_text(named, encoding="utf-8")
+    built = {p.id: p for p in Facts(StoreSource([turtle.with_name("named.ttl")]), _options()).people(PEOPLE)}
+    for old, new in zip(before, after, strict=True):
+        for one, other in zip(old.attribute_prompts, new.attribute_prompts, strict=True):
+            person = built[str(one.subject.id)]
+            assert {name: getattr(other, name) for name in TAGS} == {name: getattr(person, name) for name in TAGS}
+            assert replace(other, gender=(), race=(), region=(), living=one.living, sitelinks=None) == one
+        assert (new.request, new.generation_prompts, new.flags) == (old.request, old.generation_prompts, old.flags)
+    assert data_notes(before)
+    assert data_notes(after) == []
+
+
+def _options() -> Any:
+    from seesaw_cf.builder_scripts.options import BuildOptions
+
+    return BuildOptions()
+
+
+def test_pairs_get_the_papers_candidates_and_gold(pairs: Path, tag: Tag, turtle: Path) -> None:
+    _, out = tag(pairs, turtle)
+    assert [len(paper_candidates(id)) for id in ("P101", "P27", "P19", "P21", "P103")] == [219, 90, 232, 2, 0]
+    for number, case in enumerate(load_cases(str(out), "P27_P101")):
+        assert case.candidates == tuple(dict.fromkeys(paper_candidates("P101").values()))
+        assert case.gold == ("physics",)
+        assert case.extra["subject_id"] == f"Q{80_000_000 + number}"
+        assert [row.text for row in case.effect_prompts] == [
+            f"{NAMES[number]}'s field of work is",
+            f"{NAMES[number]} is",
+        ]
+        assert {(row.gender, row.sitelinks, row.subject.label) for row in case.effect_prompts} == {
+            (("women",), 5, NAMES[number])
+        }
+    assert numbers(out)["pairs"]["by_reason"] == {"gold": 4}
+
+
+def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, turtle: Path, capsys: Any) -> None:
+    _, out = tag(pairs, turtle)
+    found = numbers(out)
+    rows = [row for case in load_cases(str(out), "P27_P101") for row in (*case.attribute_prompts, *case.effect_prompts)]
+    for name in TAGS:
+        known = {row.subject.id for row in rows if getattr(row, name) not in ((), None)}
+        every = {row.subject.id for row in rows if row.subject.id in PEOPLE}
+        counted = found["tags"][name]
+        assert counted["people"] == len(every) == 450
+        assert counted["found"] == len(known & every)
+        assert counted["unknown"] == 450 - counted["found"]
+        assert counted["conflicts"] == 0
+        assert counted["prompts"] == len(rows)
+        assert counted["prompts_found"] == sum(getattr(row, name) not in ((), None) for row in rows)
+    assert found["people"]["found"] == 449
+    assert found["tags"]["race"]["unknown"] > 1
+    for shown in (capsys.readouterr().out, (out / "README.md").read_text(encoding="utf-8")):
+        assert "people world.ttl knows 449; nothing is recorded about 1" in " ".join(shown.split())
+    assert "seesaw-cf run --data" not in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_fact_has_its_source_property_and_time(pairs: Path, tag: Tag, tag_server: str) -> None:
+    _, out = tag(pairs, tag_server)
+    facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
+    assert {row["source"] for row in facts} == {tag_server}
+    assert {row["property"] for row in facts} >= {"P21", "P172", "P569", "P570", "sitelinks", "P27", "P101"}
+    assert all(row["time"].startswith("20") and row["time"].endswith("+00:00") for row in facts)
+    tested = [row for row in facts if row["person"] in PEOPLE]
+    assert {row["property"] for row in tested} == {"P21", "P31", "P172", "P569", "P570", "sitelinks"}, (
+        "no more is asked"
+    )
+    tags = {row["person"]: groups.gender_tags([row["value"]]) for row in facts if row["property"] == "P21"}
+    for case in load_cases(str(out), "P27_P101"):
+        assert all(row.gender == tags.get(str(row.subject.id), ()) for row in case.attribute_prompts)
+
+
+def test_queries_are_bounded_and_a_broken_off_job_goes_on(pairs: Path, tag: Tag, tag_server: str, capsys: Any) -> None:
+    with FaultProxy(tag_server, ["", "", "503:1", "403"]) as proxy:
+        assert tag(pairs, proxy.url)[0] == 1
+        assert "HTTP 403" in capsys.readouterr().err
+        first = len(proxy.queries)
+        code, out = tag(pairs, proxy.url)
+        assert code == 0
+        asked = proxy.queries[first:]
+        assert not set(asked) & set(proxy.queries[:2]), "what was answered is not asked again"
+        assert max(query.count(b"entity/Q9") for query in proxy.queries) == 200
+        again = tag(pairs, proxy.url, out="again")[1]
+        assert len(proxy.queries) == first + len(asked)
+    same = ["data/P27_P101/test-00000-of-00001.parquet", "data/tag_facts/test-00000-of-00001.parquet", "tags.json"]
+    assert [(out / name).read_bytes() for name in same] == [(again / name).read_bytes() for name in same]
+
+
+def test_sources_that_differ_are_both_kept_and_counted(tmp_path: Path, tag: Tag, capsys: Any) -> None:
+    one, other = tmp_path / "one.ttl", tmp_path / "other.ttl"
+    born = 'wdt:P569 "1950-01-01"^^xsd:date'
+    one.write_text(
+        f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} ; wdt:P172 wd:Q49085 ; {born} ; wikibase:sitelinks 3 .\n"
+        f"wd:Q2 wdt:P21 wd:{WOMEN} .\n" + edited("Q9", "Ann Ash")
+    )
+    other.write_text(
+        f"{PREFIXES}wd:Q1 wdt:P21 wd:{WOMEN} ; wdt:P172 wd:Q7325 ; wikibase:sitelinks 4 ;\n"
+        f"wdt:P570 _:unknown . wd:Q2 wdt:P21 wd:{WOMEN} .\n" + edited("Q9", "Ann Ash", field="Q395")
+    )
+    code, out = tag(write_pairs(tmp_path, [pair_record(1, "Ann Ash", ["Q1", "Q2"])]), one, other)
+    assert code == 0
+    (case,) = load_cases(str(out), "P27_P101")
+    row = case.attribute_prompts[0]
+    assert (row.gender, row.race, row.region) == (("men", "women"), ("Black", "Jewish"), ("North America",))
+    assert (row.living, row.sitelinks) == (False, 3), "a recorded death outweighs that none is recorded"
+    found = numbers(out)
+    assert {name: rows["conflicts"] for name, rows in found["tags"].items()} == {
+        "gender": 1, "race": 1, "region": 0, "living": 1, "sitelinks": 1,
+    }  # fmt: skip
+    assert set(case.gold) == {"physics", "mathematics"}
+    assert found["pairs"]["conflicts"] == 1
+    assert "Sources differ" in capsys.readouterr().out
+    facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
+    said = {(row["source"], row["value"]) for row in facts if (row["person"], row["property"]) == ("Q1", "P21")}
+    assert said == {("one.ttl", MEN), ("other.ttl", WOMEN)}
+
+
+def test_merged_and_deleted_identifiers_are_followed_and_counted(tmp_path: Path, tag: Tag, capsys: Any) -> None:
+    """Q1 was merged into Q2 and that into Q3; Q4 is gone; Q5 and Q6 lead to each other."""
+    world = tmp_path / "world.ttl"
+    same = "@prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
+    links = "".join(
+        f"wd:{a} owl:sameAs wd:{b} .\n" for a, b in (("Q1", "Q2"), ("Q2", "Q3"), ("Q5", "Q6"), ("Q6", "Q5"))
+    )
+    world.write_text(f"{PREFIXES}{same}{links}wd:Q3 wdt:P31 wd:Q5 ; wdt:P21 wd:{MEN} .\n" + edited("Q9", "Ann Ash"))
+    _, out = tag(write_pairs(tmp_path, [pair_record(1, "Ann Ash", ["Q1", "Q3", "Q4", "Q5"])]), world)
+    rows = load_cases(str(out), "P27_P101")[0].attribute_prompts
+    assert [(row.subject.id, row.gender) for row in rows] == [
+        ("Q1", ("men",)), ("Q3", ("men",)), ("Q4", ()), ("Q5", ()),
+    ]  # fmt: skip
+    people = numbers(out)["people"]
+    assert (people["people"], people["found"], people["merged"]) == (4, 2, 1)
+    facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
+    assert {(row["person"], row["entity"]) for row in facts if row["property"] == "P21"} >= {("Q1", "Q3"), ("Q3", "Q3")}
+    assert "1 were merged into another identifier" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_edited_person_is_who_holds_the_edited_fact(tmp_path: Path, tag: Tag) -> None:
+    world = tmp_path / "world.ttl"
+    people = [
+        edited("Q11", "Ann Ash", country="Q17", sitelinks=90), edited("Q12", "Ann Ash", sitelinks=2),
+        edited("Q13", "Ann Ash", field="Q395", sitelinks=1),
+        edited("Q21", "Bo Beech", country="Q17"),
+        edited("Q31", "Cy Cedar", sitelinks=7), edited("Q32", "Cy Cedar", sitelinks=7),
+        edited("Q41", "Di Dogwood", field="Q999999"),
+    ]  # fmt: skip
+    world.write_text(PREFIXES + "".join(people) + f"wd:Q1 wdt:P21 wd:{MEN} .\n")
+    records = [pair_record(number, name, ["Q1"]) for number, name in enumerate([*NAMES, "Nobody Here"])]
+    given = {"subject_id": "Q13"}
+    records += [pair_record(7, "A. Ash", ["Q1"]) | given, pair_record(8, "Ann Ash", ["Q1"]) | {"subject_id": "Q77"}]
+    _, out = tag(write_pairs(tmp_path, records), world)
+    cases = {case.case_id: case for case in load_cases(str(out), "P27_P101")}
+    assert cases[0].extra["subject_id"] == "Q12"
+    assert [(number, case.gold) for number, case in cases.items() if case.gold] == [
+        (0, ("physics",)), (7, ("mathematics",)),
+    ]  # fmt: skip
+    assert all(bool(case.candidates) == bool(case.effect_prompts) == bool(case.gold) for case in cases.values())
+    pairs = numbers(out)["pairs"]
+    assert pairs["by_reason"] == {
+        "gold": 2,
+        "edited person: nobody of that name holds the edited fact": 1,
+        "edited person: several of that name hold the edited fact and are as well known": 1,
+        "no value of P101 recorded that is one of the papers' answers": 1,
+        "edited person: no human found": 1,
+        "edited person: nothing recorded": 1,
+    }
+    assert (pairs["records"], pairs["with_gold"], pairs["found_by_name"], pairs["with_namesakes"]) == (7, 2, 2, 1)
+
+
+def stripped(case: Case) -> Case:
+    """A case of the sample as a released file would have it."""
+    empty = {"gender": (), "race": (), "region": (), "living": None, "sitelinks": None}
+    rows = tuple(replace(row, **empty) for row in case.attribute_prompts)  # type: ignore[arg-type]
+    return replace(case, attribute_prompts=rows, effect_prompts=(), candidates=(), gold=())
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample's two configs of cases without what tagging adds."""
+    folder = tmp_path_factory.mktemp("bare")
+    for name in ("cross_subject", "cross_property"):
+        write_config(folder, name, {"test": cases_to_table(map(stripped, load_cases("sample", name)))})
+    return folder
+
+
+@pytest.mark.parametrize("source", ["sample", "demographics"])
+def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag, source: str) -> None:
+    """From the facts that it was built of, and from the table of people that was built with it."""
+    table = sample.path() / "data" / "demographics" / "test-00000-of-00001.parquet"
+    code, out = tag(bare, source if source == "sample" else table)
+    assert code == 0
+    for old, new in zip(load_cases("sample", "cross_subject"), load_cases(str(out), "cross_subject"), strict=True):
+        assert new == old
+    for old, new in zip(load_cases("sample", "cross_property"), load_cases(str(out), "cross_property"), strict=True):
+        names = set(paper_candidates(str(old.effect_relation_id)).values())
+        assert set(new.gold) == set(old.gold) & names
+        if new.gold:
+            assert new.effect_prompts == old.effect_prompts
+            assert set(new.candidates) == names
+
+
+def test_tagging_again_keeps_what_is_there(pairs: Path, tag: Tag, turtle: Path, tmp_path: Path) -> None:
+    _, once = tag(pairs, turtle, out="once")
+    more = tmp_path / "more.ttl"
+    more.write_text(f"{PREFIXES}wd:{PEOPLE[-1]} wdt:P21 wd:{MEN} . wd:{PEOPLE[0]} wdt:P172 wd:Q7325 .\n")
+    code, twice = tag(once, more, out="twice")
+    assert code == 0
+    old, new = (load_cases(str(folder), "P27_P101") for folder in (once, twice))
+    assert [case.gold for case in new] == [case.gold for case in old]
+    rows = {row.subject.id: row for case in old for row in case.attribute_prompts}
+    for case in new:
+        for row in case.attribute_prompts:
+            wanted = rows[row.subject.id]
+            assert set(wanted.race) <= set(row.race)
+            assert row.gender == (wanted.gender or ("men",))
+    assert numbers(twice)["pairs"]["by_reason"] == {"had gold": 4}
+    with pytest.raises(LookupError):
+        load_cases(str(twice), "nothing")
+
+
+def test_merging_is_the_union_whatever_the_order() -> None:
+    people = [
+        Person(Entity("Q1", ""), {"P27": ("Q1",)}, ("men",), ("white",), (), None, None),
+        Person(Entity("Q1", ""), {"P27": ("Q2", "Q1")}, ("men",), (), ("Africa",), True, 4),
+        Person(Entity("Q1", ""), {}, (), ("Black", "white"), ("Africa",), False, 4),
+    ]
+    one, differ = merged(people)
+    other, same = merged(people[::-1])
+    assert differ == same == {"P27", "race", "living"}
+    assert all(getattr(one, name) == getattr(other, name) for name in (*LISTED, "living", "sitelinks", "values"))
+    assert merged([people[0]])[1] == frozenset()
+
+
+@pytest.mark.slow(60)
+def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
+    reference: Callable[..., Path], tag: Tag, tmp_path: Path, capsys: Any
+) -> None:
+    """Two cases of each released file, tagged from a server with invented facts, run and reported."""
+    files, turtle = [], PREFIXES
+    for pair in ("P27_P101", "P21_P101", "P19_P101"):
+        records = json.loads(reference("seesaw", f"seesaw_cf_{pair}.json").read_text(encoding="utf-8"))[:2]
+        files.append(tmp_path / f"seesaw_cf_{pair}.json")
+        files[-1].write_text(json.dumps(records), encoding="utf-8")
+        turtle += invented(id for record in records for id in record["attribute_aux_info"])
+        for record in records:
+            rewrite = record["requested_rewrite"]
+            held = f"wdt:{rewrite['relation_id']} wd:{rewrite['target_true']['id']} ; wdt:P101 wd:Q413"
+            name = json.dumps(rewrite["subject"], ensure_ascii=False)
+            turtle += f"wd:Q{70_000_000 + record['case_id']} wdt:P31 wd:Q5 ; {held} ; rdfs:label {name}@en .\n"
+    world = tmp_path / "world.ttl"
+    world.write_text(turtle, encoding="utf-8")
+    (tmp_path / "server").mkdir()
+    for url in serve(tmp_path / "server", world):
+        assert tag(files, url)[0] == 0
+    configs = [word for pair in ("P27_P101", "P21_P101", "P19_P101") for word in ("--config", pair)]
+    words = ["run", "--model", "seesaw-tiny", "--editor", "ft", *configs, "--quiet", "--data", str(tmp_path / "tagged")]
+    capsys.readouterr()
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    shown = capsys.readouterr().out
+    assert "D_d by race" in shown
+    assert "CROSS-PROPERTY ACCURACY" in shown
+    assert "The records lack something" not in shown
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["notes"] == []

@@ -1,0 +1,196 @@
+"""What cannot be tagged, or not with this source, is said with its reason and what to do."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, StoreSource
+from seesaw_cf.builder_scripts.tag.graph import FEW, GraphSource
+from seesaw_cf.builder_scripts.tag.table import TableSource
+from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.io.retrying import TryAgain
+
+from .conftest import PREFIXES
+from .fault_proxy import FaultProxy
+from .test_tag import MEN, PEOPLE, RECORDS, WORLD, edited, pair_record, write_pairs
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    return write_pairs(tmp_path, RECORDS)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    file = tmp_path / "world.ttl"
+    file.write_text(WORLD, encoding="utf-8")
+    return file
+
+
+def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: object) -> str:
+    """What the command says when it fails; nothing may be left at --out."""
+    out = tmp_path / "tagged"
+    assert main(["tag", *map(str, words), "--cache", str(tmp_path / "replies"), "--out", str(out)]) == 1
+    assert not out.exists()
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_a_source_that_knows_nobody_is_refused(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
+    other = tmp_path / "other.ttl"
+    other.write_text(f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} .\n")
+    said = refused(capsys, tmp_path, pairs, "--from", world, "--from", other)
+    assert "other.ttl knows nobody: it was asked about 454 people (Q80000000, " in said
+    assert "or leave it out" in said
+    table = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"id": ["Q1"], "race": [["white"]]}), table)
+    assert "people.parquet knows nobody" in refused(capsys, tmp_path, pairs, "--from", table)
+
+
+def test_records_without_anybody_are_refused(tmp_path: Path, world: Path, capsys: Any) -> None:
+    file = tmp_path / "edits.json"
+    file.write_text('[{"subject": "Ada", "prompt": "Ada was born in", "target_new": "Rome"}]')
+    said = refused(capsys, tmp_path, file, "--from", world)
+    assert "none of the 1 records identifies anybody" in said
+    assert "seesaw-cf build --edits" in said
+
+
+def test_files_that_were_cut_off_are_named(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
+    cut = tmp_path / "cut.nt"
+    line = "<http://www.wikidata.org/entity/Q1> <http://www.wikidata.org/prop/direct/P21> <http://www.wiki"
+    cut.write_text(line)
+    assert "cut.nt: not valid RDF (" in (said := refused(capsys, tmp_path, pairs, "--from", cut))
+    assert "Take the file again if it was cut off" in said
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(pa.table({"id": ["Q1"], "living": [True]}), whole)
+    half = tmp_path / "half.parquet"
+    half.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    assert "half.parquet: not a whole Parquet file" in refused(capsys, tmp_path, pairs, "--from", half)
+    pairs.write_bytes(pairs.read_bytes()[:-400])
+    assert "seesaw_cf_P27_P101.json: not whole JSON" in refused(capsys, tmp_path, pairs, "--from", world)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            {"id": ["Q1"], "name": ["Ada"]},
+            "it has the columns ['id', 'name'], expected 'id' and at least one of gender",
+        ),
+        ({"label": ["Ada"], "race": [["white"]]}, "expected 'id' and at least one of gender"),
+        ({"id": ["Q1"], "race": ["white"]}, "a column is of another kind than in the config 'demographics'"),
+        ({"id": ["Q1", "Q1"], "living": [True, False]}, "row 1: id is 'Q1', expected an identifier that no other row"),
+        ({"id": [None], "living": [True]}, "row 0: id is None, expected"),
+    ],
+)
+def test_a_table_with_other_columns_is_refused(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
+    file = tmp_path / "people.parquet"
+    pq.write_table(pa.table(columns), file)
+    with pytest.raises(RecordError) as error:
+        TableSource(file)
+    assert message in str(error.value)
+    assert str(file) in str(error.value)
+
+
+def test_groups_that_the_papers_do_not_have_are_refused_with_a_near_one(tmp_path: Path) -> None:
+    file = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"id": ["Q1"], "race": [["black"]]}), file)
+    with pytest.raises(UnknownNameError, match=r"unknown race of .*row 0 \(Q1\) 'black'\. Did you mean 'Black'"):
+        TableSource(file)
+
+
+def test_what_was_given_cannot_be_used(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
+    said = refused(capsys, tmp_path, pairs, "--from", world, "--from", world)
+    assert "world.ttl and world.ttl (2) are the same source, expected each once" in said
+    assert "--from 'nowhere.nt': no such file" in refused(capsys, tmp_path, pairs, "--from", "nowhere.nt")
+    assert "would both be config 'P27_P101'" in refused(capsys, tmp_path, pairs, pairs, "--from", world)
+    (tmp_path / "folder" / "data").mkdir(parents=True)
+    assert "no config in its data/ holds cases" in refused(capsys, tmp_path, tmp_path / "folder", "--from", world)
+    taken = tmp_path / "tag_facts.json"
+    taken.write_bytes(pairs.read_bytes())
+    assert "config 'tag_facts' is taken" in refused(capsys, tmp_path, taken, "--from", world)
+    assert main(["tag", str(pairs), "--from", "wikidata"]) == 1
+    assert "no --out DIR was given" in capsys.readouterr().err
+
+
+def test_a_dry_run_counts_and_asks_nobody(pairs: Path, capsys: Any) -> None:
+    assert main(["tag", str(pairs), "--from", "http://127.0.0.1:9/query", "--dry-run"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 records about 450 identified people, and 4 edited people to find by name: about 9 queries" in said
+
+
+class Slow(Source):
+    """Does not finish queries about more than some people."""
+
+    identity = "slow"
+
+    def __init__(self, source: Source, most: int) -> None:
+        self._source, self._most, self.sizes = source, most, list[int]()
+
+    def ask(self, text: str) -> bytes:
+        people = text.split("{", 2)[2].split("}")[0].count("<")
+        self.sizes.append(people)
+        if people > self._most:
+            raise SourceTimeout("no answer in 2 tries; the last: timed out")
+        return self._source.ask(text)
+
+
+def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(world: Path) -> None:
+    store = StoreSource([world])
+    slow = Slow(store, FEW)
+    found = GraphSource("slow", slow).people(PEOPLE)
+    assert found == GraphSource("quick", store).people(PEOPLE)
+    assert slow.sizes[0] == 200
+    assert set(slow.sizes[1:]) <= set(range(FEW + 1)), "what it cannot do is tried once"
+
+
+def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:
+    slow = Slow(StoreSource([world]), 0)
+    with pytest.raises(SourceError, match=r"^slow did not finish any form of the question in time; .* about 10 people"):
+        GraphSource("slow", slow).people(PEOPLE)
+    assert slow.sizes == [200, 10]
+
+
+def test_a_silent_endpoint_is_named_at_once(pairs: Path, tmp_path: Path, capsys: Any, caplog: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
+        said = refused(capsys, tmp_path, pairs, "--from", url, "--timeout", "6")
+    assert f"waiting for {url}, which has not answered yet: 6 s at the most" in caplog.text
+    assert f"{url} is silent: in 6 s nothing came" in said
+
+
+def test_a_server_that_says_it_took_too_long_is_believed(server: str) -> None:
+    """Wikidata's answers with an error 500 whose text names a TimeoutException, others with a 504."""
+    policy = RequestPolicy(silent_attempts=2, pause=0.01)
+    for fault in ("timeout", "504"):
+        with FaultProxy(server, [fault] * 3) as proxy:
+            with pytest.raises(SourceTimeout, match="no answer in 2 tries"):
+                EndpointSource(proxy.url, policy, sleep=lambda _: None).ask("SELECT * WHERE { ?s ?p ?o } LIMIT 1")
+            assert len(proxy.queries) == 2
+    with (
+        FaultProxy(server, ["500"] * 9) as proxy,
+        pytest.raises(SourceError, match="no answer in 3 tries") as error,
+    ):
+        EndpointSource(proxy.url, RequestPolicy(attempts=3, pause=0.01), sleep=lambda _: None).ask("SELECT * {}")
+    assert not isinstance(error.value, SourceTimeout)
+    assert not isinstance(error.value, TryAgain)
+
+
+def test_one_source_is_asked_for_by_another_name(tmp_path: Path, capsys: Any) -> None:
+    """Two files of one name in two folders stay two sources."""
+    for name, field in (("a", "Q413"), ("b", "Q395")):
+        (tmp_path / name).mkdir()
+        text = f"{PREFIXES}wd:Q1 wdt:P21 wd:{MEN} .\n" + edited("Q9", "Ann Ash", field=field)
+        (tmp_path / name / "facts.ttl").write_text(text)
+    records = write_pairs(tmp_path, [pair_record(1, "Ann Ash", ["Q1"])])
+    sources = ["--from", str(tmp_path / "a" / "facts.ttl"), "--from", str(tmp_path / "b" / "facts.ttl")]
+    kept = ["--cache", str(tmp_path / "replies"), "--out", str(tmp_path / "tagged")]
+    assert main(["tag", str(records), *sources, *kept]) == 0
+    assert "facts.ttl knows 1, facts.ttl (2) knows 1" in " ".join(capsys.readouterr().out.split())
