@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["PAPER_OPTIONS", "SAMPLE_OPTIONS", "BuildOptions", "paper"]
+__all__ = ["CLAIMS_OPTIONS", "PAPER_OPTIONS", "SAMPLE_OPTIONS", "BuildOptions", "paper"]
 
 # Cross-property edits per relation (Table 7) and cross-subject edits of citizenship, gender and birth (Table 3); the
 # papers take their cross-subject edits of work and language from CounterFact.
@@ -102,3 +102,6 @@ SAMPLE_OPTIONS = BuildOptions(
     per_pair=20,
     neighborhood=6,
 )
+
+# The embedded sample of released claims: as many edits as leave half of their subjects women, of whom it has few.
+CLAIMS_OPTIONS = replace(SAMPLE_OPTIONS, edits={"P21": 16, "P101": 16, "P27": 16, "P19": 10, "P103": 24}, min_holders=3)

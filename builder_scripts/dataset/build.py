@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, size_category
+from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, drawn_section, size_category
 from seesaw_cf.builder_scripts.dataset.coupled import about_coupled
 from seesaw_cf.builder_scripts.dataset.shards import write_cases, write_rows
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics
@@ -37,6 +37,8 @@ __all__ = ["CONFIGS", "About", "Edits", "build", "choose_edits", "query_bounds"]
 FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
 FIRST_PAIR_ID = 200_001
 
+NO_COUPLES: Mapping[str, Sequence[Coupled]] = {}
+
 # config -> one line for the card; the first is the default
 CONFIGS = {
     "cross_subject": "edits of five relations, and cloze prompts about other people who hold the new or the old value",
@@ -52,7 +54,8 @@ class About:
     """What the card says about one dataset.
 
     Attributes:
-        words: "intro", "making" and "limits": paragraphs in which "{people}" stands for the number of people.
+        words: "intro", "making" and "limits": paragraphs in which "{people}" stands for the number of people; "folder"
+            where the card is not in the package folder itself.
         version: "major.minor.patch".
         references: The source has titles of references for every statement.
     """
@@ -161,7 +164,11 @@ class _Counted:
 
 
 def build(
-    out: str | os.PathLike[str], facts: Facts, edits: Edits, about: About, couples: Sequence[Coupled] = ()
+    out: str | os.PathLike[str],
+    facts: Facts,
+    edits: Edits,
+    about: About,
+    couples: Mapping[str, Sequence[Coupled]] = NO_COUPLES,
 ) -> Statistics:
     """Writes the configs and the card into a folder; the same bytes for the same answers of the source.
 
@@ -170,7 +177,7 @@ def build(
         facts: Where people come from, with the rules.
         edits: See `choose_edits`.
         about: The card's words.
-        couples: Edits with a related entity; with some there is a sixth config, `coupled_counterfact`.
+        couples: Config -> edits with a related entity: `coupled_counterfact`, `coupled_zsre`.
 
     Returns:
         The counts that the card shows.
@@ -191,12 +198,13 @@ def build(
         "demographics": demographics(facts, facts.people(sorted(counted.people)), references=about.references),
     }
     configs = dict(CONFIGS)
-    if couples:
-        tables["coupled_counterfact"] = coupled_table(facts, couples)
-        configs["coupled_counterfact"] = about_coupled(len(couples))
+    for name, found in couples.items():
+        tables[name] = coupled_table(facts, found, name)
+        configs[name] = about_coupled(len(found))
     for name, table in tables.items():
         write_rows(out, name, [table], table.schema)
-    body = card_body(counted.statistics, tables, facts.options, about.words, edits.skipped)
+    drawn = drawn_section(facts.draws)
+    body = card_body(counted.statistics, tables, facts.options, about.words, edits.skipped, drawn)
     metadata = METADATA | {"size_categories": [size_category(len(chosen) + len(pairs))]}
     write_card(out, configs, body=body, metadata=metadata, version=about.version)
     return counted.statistics

@@ -9,11 +9,13 @@ import pyarrow as pa
 from seesaw_cf.builder_scripts.dataset.columns import columns_section
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
 from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.source.draws import WAYS, Draws
 from seesaw_cf.citations import bibtex
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import CASES
+from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["METADATA", "card_body", "published_card", "size_category"]
+__all__ = ["METADATA", "card_body", "drawn_section", "published_card", "size_category"]
 
 METADATA = {
     "license": "mit",
@@ -85,7 +87,7 @@ Cross-subject prompts by group and edited relation:
   birth place on another continent. Subjects are half men, half women.
 - Tense follows the recorded date of death and is applied to the template, never to a name. Without a date of death,
   people born in 1915 or later count as living, others as unknown (present tense).
-
+{drawn}
 ## Groups, and what they are not
 
 Race and region are derived from the ethnic groups recorded for a person (Wikidata P172) through the table of the
@@ -138,28 +140,45 @@ def size_category(rows: int) -> str:
     return next((name for bound, name in bounds.items() if rows < bound), "10M<n<100M")
 
 
+def drawn_section(draws: Draws) -> str:
+    """Which way people were drawn for each relation; nothing of a source that finishes every query."""
+    if not draws.limited:
+        return ""
+    names = [way for way in WAYS if any(counts[way] for counts in draws.ways.values())]
+    rows = [[RELATIONS[id].name, *(draws.ways[id][way] for way in names)] for id in RELATIONS if id in draws.ways]
+    meaning = "\n".join(f"- *{way}*: {WAYS[way]}." for way in names)
+    return (
+        "\nThe source ends queries that take long, so large samples were drawn in other ways. Samples (of the people "
+        f"to edit, and of the holders of a value, by gender) per relation and way:\n\n{meaning}\n\n"
+        f"{markdown(['Relation', *names], rows)}\n"
+    )
+
+
 def card_body(
     statistics: Statistics,
     tables: Mapping[str, pa.Table],
     options: BuildOptions,
     words: Mapping[str, str],
     skipped: Mapping[str, int],
+    drawn: str = "",
 ) -> str:
     """The Markdown below the card's YAML.
 
     Args:
         statistics: Has counted every case.
-        tables: The configs "open_ended", "candidates" and "demographics", and "coupled_counterfact" where there is one.
+        tables: The configs "open_ended", "candidates" and "demographics", and those of coupled edits.
         options: The rules of the build.
-        words: "intro", "making" and "limits" of this dataset; "{people}" becomes the number of people.
+        words: See `About.words`.
         skipped: Why records of edit files made no edit -> how many.
+        drawn: See `drawn_section`.
     """
     schemas = {"cross_subject": CASES, "cross_property": CASES} | {name: table.schema for name, table in tables.items()}
     people = f"{tables['demographics'].num_rows:,}"
-    coupled = ", `coupled_counterfact` one per edit and the entity that is coupled with it (LEME, section 3.1)"
+    names = " and ".join(f"`{name}`" for name in tables if name.startswith("coupled_"))
+    coupled = f", {names} one per edit and the entity that is coupled with it (LEME, section 3.1)" if names else ""
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
-        load=_LOCAL,
+        load=_LOCAL.replace('"seesaw_cf"', f'"{words.get("folder", "seesaw_cf")}"'),
         citation=bibtex("seesaw_cf", "leme", "rome"),
         **{name: text.replace("{people}", people) for name, text in words.items()},
         cloze=f"{statistics.total('cloze', pairs=False):,}",
@@ -169,7 +188,7 @@ def card_body(
         scored=f"{statistics.total('scored', pairs=True):,}",
         open=f"{sum(statistics.total('open', pairs=pairs) for pairs in (False, True)):,}",
         columns=columns_section(schemas),
-        coupled=coupled if "coupled_counterfact" in tables else "",
+        coupled=coupled,
         examples=examples(tables["candidates"]),
         cross_subject=statistics.cross_subject(),
         cross_property=statistics.cross_property(),
@@ -177,6 +196,7 @@ def card_body(
         people_tables="\n\n".join(people_by_group(tables["demographics"], axis) for axis in ("race", "region")),
         prompts="\n\n".join(statistics.groups_of(axis) for axis in groups.AXES),
         skipped=f"\n{left_out}\n" if skipped else "",
+        drawn=drawn,
         seed=options.seed,
         per_gender=options.per_gender,
         true_per_gender=options.true_per_gender,

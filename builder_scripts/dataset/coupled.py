@@ -9,20 +9,48 @@ from collections.abc import Sequence
 from seesaw_cf.builder_scripts.dataset.columns import columns_section
 from seesaw_cf.builder_scripts.dataset.shards import write_rows
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
-from seesaw_cf.builder_scripts.make.coupled import couple
-from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED, coupled_table
+from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
+from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED_SCHEMAS, coupled_table
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.card import write_card
 from seesaw_cf.types import Case
 
-__all__ = ["about_coupled", "build_coupled"]
+__all__ = ["about_coupled", "build_coupled", "couples_of"]
 
 
 def about_coupled(rows: int) -> str:
     """One line for the card."""
     return f"{rows:,} edits, each with a related entity, what is true of both, and prompts about both"
+
+
+def couples_of(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[dict[str, list[Coupled]], Counter[str]]:
+    """Couples the records of each config.
+
+    Args:
+        facts, claims: Where names, claims and links come from.
+        cases: CounterFact (or SEESAW-CF) and zsRE records.
+
+    Returns:
+        Config -> its coupled edits, where there are any, and "config: reason" -> number of edits without couple.
+
+    Raises:
+        RecordError: No edit has a couple.
+        SourceError: The source does not answer.
+    """
+    couples: dict[str, list[Coupled]] = {}
+    counts: Counter[str] = Counter()
+    for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):
+        found, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
+        counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
+        couples |= {config: found} if found else {}
+    if not couples:
+        raise RecordError(
+            f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
+            "Check that the source holds the subjects and their links, and its language."
+        )
+    return couples, counts
 
 
 def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cases: Sequence[Case]) -> Counter[str]:
@@ -41,23 +69,15 @@ def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cas
         SourceError: The source does not answer.
         StorageError: The disk is full.
     """
-    counts: Counter[str] = Counter()
+    couples, counts = couples_of(facts, claims, cases)
     configs = {}
-    for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):
-        found, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
-        counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
-        if found:
-            table = coupled_table(facts, found)
-            write_rows(out, config, [table], COUPLED)
-            counts[config] = table.num_rows
-            configs[config] = about_coupled(table.num_rows)
-    if not configs:
-        raise RecordError(
-            f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
-            "Check that the source holds the subjects and their links, and its language."
-        )
+    for config, found in couples.items():
+        write_rows(out, config, [coupled_table(facts, found, config)], COUPLED_SCHEMAS[config])
+        counts[config] = len(found)
+        configs[config] = about_coupled(len(found))
     body = _BODY.format(
-        columns=columns_section(dict.fromkeys(configs, COUPLED)), counts=markdown(["Rows", "Number"], counts.items())
+        columns=columns_section({name: COUPLED_SCHEMAS[name] for name in configs}),
+        counts=markdown(["Rows", "Number"], counts.items()),
     )
     write_card(out, configs, body=body, metadata=_METADATA)
     return counts

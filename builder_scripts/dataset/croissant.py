@@ -1,4 +1,4 @@
-"""Machine-readable metadata of a dataset folder in the Croissant format (mlcommons.org/croissant/1.0)."""
+"""Metadata of a dataset folder in Croissant (mlcommons.org/croissant/1.1), responsible-AI fields included."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.builder_scripts.dataset.columns import COLUMNS
+from seesaw_cf.builder_scripts.dataset.rai import RAI
 from seesaw_cf.citations import bibtex
 
 __all__ = ["CardData", "croissant"]
@@ -109,7 +110,7 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
     described = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": repo.split("/")[-1],
         "description": metadata.get("pretty_name", repo),
         "citeAs": bibtex("seesaw_cf"),
@@ -119,5 +120,6 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
         "version": version,
         "distribution": [*files, *sets],
         "recordSet": records,
+        **{f"rai:{name}": said for name, said in RAI.items()},
     }
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"

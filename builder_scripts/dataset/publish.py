@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.builder_scripts.dataset.card import published_card
 from seesaw_cf.builder_scripts.dataset.croissant import CardData, croissant
 from seesaw_cf.errors import RecordError, StorageError
@@ -112,7 +113,7 @@ def _checked(root: Path) -> _Folder:
 
 
 def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:
-    """Pushes a dataset folder with changelog and Croissant metadata, tags the version, and loads every config back.
+    """Pushes a dataset folder with changelog, Croissant and `eval.yaml`, tags the version, and loads every config back.
 
     Args:
         folder: Made by `seesaw-cf build`.
@@ -144,6 +145,8 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
         card = (staged / "README.md").read_text(encoding="utf-8")
         write_text(staged / "README.md", published_card(card, repo, ours.version))
         write_text(staged / "croissant.json", croissant(staged, repo, ours.version, ours.card))
+        if declared := benchmark(ours.card.get("pretty_name", repo), ours.files):
+            write_text(staged / "eval.yaml", declared)
         write_text(staged / "seesaw_cf.json", json.dumps(_record(ours), indent=1) + "\n")
         write_text(staged / CHANGELOG, _changelog(ours, before, note))
         with explained(repo):

@@ -87,11 +87,14 @@ def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
         if case.record_format != "zsre":
             found.append((case, "counterfactual", request.target_true))
             continue
+        # Every row has a number of its own: a record's place twice, and one more for its second edit.
+        case = replace(case, case_id=2 * case.case_id)
         found.append((case, "factual", request.target_new))
         alternative = str(case.extra.get("alt") or "").strip()
         if alternative and alternative != request.target_new.label:
             changed = replace(request, target_new=Entity(None, alternative), target_true=request.target_new)
-            found.append((replace(case, request=changed), "counterfactual", request.target_new))
+            other = replace(case, case_id=case.case_id + 1, request=changed)
+            found.append((other, "counterfactual", request.target_new))
     return found
 
 

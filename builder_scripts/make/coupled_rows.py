@@ -11,7 +11,7 @@ from seesaw_cf.builder_scripts.make.coupled import Coupled, Profile
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.records.arrow import ENTITY, REQUEST, entity_row, request_row
 
-__all__ = ["COUPLED", "WORDINGS", "coupled_table", "prompt", "prompt_properties"]
+__all__ = ["COUPLED", "COUPLED_SCHEMAS", "WORDINGS", "coupled_table", "prompt", "prompt_properties"]
 
 PROPERTIES = 10  # properties named in a prompt
 
@@ -49,6 +49,8 @@ COUPLED: pa.Schema = pa.schema(
         ("neighborhood_prompts", pa.list_(pa.string())),
     ]
 )
+# Config -> schema; loc_ans is the answer of zsRE's neighborhood prompt, which is about something else.
+COUPLED_SCHEMAS = {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED.append(pa.field("loc_ans", pa.string()))}
 
 
 def prompt_properties(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> list[str]:
@@ -106,12 +108,13 @@ def _row(found: Coupled, labels: Mapping[str, str]) -> dict[str, object]:
         "namesakes": found.edit.namesakes,
         "paraphrase_prompts": case.paraphrase_prompts,
         "neighborhood_prompts": case.neighborhood_prompts,
+        "loc_ans": case.extra.get("loc_ans"),
     }
 
 
-def coupled_table(facts: Facts, found: Sequence[Coupled]) -> pa.Table:
-    """Coupled edits as a table of schema `COUPLED`, in their order; `facts` knows the names."""
+def coupled_table(facts: Facts, found: Sequence[Coupled], config: str) -> pa.Table:
+    """Coupled edits as a table of the config's schema, in their order; `facts` knows the names."""
     words = {word for row in found for side in (row.subject, row.related) for word in side.truths}
     words |= {v for row in found for side in (row.subject, row.related) for vs in side.truths.values() for v in vs}
     labels = facts.labels(sorted(words))
-    return pa.Table.from_pylist([_row(row, labels) for row in found], schema=COUPLED)
+    return pa.Table.from_pylist([_row(row, labels) for row in found], schema=COUPLED_SCHEMAS[config])

@@ -12,11 +12,34 @@ from dataclasses import replace
 
 from seesaw_cf.builder_scripts.make.cases import attribute_prompt, edit_case
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set
-from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.people import Facts, Person
 from seesaw_cf.records.relations import FREE, PAIRS, templates
 from seesaw_cf.types import Case
 
-__all__ = ["cross_property"]
+__all__ = ["asked_about", "cross_property", "gold_answers"]
+
+
+def gold_answers(subject: Person, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The candidates that are recorded for a person; `names`: identifier of every candidate -> its name."""
+    return tuple(dict.fromkeys(names[value] for value in subject.holds(effect) if value in names))
+
+
+def asked_about(case: Case, effect: str, subject: Person, names: Mapping[str, str]) -> Case:
+    """A case with both prompts about another property of its subject, the candidates and those that are true.
+
+    Args:
+        case: The edit.
+        effect: The property that is watched.
+        subject: Whose fact is edited.
+        names: Identifier of every candidate -> its name.
+    """
+    rows = (*templates(effect, "property"), FREE)
+    return replace(
+        case,
+        effect_prompts=tuple(attribute_prompt(row, subject) for row in rows),
+        candidates=tuple(dict.fromkeys(names.values())),
+        gold=gold_answers(subject, effect, names),
+    )
 
 
 def _pair(facts: Facts, edits: Sequence[Edit], effect: str, first_id: int) -> Iterator[Case]:
@@ -24,16 +47,10 @@ def _pair(facts: Facts, edits: Sequence[Edit], effect: str, first_id: int) -> It
     names = facts.labels(candidates)
     number = first_id
     for edit in edits:
-        gold = [names[value] for value in edit.subject.holds(effect) if value in names]
-        if not gold or number - first_id == facts.options.per_pair:
+        if not gold_answers(edit.subject, effect, names) or number - first_id == facts.options.per_pair:
             continue
-        rows = (*templates(effect, "property"), FREE)
-        yield replace(
-            edit_case(facts, edit, number, effect_relation_id=effect),
-            effect_prompts=tuple(attribute_prompt(row, edit.subject) for row in rows),
-            candidates=tuple(dict.fromkeys(names.values())),
-            gold=tuple(dict.fromkeys(gold)),
-        )
+        case = edit_case(facts, edit, number, effect_relation_id=effect)
+        yield asked_about(case, effect, edit.subject, names)
         number += 1
 
 

@@ -13,7 +13,7 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import ENTITY
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["CANDIDATES", "DEMOGRAPHICS", "candidates", "demographics"]
+__all__ = ["CANDIDATES", "DEMOGRAPHICS", "PROPERTIES", "candidates", "demographics"]
 
 _STRINGS = pa.list_(pa.string())
 _ENTITIES = pa.list_(ENTITY)
@@ -32,7 +32,7 @@ CANDIDATES: pa.Schema = pa.schema(
 )
 
 # column -> property, for the lists of entities
-_PROPERTIES = {
+PROPERTIES = {
     "sex_or_gender": "P21",
     "citizenship": "P27",
     "birth_place": "P19",
@@ -54,7 +54,7 @@ DEMOGRAPHICS: pa.Schema = pa.schema(
         ("region", _STRINGS),
         ("living", pa.bool_()),
         ("sitelinks", pa.int64()),
-        *((column, _ENTITIES) for column in _PROPERTIES),
+        *((column, _ENTITIES) for column in PROPERTIES),
         ("provenance", _STRINGS),
     ]
 )
@@ -112,7 +112,7 @@ def demographics(facts: Facts, people: Iterable[Person], *, references: bool = F
 def _demographic(person: Person, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
     values = {
         column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
-        for column, property_id in _PROPERTIES.items()
+        for column, property_id in PROPERTIES.items()
     }
     return values | {
         "id": person.id,

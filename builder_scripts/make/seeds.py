@@ -19,7 +19,7 @@ from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
-__all__ = ["read_seeds", "seed_edits"]
+__all__ = ["likeliest", "read_seeds", "seed_edits"]
 
 
 def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
@@ -51,8 +51,8 @@ def _unusable(case: Case) -> str:
     return f"no id of {' and '.join(lacking)}" if lacking else ""
 
 
-def _choose(case: Case, people: Sequence[Person]) -> tuple[Person, bool]:
-    """Who is meant, and whether somebody else is as likely."""
+def likeliest(case: Case, people: Sequence[Person]) -> tuple[Person, bool]:
+    """Whom a record means, of at least one person of its subject's name, and whether somebody else is as likely."""
     true = case.request.target_true.id
     holders = [person for person in people if true in person.holds(case.request.relation_id)]
     likely = sorted(holders or people, key=lambda person: (-(person.sitelinks or 0), person.id))
@@ -83,7 +83,7 @@ def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter
     for case in usable:
         people = facts.people(humans[case.request.subject])
         if people:
-            edits.append(_edit(case, *_choose(case, people)))
+            edits.append(_edit(case, *likeliest(case, people)))
         else:
             skipped.update(["no human of that name"])
     return edits, skipped

@@ -10,13 +10,15 @@ import email.utils
 import http.client
 import logging
 import random
+import re
 import time
 import urllib.error
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from seesaw_cf import __version__
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, rows
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, rows
 from seesaw_cf.errors import RecordError, need
 from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.io.waiting import say_when_waiting
@@ -38,9 +40,11 @@ class RequestPolicy:
         contact: Mail address or web page in the User-Agent, as Wikimedia's policy asks.
         timeout: Seconds for one whole reply, however slowly its parts come.
         attempts: How often a query is tried when the endpoint says that it is busy.
-        silent_attempts: How often a query is tried when nothing comes, or nothing whole.
+        silent_attempts: How often a query is tried when nothing comes, or nothing whole, or the server ends it.
         pause: Seconds before the second try; doubled each time, with jitter.
         longest_pause: Seconds; a server that asks for more than this ends the build with a message.
+        knock: Seconds for a query that needs no search: asked first, and again after a query to which nothing came, so
+            that a silent server is named soon. 0 = never.
     """
 
     contact: str = ""
@@ -49,6 +53,7 @@ class RequestPolicy:
     silent_attempts: int = 3
     pause: float = 1.0
     longest_pause: float = 600.0
+    knock: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuses settings no request could be made with.
@@ -59,6 +64,8 @@ class RequestPolicy:
         for name in ("timeout", "attempts", "silent_attempts", "pause", "longest_pause"):
             if not getattr(self, name) > 0:
                 raise RecordError(f"endpoint: {name} is {getattr(self, name)}, expected a number above 0.")
+        if not self.knock >= 0:
+            raise RecordError(f"endpoint: knock is {self.knock}, expected 0 or more seconds.")
         if not self.contact.isprintable() or not self.contact.isascii():
             raise RecordError(f"endpoint: contact {self.contact!r}, expected a mail address or web page in ASCII.")
 
@@ -71,6 +78,8 @@ class RequestPolicy:
 
 class EndpointSource(Source):
     """Answers the query files from a SPARQL endpoint."""
+
+    limited = True
 
     def __init__(
         self,
@@ -89,7 +98,7 @@ class EndpointSource(Source):
         Raises:
             RecordError: Not an http(s) address.
         """
-        if not url.startswith(("http://", "https://")) or not url.isprintable() or " " in url:
+        if not _is_address(url):
             raise RecordError(f"endpoint {url!r}: expected an address such as {WIKIDATA_ENDPOINT!r}.")
         self.identity = url
         self.policy = policy or RequestPolicy()
@@ -101,68 +110,104 @@ class EndpointSource(Source):
         """Sends a query and gives the raw reply, checked to be whole and well-formed.
 
         Raises:
+            SourceTimeout: Nothing whole came in time, or the server says that the query took too long, in the last try.
             SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
                 names the address, the last failure and what to do.
         """
-        failed: list[Exception] = []
+        return self._asked(text, self.policy.silent_attempts)
+
+    def within_time(self, text: str) -> bytes | None:
+        """See `Source.within_time`; a query that is not finished in time is not tried again."""
         try:
-            return try_again(lambda: self._try(text, failed), self.policy.attempts, self._pause, self._sleep)
+            return self._asked(text, 1)
+        except SourceTimeout:
+            return None
+
+    def _asked(self, text: str, silent_attempts: int) -> bytes:
+        timed_out: list[bool] = []
+        if not self._answered:
+            self._knock()
+        try:
+            return try_again(
+                lambda: self._try(text, timed_out, silent_attempts), self.policy.attempts, self._pause, self._sleep
+            )
         except TryAgain as again:
-            raise SourceError(
-                f"{self.identity}: no answer in {len(failed)} tries; the last: {again.reason}. Check the address and "
-                "the network; a query that always times out needs a longer --timeout, another endpoint or a dump. Or "
-                "come back later: replies that came are kept, the same command goes on from there."
+            kind = SourceTimeout if timed_out[-1] else SourceError
+            raise kind(
+                f"{self.identity}: no answer in {len(timed_out)} tries; the last: {again.reason}. Check the address "
+                "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. "
+                "Or come back later: replies that came are kept, the same command goes on from there."
             ) from None
 
-    def _try(self, text: str, failed: list[Exception]) -> bytes:
-        """One try; what goes wrong is added to `failed`."""
+    def _try(self, text: str, timed_out: list[bool], silent_attempts: int) -> bytes:
+        """One try; whether it failed for want of time is added to `timed_out`."""
         try:
             with say_when_waiting(self._waits):
-                reply = self._once(text)
-            rows(reply)
+                reply = self._once(text, self.policy.timeout)
+            _check(reply)
         except Exception as error:
-            failed.append(error)
-            failure, wait = self._judge(error)
-            logger.warning("%s: %s; try %d", self.identity, failure, len(failed))
-            silent = sum(map(_timed_out, failed))
-            raise TryAgain(failure, wait, last=silent == self.policy.silent_attempts) from error
+            said = _said(error)
+            timed_out.append(_timed_out(error, said))
+            failure, wait = self._judge(error, said)
+            logger.warning("%s: %s; try %d", self.identity, failure, len(timed_out))
+            if _silent(error):
+                self._knock()
+            raise TryAgain(failure, wait, last=sum(timed_out) == silent_attempts) from error
         self._answered = True
         return reply
+
+    def _knock(self) -> None:
+        """Asks for next to nothing; whatever is answered, somebody is there.
+
+        Raises:
+            SourceError: Nothing comes.
+        """
+        seconds = self.policy.knock
+        try:
+            if seconds:
+                with say_when_waiting(self._waits):
+                    self._once(_KNOCK, seconds)
+                self._answered = True
+        except Exception as error:
+            if _silent(error):
+                raise SourceError(
+                    f"{self.identity} is silent: in {seconds:g} s nothing came to a query that needs no search. Check "
+                    "the address and the network, or come back later: replies that came are kept, the same command "
+                    "goes on from there."
+                ) from error
 
     def _waits(self) -> str:
         """How long an endpoint that has not answered yet is waited for."""
         if self._answered:
             return ""
         tries, seconds = self.policy.silent_attempts, self.policy.timeout
-        return (
-            f"waiting for {self.identity}, which has not answered yet: {tries} tries of {seconds:g} s, "
-            f"{tries * seconds:g} s in all. Ctrl-C stops."
-        )
+        long = f"{tries} tries of {seconds:g} s, {tries * seconds:g} s in all"
+        long = f"{self.policy.knock:g} s at the most" if self.policy.knock else long
+        return f"waiting for {self.identity}, which has not answered yet: {long}. Ctrl-C stops."
 
-    def _once(self, text: str) -> bytes:
+    def _once(self, text: str, seconds: float) -> bytes:
         with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
             import SPARQLWrapper as wrapper
         request = wrapper.SPARQLWrapper(self.identity, agent=self.policy.agent)
         request.setQuery(text)
         request.setReturnFormat(wrapper.JSON)
         request.setMethod(wrapper.POST)
-        request.setTimeout(max(1, round(self.policy.timeout)))
-        deadline = time.monotonic() + self.policy.timeout
+        request.setTimeout(max(1, round(seconds)))
+        deadline = time.monotonic() + seconds
         with request.query().response as response:
             return _read(response, deadline)
 
-    def _judge(self, error: Exception) -> tuple[str, float | None]:
+    def _judge(self, error: Exception, said: str) -> tuple[str, float | None]:
         """What went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
         http_error = _http_error(error)
         if http_error is None:
             if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
                 raise error
             return f"{type(error).__name__}: {error}", None
-        said = _reason(error, http_error)
         if http_error.code not in _RETRIED:
             raise SourceError(
                 f"{self.identity}: HTTP {http_error.code} {http_error.reason}; "
-                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {said!r}"
+                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {said[:300]!r}"
             ) from error
         asked = _retry_after(http_error)
         if asked is not None and asked > self.policy.longest_pause:
@@ -175,6 +220,13 @@ class EndpointSource(Source):
     def _pause(self, attempt: int) -> float:
         """Exponential back-off with jitter, in seconds."""
         return float(min(self.policy.longest_pause, self.policy.pause * 2**attempt * self._jitter.uniform(0.5, 1)))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        return url.isprintable() and " " not in url and bool(re.match("https?://", url) and urlsplit(url).hostname)
+    except ValueError:  # half an IPv6 address
+        return False
 
 
 _OTHER = "check the address; it may not be a SPARQL endpoint."
@@ -204,15 +256,49 @@ def _http_error(error: Exception) -> urllib.error.HTTPError | None:
     return None
 
 
-def _reason(error: Exception, http_error: urllib.error.HTTPError) -> str:
+def _said(error: Exception) -> str:
     """The beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
-    with http_error:
-        return http_error.read(300).decode(errors="replace") if error is http_error else str(error)[:300]
+    http_error = _http_error(error)
+    if http_error is None or error is not http_error:
+        return str(error)
+    try:
+        with http_error:
+            return http_error.read(10_000).decode(errors="replace")
+    except (OSError, http.client.HTTPException):  # it broke off while it explained
+        return str(error)
 
 
-def _timed_out(error: Exception) -> bool:
-    """Whether nothing, or nothing whole, came in time."""
-    return isinstance(error, TimeoutError) or isinstance(getattr(error, "reason", None), TimeoutError)
+# What servers say of a query that took too long: Wikidata's, QLever and Oxigraph, Virtuoso.
+_TOO_LONG = re.compile(r"time-?out|timed out|time limit|cancell?ed|estimated execution time", re.IGNORECASE)
+_KNOCK = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
+
+
+def _timed_out(error: Exception, said: str) -> bool:
+    """Whether nothing, or nothing whole, came in time, or the server says that the query took too long."""
+    found = _http_error(error)
+    if found is not None:
+        return found.code in {408, 504} or (found.code in {429, 500, 503} and _TOO_LONG.search(said) is not None)
+    return isinstance(error, SourceTimeout) or _silent(error)
+
+
+def _silent(error: Exception) -> bool:
+    """Whether nothing came at all, or nothing whole."""
+    return _http_error(error) is None and any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", 0)))
+
+
+def _check(reply: bytes) -> None:
+    """Refuses what is no whole result.
+
+    Raises:
+        SourceTimeout: Wikidata's server ended the query in the middle of the reply, and says so there.
+        SourceError: Anything else.
+    """
+    try:
+        rows(reply)
+    except SourceError as error:
+        if b"TimeoutException" in reply[-10_000:]:
+            raise SourceTimeout("the server ended the query in the middle of its reply") from error
+        raise
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Source, entity_id
+from seesaw_cf.builder_scripts.source.draws import BATCH, VALUES, Draws, Wanted
+from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Entity
 
-__all__ = ["BATCH", "FEMALE", "MALE", "VALUES", "Facts", "Holder", "Person", "Progress", "batches"]
+__all__ = [
+    "BATCH",
+    "FEMALE",
+    "MALE",
+    "SITELINKS",
+    "VALUES",
+    "Facts",
+    "Holder",
+    "Person",
+    "Progress",
+    "batches",
+    "by_person",
+    "person_of",
+    "silent",
+]
 
 T = TypeVar("T")
 # (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.
 Holder = tuple[str, str, str]
 
-MALE, FEMALE = "Q6581097", "Q6581072"
-BATCH = 200  # identifiers in one query
+MALE, FEMALE, HUMAN = "Q6581097", "Q6581072", "Q5"
 PAGE = 5000  # rows of one page
-VALUES = 200  # values of a relation without a packaged list
 MARGIN = 25  # holders fetched beyond the limit, to make up for the edit's subject and people who hold both values
 OLDEST_LIVING = 1915  # who was born before and has no date of death is not taken to be alive
 
-_SITELINKS = "http://wikiba.se/ontology#sitelinks"
-_NOT_VALUES = ("P31", "P569", "P570", _SITELINKS)  # read otherwise
+SITELINKS = "http://wikiba.se/ontology#sitelinks"
+_NOT_VALUES = ("P31", "P569", "P570", SITELINKS)  # read otherwise
 _ABOUT = ("P106", "P172")  # read beside the relations: occupation, ethnic group
 _UNFIT = re.compile(r"^Q\d+$|\([^)]*\)$")  # a bare identifier, or a disambiguator in the name
 _YEAR = re.compile(r"[+-]?\d+")
@@ -77,11 +90,26 @@ def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
     return True if years and min(years) >= OLDEST_LIVING else None
 
 
-def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
+def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
+    """The answer to `queries/facts.rq`: person -> property -> values, for those of whom something is recorded."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in rows:
+        values = found.setdefault(entity_id(row["person"]), {}).setdefault(entity_id(row["property"]), [])
+        values.append(entity_id(row["value"]))
+    return found
+
+
+def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> Person:
+    """A person and the tags that recorded facts give.
+
+    Args:
+        entity: Who.
+        rows: Property -> values, as in `by_person`.
+    """
     listed = {name: values for name, values in rows.items() if name not in _NOT_VALUES}
     known = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
     race, region = groups.tags(known.get("P172", ()))
-    sitelinks = rows.get(_SITELINKS)
+    sitelinks = rows.get(SITELINKS)
     return Person(
         entity,
         {name: found for name, found in known.items() if found},
@@ -93,20 +121,27 @@ def _person(entity: Entity, rows: Mapping[str, list[str]]) -> Person:
     )
 
 
+def _is(person: Person, gender: str) -> bool:
+    """Whether somebody is of a gender, or of none of the two when it is ""."""
+    recorded = set(person.holds("P21"))
+    return gender in recorded if gender else bool(recorded) and recorded.isdisjoint((MALE, FEMALE))
+
+
 def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
     """Sorted identifiers (or names) without repeats, in lists of at most `size`."""
     ordered = sorted(set(ids))
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
-def _silent(steps: Sequence[T], _: str) -> Iterable[T]:
+def silent(steps: Sequence[T], _: str) -> Iterable[T]:
+    """A progress that shows nothing."""
     return steps
 
 
 class Facts:
     """A source seen through what the builder asks: labels, people, holders of a value. Every answer is kept."""
 
-    def __init__(self, source: Source, options: BuildOptions, progress: Progress = _silent):
+    def __init__(self, source: Source, options: BuildOptions, progress: Progress = silent):
         """Remembers the source and the rules; nothing is asked yet.
 
         Args:
@@ -116,8 +151,10 @@ class Facts:
         """
         self.options = options
         self.progress = progress
+        self.draws = Draws(source, options.seed)
         self._source = source
         self._people: dict[str, Person] = {}
+        self._humans: set[str] = set()
         self._labels: dict[str, str] = {}
         self._holders: dict[Holder, list[str]] = {}
         self._present: dict[tuple[str, str], list[str]] = {}
@@ -146,13 +183,12 @@ class Facts:
         return [self._people[id] for id in ids if id in self._people]
 
     def _fetch(self, batch: list[str]) -> None:
-        recorded: dict[str, dict[str, list[str]]] = {id: {} for id in batch}
-        for row in self._source.select("facts", people=batch, listed=[*RELATIONS, *_ABOUT, *_NOT_VALUES]):
-            values = recorded[entity_id(row["person"])].setdefault(entity_id(row["property"]), [])
-            values.append(entity_id(row["value"]))
+        rows = self._source.select("facts", people=batch, listed=[*RELATIONS, *_ABOUT, *_NOT_VALUES])
+        recorded = by_person(rows)
         names = {id: label for id, label in self.labels(batch).items() if not _UNFIT.search(label)}
+        self._humans |= {id for id, values in recorded.items() if HUMAN in values.get("P31", ())}
         for id, label in names.items():
-            self._people[id] = _person(Entity(id, label), recorded[id])
+            self._people[id] = person_of(Entity(id, label), recorded.get(id, {}))
 
     def holders(self, relation_id: str, value: str, gender: str) -> list[str]:
         """Identifiers of a uniform sample of the people who hold a value, in an order fixed by the seed.
@@ -163,26 +199,38 @@ class Facts:
             gender: Identifier of a gender, or "" for everybody who is neither male nor female.
 
         Returns:
-            At most `per_gender` + 25 identifiers; fewer means these are all.
+            At most `per_gender` + 25 identifiers; fewer means these are all, or all that the source found in time.
         """
         key = (relation_id, value, gender)
         if key not in self._holders:
             options = self.options
-            limit = max(options.per_gender, options.true_per_gender) + MARGIN
-            name = "grouped_holders" if relation_id == "P21" and options.grouped_gender else "holders"
-            if not gender:
-                name = "other_holders"
-            rows = self._source.select(
-                name,
-                property=relation_id,
-                value=value,
-                language=options.language,
-                seed=options.seed,
-                limit=limit,
-                **({"gender": gender} if gender else {}),
+            grouped = bool(relation_id == "P21" and options.grouped_gender and gender)
+            self._holders[key] = self._drawn(
+                ("grouped_holders" if grouped else "holders") if gender else "other_holders",
+                {"property": relation_id, "value": value} | ({"gender": gender} if gender else {}),
+                ("P172", ()) if grouped else (relation_id, (value,)),
+                max(options.per_gender, options.true_per_gender) + MARGIN,
+                lambda p: value in p.holds(relation_id) and _is(p, gender) and bool(not grouped or p.holds("P172")),
             )
-            self._holders[key] = [entity_id(row["person"]) for row in rows]
         return self._holders[key]
+
+    def _drawn(
+        self,
+        query: str,
+        parameters: Mapping[str, Parameter],
+        scanned: tuple[str, tuple[str, ...]],
+        limit: int,
+        fits: Callable[[Person], bool],
+    ) -> list[str]:
+        """A sample of named humans; see `Wanted`."""
+        options = self.options
+        rules: Mapping[str, Parameter] = {"language": options.language, "seed": options.seed, "limit": limit}
+
+        def fit(ids: Sequence[str]) -> list[str]:
+            return [person.id for person in self.people(ids) if person.id in self._humans and fits(person)]
+
+        relation_id = str(parameters["property"])
+        return self.draws.sample(Wanted(relation_id, query, {**parameters, **rules}, scanned, limit, fit))
 
     def prefetch(self, wanted: Iterable[Holder]) -> None:
         """Asks for holders and what is recorded about them, in as few queries as possible."""
@@ -192,17 +240,16 @@ class Facts:
 
     def subjects(self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int) -> list[Person]:
         """A uniform sample of people of one gender who hold a listed value of a property and any value of another."""
-        rows = self._source.select(
+        listed = sorted(values)
+        ids = self._drawn(
             "subjects",
-            property=relation_id,
-            also=also,
-            values=sorted(values),
-            gender=gender,
-            language=self.options.language,
-            seed=self.options.seed,
-            limit=limit,
+            {"property": relation_id, "also": also, "values": listed, "gender": gender},
+            # Nearly everybody has a gender, few have what is asked for beside it.
+            (also, ()) if relation_id == "P21" else (relation_id, tuple(listed)),
+            limit,
+            lambda p: _is(p, gender) and bool(p.holds(also)) and not set(listed).isdisjoint(p.holds(relation_id)),
         )
-        return self.people(entity_id(row["person"]) for row in rows)
+        return self.people(ids)
 
     def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
         """Those of some values that somebody holds and that have a name, sorted by name then identifier."""
@@ -218,8 +265,7 @@ class Facts:
         """The values of a relation that most hold and that have a name, at most 200, sorted by name then identifier."""
         key = (relation_id, "")
         if key not in self._present:
-            rows = self._source.select("values", property=relation_id, limit=VALUES)
-            names = self.labels(entity_id(row["value"]) for row in rows)
+            names = self.labels(self.draws.common(relation_id))
             self._present[key] = sorted(names, key=lambda id: (names[id], id))
         return self._present[key]
 

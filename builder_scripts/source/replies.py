@@ -1,7 +1,8 @@
 """A cache of raw replies: a build that was killed goes on without asking twice, and can be replayed offline.
 
 Every reply is one gzip file named after the SHA-256 of the source's identity and the query; a JSON file beside it keeps
-query, source, time and the reply's digest. The JSON file is written last: without it there is no reply.
+query, source, time and the reply's digest. The JSON file is written last: without it there is no reply. Of a query that
+the source did not finish in time, and that was then asked in another way, there is only the JSON file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import os
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
@@ -35,7 +37,7 @@ class CachedSource(Source):
             folder: Where replies are kept; several sources can share it.
             offline: Never ask; a reply that is not there is an error.
         """
-        self.identity = source.identity
+        self.identity, self.limited = source.identity, source.limited
         self.offline = offline
         self.hits = self.misses = 0
         self._source = source
@@ -48,12 +50,27 @@ class CachedSource(Source):
             SourceError: Offline and the reply is not there, or the source does not answer.
             StorageError: The reply cannot be kept (full disk); nothing half-written is left.
         """
-        key = hashlib.sha256(f"{self.identity}\n{text}".encode()).hexdigest()
-        stem = self._folder / key[:2] / key
-        reply = self._kept(stem)
-        if reply is not None:
+        reply = self._reply(text, self._source.ask)
+        assert reply is not None
+        return reply
+
+    def within_time(self, text: str) -> bytes | None:
+        """See `Source.within_time`; that a query was not finished is kept too, so that nobody waits for it again.
+
+        Raises:
+            SourceError, StorageError: As `ask`.
+        """
+        if self._described(text).get("timed_out"):
             self.hits += 1
-            return reply
+            return None
+        return self._reply(text, self._source.within_time)
+
+    def _reply(self, text: str, ask: Callable[[str], bytes | None]) -> bytes | None:
+        stem = self._stem(text)
+        kept = self._kept(stem)
+        if kept is not None:
+            self.hits += 1
+            return kept
         if self.offline:
             raise SourceError(
                 f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off. Build "
@@ -61,9 +78,25 @@ class CachedSource(Source):
             )
         self.misses += 1
         started = time.monotonic()
-        reply = self._source.ask(text)
+        reply = ask(text)
         self._keep(stem, text, reply, time.monotonic() - started)
         return reply
+
+    def time_of(self, text: str) -> str:
+        """When the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""
+        return str(self._described(text).get("time", ""))
+
+    def _described(self, text: str) -> dict[str, object]:
+        """What is kept beside the reply to a query; nothing when there is none."""
+        try:
+            return dict(json.loads(self._stem(text).with_suffix(".json").read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return {}
+
+    def _stem(self, text: str) -> Path:
+        """Where the reply to a query is kept, without suffix."""
+        key = hashlib.sha256(f"{self.identity}\n{text}".encode()).hexdigest()
+        return self._folder / key[:2] / key
 
     def _kept(self, stem: Path) -> bytes | None:
         """A whole reply, or None; a damaged one is reported and asked for again."""
@@ -81,15 +114,16 @@ class CachedSource(Source):
             return None
         return reply
 
-    def _keep(self, stem: Path, text: str, reply: bytes, seconds: float) -> None:
-        with atomic_path(stem.with_suffix(".gz")) as path:
-            path.write_bytes(gzip.compress(reply, compresslevel=6, mtime=0))
-        facts = {
+    def _keep(self, stem: Path, text: str, reply: bytes | None, seconds: float) -> None:
+        facts: dict[str, object] = {"timed_out": True}
+        if reply is not None:
+            with atomic_path(stem.with_suffix(".gz")) as path:
+                path.write_bytes(gzip.compress(reply, compresslevel=6, mtime=0))
+            facts = {"bytes": len(reply), "sha256": hashlib.sha256(reply).hexdigest()}
+        facts |= {
             "source": self.identity,
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
-            "bytes": len(reply),
-            "sha256": hashlib.sha256(reply).hexdigest(),
             "query": text,
         }
         write_text(stem.with_suffix(".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

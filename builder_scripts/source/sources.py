@@ -27,6 +27,7 @@ __all__ = [
     "Parameter",
     "Source",
     "SourceError",
+    "SourceTimeout",
     "StoreSource",
     "entity_id",
     "entity_iri",
@@ -45,6 +46,7 @@ _PLACE = re.compile(r"\{\{([a-z_]+)\}\}")
 _LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8})*")
 _QID = re.compile(r"Q[1-9][0-9]*")
 _PID = re.compile(r"P[1-9][0-9]*")
+_HASH = re.compile(r"[0-9a-f]{4}|g")  # "g" is above every hash
 _IRI = re.compile(r"https?://[^\x00-\x20<>\"{}|^`\\]+")  # SPARQL 1.1 IRIREF, http(s) only
 
 
@@ -52,13 +54,25 @@ class SourceError(SeesawError, ConnectionError):
     """A source of facts does not answer, refuses a query, or answers with something else than results."""
 
 
+class SourceTimeout(SourceError):
+    """A source did not finish a query in time; a smaller one may be answered."""
+
+
 class Source(Protocol):
     """Something that answers the query files."""
 
     identity: str  # what the answers depend on besides the query: an endpoint's URL, the contents of files
+    limited: bool = False  # ends queries that take long, as public endpoints do
 
     def ask(self, text: str) -> bytes:
         """Runs a query and gives the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
+
+    def within_time(self, text: str) -> bytes | None:
+        """As `ask`, for a query that can be put in another way: None when it is not finished in time."""
+        try:
+            return self.ask(text)
+        except SourceTimeout:
+            return None
 
     def select(self, name: str, **parameters: Parameter) -> list[Binding]:
         """Runs `queries/<name>.rq`.
@@ -75,6 +89,11 @@ class Source(Protocol):
             SeesawError: A parameter is not usable, or the source cannot answer.
         """
         return rows(self.ask(query(name, parameters)))
+
+    def try_select(self, name: str, **parameters: Parameter) -> list[Binding] | None:
+        """As `select`; None when the source does not finish the query in time."""
+        reply = self.within_time(query(name, parameters))
+        return None if reply is None else rows(reply)
 
 
 def entity_iri(id: str) -> str:
@@ -137,6 +156,20 @@ def _names(name: str, value: Parameter) -> str:
     return " ".join(literals)
 
 
+def _held(name: str, value: Parameter) -> str:
+    """What is held: one identifier, one of several, or anything."""
+    ids = _identifiers(name, value)
+    if ids.count("<") == 1:
+        return ids
+    return f"?value . VALUES ?value {{ {ids} }}" if ids else "?value"
+
+
+def _hash(name: str, value: Parameter) -> str:
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise RecordError(f"query parameter {name!r}: got {value!r}, expected four hexadecimal digits, or 'g'.")
+    return value
+
+
 def _listed(name: str, value: Parameter) -> str:
     """Identifiers with commas, as IN(...) takes them."""
     return _identifiers(name, value).replace("> <", ">, <")
@@ -149,6 +182,9 @@ _KINDS = {
     "language": _language,
     "names": _names,
     "listed": _listed,
+    "held": _held,
+    "first": _hash,
+    "last": _hash,
 }
 
 
@@ -158,7 +194,8 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
     Args:
         name: File name without ".rq".
         parameters: One value per place: whole numbers for seed, limit and offset, a language tag for language,
-            "label@tag" texts for names, identifiers (one, or a sequence) for everything else ("listed" with commas).
+            "label@tag" texts for names, beginnings of hashes for first and last, identifiers (one, or a sequence) for
+            everything else ("listed" with commas, "held" none for any).
 
     Returns:
         The query text.
@@ -237,7 +274,8 @@ class StoreSource(Source):
                 self._store.bulk_load(path=str(file))
             except (SyntaxError, ValueError) as error:
                 raise RecordError(
-                    f"{file}: not valid RDF ({error}). Correct the line or leave the file out."
+                    f"{file}: not valid RDF ({error}). Take the file again if it was cut off, correct the line, or "
+                    "leave the file out."
                 ) from error
             except OSError as error:
                 raise StorageError(f"{file}: cannot be read ({error}). Check the path.") from error

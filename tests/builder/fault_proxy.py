@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,10 +17,20 @@ JSON = "application/sparql-results+json"
 class FaultProxy:
     """`with FaultProxy(upstream, ["503", "half"]) as proxy:` spoils the first two replies."""
 
-    def __init__(self, upstream: str, faults: Iterable[str] = ()) -> None:
-        self.upstream = upstream
+    def __init__(
+        self, upstream: str, faults: Iterable[str] = (), ends: Callable[[str], str] = lambda query: ""
+    ) -> None:
+        """Remembers what to spoil.
+
+        Args:
+            upstream: A SPARQL server.
+            faults: What is done to one reply after the other; a knock meets none.
+            ends: Query -> the fault that it always meets, such as "timeout"; "" = none.
+        """
+        self.upstream, self.ends = upstream, ends
         self.faults = list(faults)
         self.queries: list[bytes] = []
+        self.knocks: list[bytes] = []  # queries that only ask whether somebody is there
         self.agents: list[str] = []
         handler = type("BoundHandler", (_Handler,), {"proxy": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -43,10 +54,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.proxy.queries.append(body)
         self.proxy.agents.append(self.headers["User-Agent"])
-        fault = self.proxy.faults.pop(0) if self.proxy.faults else ""
+        asked = urllib.parse.parse_qs(body.decode())["query"][0]
+        knock = "?answer" in asked
+        (self.proxy.knocks if knock else self.proxy.queries).append(body)
+        fault = self.proxy.ends(asked) or (self.proxy.faults.pop(0) if self.proxy.faults and not knock else "")
         name, _, argument = fault.partition(":")
+        if fault.endswith(" said"):
+            return self._send(int(fault[:3]), b'{"exception": "Operation timed out."}', "application/json", {})
         if name.isdigit():
             return self._send(int(name), b"try later", "text/plain", {"Retry-After": argument} if argument else {})
         request = urllib.request.Request(self.proxy.upstream, body, dict(self.headers))
@@ -82,9 +97,18 @@ class _Handler(BaseHTTPRequestHandler):
         """Half of the JSON, and no length that would tell."""
         self._send(code, reply[: len(reply) // 2], JSON, {})
 
+    def _broken(self, code: int, reply: bytes, _: str) -> None:
+        """Half of the JSON and why it ends, as Wikidata's server writes it behind status 200."""
+        why = b"\njava.util.concurrent.TimeoutException\n" + b"\tat java.util.concurrent.FutureTask\n" * 20
+        self._send(code, reply[: len(reply) // 2] + why, JSON, {})
+
     def _page(self, *_: Any) -> None:
         """A web page with status 200."""
         self._send(200, b"<!doctype html><title>Maintenance</title>", "text/html", {})
+
+    def _timeout(self, *_: Any) -> None:
+        """What Wikidata's server says of a query that took too long."""
+        self._send(500, b"SPARQL-QUERY: " + b"x" * 500 + b"\njava.util.concurrent.TimeoutException", "text/plain", {})
 
     def _other(self, *_: Any) -> None:
         """JSON that is no SPARQL result."""

@@ -20,6 +20,8 @@ from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
+from seesaw_cf.records.load import load_cases
+from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
 
 from .conftest import PREFIXES
@@ -153,7 +155,15 @@ def test_dry_run_counts_the_queries_of_couples(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
     records = tmp_path / "counterfact.json"
     records.write_text(json.dumps([COUNTERFACT]), encoding="utf-8")
-    options = ["--source", str(tmp_path / "world.ttl"), "--cache", str(tmp_path / "cache"), "--coupled", str(records)]
+    options = [
+        "--source",
+        str(tmp_path / "world.ttl"),
+        "--cache",
+        str(tmp_path / "cache"),
+        "--coupled",
+        str(records),
+        "--coupled-only",
+    ]
     assert main(["build", "--dry-run", *options]) == 0
     assert "| related entities | 1 |" in capsys.readouterr().out
     assert main(["build", "--out", str(tmp_path / "out"), *options]) == 0
@@ -178,7 +188,7 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
         options = {"--source": "world.ttl", "--cache": "cache", "--out": out}
         words = [word for name, file in options.items() for word in (name, str(tmp_path / file))]
         records = [str(tmp_path / file) for file in ("counterfact.json", "zsre.json")]
-        assert main(["build", *words, "--coupled", *records]) == 0
+        assert main(["build", *words, "--coupled", *records, "--coupled-only"]) == 0
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
     (row,) = load_dataset(str(tmp_path / "one"), "coupled_counterfact", split="test", cache_dir=str(tmp_path / "hf"))
@@ -192,6 +202,9 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
         ("counterfactual", {"str": "Rome", "id": None}),
     ]
     assert rows[1]["requested_rewrite"]["target_true"] == {"str": "Paris", "id": "Q90"}
+    asked = questions(load_cases(str(tmp_path / "one"), "coupled_zsre")[0])
+    near = {one.role: one.target for one in asked if one.kind == "neighborhood"}
+    assert near == {"target_new": "Paris", "target_true": "me"}, "specificity compares with zsRE's own answer"
 
 
 def test_nothing_coupled_at_all_is_an_error(tmp_path: Path) -> None:

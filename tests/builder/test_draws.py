@@ -20,7 +20,7 @@ from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person, batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceError, StoreSource, entity_iri
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, entity_iri
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
 
@@ -144,7 +144,7 @@ def test_cases_of_a_pair_are_bounded_and_numbered_without_gaps(facts: Facts, edi
             assert len(made) == number
 
 
-class Ends:
+class Ends(Source):
     """A source that answers so many queries, then is gone."""
 
     def __init__(self, source: Source, after: int) -> None:
@@ -155,9 +155,6 @@ class Ends:
             raise SourceError("gone")
         self.left -= 1
         return self.source.ask(text)
-
-    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
-        raise NotImplementedError
 
 
 def written(folder: Path, source: Source) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ import pytest
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, generate, holder_count
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
-from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
@@ -98,14 +98,11 @@ def test_options_refuse_what_no_build_can_meet() -> None:
 
 
 def test_no_edits_asked_means_none_and_no_query(facts: Facts) -> None:
-    class Silent:
+    class Silent(Source):
         identity = "silent"
 
         def ask(self, text: str) -> bytes:
             raise AssertionError(text)
-
-        def select(self, name: str, **parameters: object) -> list[dict[str, str]]:
-            raise AssertionError(name)
 
     nothing = BuildOptions(edits=dict.fromkeys(RELATIONS, 0))
     assert all(generate(Facts(Silent(), nothing), relation_id) == [] for relation_id in RELATIONS)

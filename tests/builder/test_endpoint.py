@@ -132,7 +132,7 @@ def test_nobody_there() -> None:
 
 
 def test_settings_that_cannot_work() -> None:
-    for url in ("wikidata.org", "ftp://x.org/", "http://x.org/ y", "http://x.org/\n"):
+    for url in ("wikidata.org", "ftp://x.org/", "http://x.org/ y", "http://x.org/\n", "http://[", "http://"):
         with pytest.raises(RecordError, match="expected an address such as"):
             EndpointSource(url)
     with pytest.raises(RecordError, match="timeout is 0"):
@@ -164,11 +164,14 @@ def test_a_reply_is_asked_for_once_and_replayed_offline(server: str, tmp_path: P
 
 
 def test_kept_replies_say_what_was_asked_whom_and_when(server: str, tmp_path: Path) -> None:
-    CachedSource(EndpointSource(server), tmp_path).ask(PEOPLE)
+    source = CachedSource(EndpointSource(server), tmp_path)
+    assert source.time_of(PEOPLE) == ""
+    source.ask(PEOPLE)
     (file,) = tmp_path.rglob("*.json")
     facts = json.loads(file.read_text(encoding="utf-8"))
     assert (facts["source"], facts["query"]) == (server, PEOPLE)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", facts["time"])
+    assert source.time_of(PEOPLE) == facts["time"]
     assert facts["bytes"] == len(gzip.decompress(file.with_suffix(".gz").read_bytes()))
 
 

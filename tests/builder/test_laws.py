@@ -13,7 +13,7 @@ from seesaw_cf.builder_scripts.make.phrasings import paraphrases
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
 from seesaw_cf.builder_scripts.source.people import batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, SourceError
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS, templates
 
@@ -39,7 +39,7 @@ def test_a_paraphrase_is_never_the_edit_and_never_said_twice(relation_id: str) -
             assert template.present.count("{}") == template.past.count("{}") == 1
 
 
-class Echo:
+class Echo(Source):
     """A source that answers with the query itself, and counts."""
 
     identity = "echo"
@@ -50,9 +50,6 @@ class Echo:
     def ask(self, text: str) -> bytes:
         self.asked[text] += 1
         return text.encode()
-
-    def select(self, name: str, **parameters: Parameter) -> list[Binding]:
-        raise NotImplementedError
 
 
 @settings(max_examples=15, deadline=None)

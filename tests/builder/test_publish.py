@@ -6,18 +6,26 @@ import json
 import shutil
 import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
+from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
+from seesaw_cf.builder_scripts.dataset.build import CONFIGS
 from seesaw_cf.builder_scripts.dataset.card import published_card
 from seesaw_cf.builder_scripts.dataset.croissant import croissant
+from seesaw_cf.cli import main
 from seesaw_cf.records import sample, write_card, write_config
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.records.tasks import TASKS
 
 from ..hub_server import Hub
+from .conftest import record
 
 TOKEN, READER = "hf_writer_secret", "hf_reader_secret"
 LIST_TAGS = """
@@ -93,6 +101,7 @@ print(len(pandas.read_parquet("hf://datasets/org/seesaw_cf@v1.0.0/data/demograph
     assert changelog.index("## 1.1.0") < changelog.index("One more person.") < changelog.index("## 1.0.0")
     assert "- `demographics`: 3 rows, was 2 rows (sha256 " in changelog
     assert {"README.md", "croissant.json", "seesaw_cf.json"} < set(files)
+    assert "eval.yaml" not in files, "none of its configs is measured on"
 
 
 @pytest.mark.slow(20)
@@ -121,12 +130,58 @@ for name in sys.argv[2:]:
     )
     assert code == 0, text
     assert all(f"{name} True" in text for name in sample.configs())
-    card = hub.files("org/seesaw_cf", "dataset")["README.md"].decode()
+    files = hub.files("org/seesaw_cf", "dataset")
+    assert files["eval.yaml"].decode() == benchmark("SEESAW-CF", sample.configs())
+    card = files["README.md"].decode()
     code, text = call(hub, card.split("```python\n")[1].split("```")[0])  # as a reader on the Hub copies it
     assert code == 0, text
     code, text = call(hub, "from seesaw_cf.records.load import load_revised_cases as load\n"
                            "print(load('org/seesaw_cf', 'cross_subject')[1])")  # fmt: skip
     assert text.splitlines()[-1] == list(hub.repo("dataset", "org/seesaw_cf").commits)[-1]
+
+
+@pytest.mark.slow(60)
+def test_cases_and_coupled_edits_are_published_into_one_repository(hub: Hub, tmp_path: Path) -> None:
+    """A build of the sample with couples of CounterFact's and of zsRE's records; every config loads by its name."""
+    rows = pq.read_table(sample.path() / "data" / "coupled_counterfact").to_pylist()[:3]
+    counterfact, zsre = [], []
+    for number, row in enumerate(rows, 1):
+        edit = row["requested_rewrite"]
+        counterfact.append(record(number, edit["subject"], edit["relation_id"], pair(edit, "new"), pair(edit, "true"),
+                                  edit["prompt"]))  # fmt: skip
+        name, old, new = edit["subject"], edit["target_true"]["str"], edit["target_new"]["str"]
+        asked = {"src": f"Which one is {name} of?", "rephrase": f"Of what is {name}?"}
+        other = {"pred": "?", "loc": "nq question: who", "loc_ans": "me", "cond": "?"}
+        zsre.append({"subject": name, "alt": new, "answers": [old], **asked, **other})
+    for name, records in (("counterfact.json", counterfact), ("zsre.json", zsre)):
+        (tmp_path / name).write_text(json.dumps(records), encoding="utf-8")
+    few = ["--number", *(f"{id}=4" for id in RELATIONS), "--per-gender", "3", "--version", "1.2.0"]
+    coupled = ["--coupled", str(tmp_path / "counterfact.json"), str(tmp_path / "zsre.json")]
+    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out"), *coupled, *few]) == 0
+    code, text = publish(hub, tmp_path / "out")
+    assert code == 0, text
+    names = (*CONFIGS, "coupled_counterfact", "coupled_zsre")
+    code, text = call(hub, """
+import sys
+from datasets import get_dataset_config_names, load_dataset
+print(get_dataset_config_names("org/seesaw_cf"))
+for name in sys.argv[1:]:
+    print(name, len(load_dataset("org/seesaw_cf", name, split="test", revision="v1.2.0")))
+""", *names)  # fmt: skip
+    assert code == 0, text
+    said = text.splitlines()
+    assert sorted(names) == sorted(literal_eval(next(line for line in said if line.startswith("["))))
+    counts = dict(line.split() for line in said if line.partition(" ")[0] in names)
+    assert set(counts) == set(names)
+    assert counts["coupled_counterfact"] == "3"
+    assert counts["cross_subject"] == "20"
+    card = hub.files("org/seesaw_cf", "dataset")["README.md"].decode()
+    assert "`coupled_counterfact` and `coupled_zsre` one per edit and the entity that is coupled" in card
+
+
+def pair(edit: dict[str, dict[str, str]], which: str) -> tuple[str, str]:
+    target = edit[f"target_{which}"]
+    return target["id"], target["str"]
 
 
 def test_the_card_names_the_repository_where_it_is_read() -> None:
@@ -185,11 +240,29 @@ def test_a_folder_that_is_not_what_its_card_says_is_refused(hub: Hub, tmp_path: 
     assert "no README.md" in text
 
 
+def test_every_task_of_the_benchmark_is_a_config_and_split_that_loads() -> None:
+    text = benchmark("SEESAW-CF: people", sample.configs())
+    assert text == benchmark("SEESAW-CF: people", sample.configs())
+    declared = yaml.safe_load(text)
+    assert (list(declared), declared["name"]) == (["name", "description", "tasks"], "SEESAW-CF: people")
+    for task in declared["tasks"]:
+        assert (sample.path() / "data" / task["config"] / f"{task['split']}-00000-of-00001.parquet").exists()
+        assert task["id"] in declared["description"]
+    ids = [task["id"] for task in declared["tasks"]]
+    assert sorted(set(ids)) == sorted(TASKS) == sorted(ids)
+    assert [task["id"] for task in yaml.safe_load(benchmark("x", ["cross_property"]))["tasks"]] == [
+        "cross_property_log_odds"
+    ]
+    assert benchmark("x", ["demographics"]) == ""
+
+
 def test_croissant_describes_every_file_and_column() -> None:
     text = croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "tags": ["bias"]})
     assert text == croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "tags": ["bias"]})
     described = json.loads(text)
-    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.1"
+    for name in ("dataCollection", "dataBiases", "dataLimitations", "dataUseCases", "personalSensitiveInformation"):
+        assert described[f"rai:{name}"]
     records = {record["name"]: record for record in described["recordSet"]}
     assert set(records) == set(sample.configs())
     for name in sample.configs():
@@ -202,3 +275,13 @@ def test_croissant_describes_every_file_and_column() -> None:
                if "source" in field]  # fmt: skip
     assert sources
     assert set(sources) <= names
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of rdflib, which reads it
+def test_the_makers_of_croissant_read_it() -> None:
+    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed (pip install mlcroissant)")
+    text = croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "pretty_name": "SEESAW-CF"})
+    read = mlcroissant.Dataset(json.loads(text)).metadata
+    assert not read.ctx.issues.errors
+    assert {record.name for record in read.record_sets} == set(sample.configs())
+    assert "over-represented" in str(read.data_biases)

@@ -83,7 +83,7 @@ def test_queries_are_portable(file: Path) -> None:
     assert used <= declared
     assert declared <= used
     assert "SERVICE" not in text
-    assert "ORDER BY" in text
+    assert "\nORDER BY" in text or file.stem in {"size", "page"}
     comments = " ".join(line for line in text.splitlines() if line[:1] == "#")
     assert all(re.search(rf"\b{place}\b", comments) for place in re.findall(r"\{\{(\w+)\}\}", text))
 

@@ -1,0 +1,187 @@
+"""Samples of everybody who holds a value, in ways that an endpoint with a time limit finishes.
+
+What takes an endpoint long is to look at all of a million holders and to sort them. So it is first asked how many
+statements there are, which its index knows, and the sort is for values with few. Of the others a range of hashes is
+asked after the other, until there are enough people: that is the beginning of the same order, so these are the same
+people. An endpoint that cannot even look through the identifiers gives pages of its index, at places that the seed
+decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceTimeout, entity_id, entity_iri
+
+__all__ = ["BATCH", "VALUES", "WAYS", "Draws", "Wanted"]
+
+BATCH = 200  # identifiers in one query
+VALUES = 200  # values of a relation without a packaged list
+WHOLE = 20_000  # statements; more are not sorted by an endpoint
+HASHES = 1 << 16  # ranges are told apart by four hexadecimal digits
+UNKNOWN = 16  # width of the first range where the number of statements is not known
+SPARE = 4  # times as many statements as people wanted in the first range: some are not human, or of another gender
+GROWTH = 4  # of the next range
+SLICES = 60  # ranges at most
+PAGE = 100  # statements of one page
+PAGES = 60  # pages at most
+
+# way -> what it means; the words are those of the card and of build.json
+WAYS = {
+    "whole": "all holders in the order of a hash of seed and identifier, the first of them",
+    "slices": "the same order, a range of hashes after the other: the same people",
+    "first slices": "the same order as far as the source finished it in time: a uniform sample too, of fewer people",
+    "pages": "statements at places that the seed decides in the source's own order: near neighbours come together, "
+    "people with several values are likelier, and another state of the source gives others",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whom a sample is drawn from.
+
+    Attributes:
+        relation_id: The relation that it is for.
+        query: Name of the query file that sorts everybody.
+        parameters: Its parameters.
+        scanned: A property and its values (none for any) that everybody wanted has.
+        limit: People at most.
+        fit: Those of some identifiers who are wanted, in the order given.
+    """
+
+    relation_id: str
+    query: str
+    parameters: Mapping[str, Parameter]
+    scanned: tuple[str, tuple[str, ...]]
+    limit: int
+    fit: Callable[[Sequence[str]], list[str]]
+
+
+class Draws:
+    """Draws samples from a source, and remembers which way each was drawn.
+
+    Attributes:
+        limited: The source may not finish a query.
+        ways: Relation -> way of `WAYS` -> number of samples.
+    """
+
+    def __init__(self, source: Source, seed: int):
+        """Remembers who is asked, and the seed of the order."""
+        self.limited = source.limited
+        self.ways: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._source, self._seed = source, seed
+
+    def sample(self, wanted: Wanted) -> list[str]:
+        """Identifiers of a sample, in an order fixed by the seed.
+
+        Raises:
+            SourceTimeout: The source finishes none of the ways in time.
+        """
+        for draw in (self._whole, self._slices, self._pages):
+            drawn = draw(wanted)
+            if drawn is not None:
+                way, found = drawn
+                self.ways[wanted.relation_id].update([way])
+                return found[: wanted.limit]
+        raise self._gave_up(wanted.scanned)
+
+    def common(self, relation_id: str) -> list[str]:
+        """The values of a property that most hold, at most 200; counted on pages where not all can be counted."""
+        rows = self._source.try_select("values", property=relation_id, limit=VALUES)
+        if rows is not None:
+            return [entity_id(row["value"]) for row in rows]
+        pages = list(self._read((relation_id, ())))
+        if not pages:
+            raise self._gave_up((relation_id, ()))
+        self.ways[relation_id].update(["pages"])
+        held = Counter(entity_id(row["value"]) for rows in pages for row in rows if row["value"].startswith("http"))
+        return sorted(held, key=lambda id: (-held[id], id))[:VALUES]
+
+    def _whole(self, wanted: Wanted) -> tuple[str, list[str]] | None:
+        size = self._size(wanted.scanned) if self.limited else 0
+        if size is None or size > WHOLE:
+            return None
+        rows = self._source.try_select(wanted.query, **wanted.parameters)
+        return None if rows is None else ("whole", [entity_id(row["person"]) for row in rows])
+
+    def _slices(self, wanted: Wanted) -> tuple[str, list[str]] | None:
+        """Ranges of hashes, each wider than the one before as long as the source finishes them."""
+        size = self._size(wanted.scanned)
+        width = UNKNOWN if size is None else min(HASHES, SPARE * wanted.limit * HASHES // max(size, 1) + 1)
+        found: list[str] = []
+        start, growth = 0, GROWTH
+        for _ in range(SLICES):
+            rows = self._slice(wanted.scanned, start, start + width)
+            if rows is not None:
+                found += self._fitting(wanted, rows)
+                start, width = start + width, width * growth
+            elif start == 0:
+                return None
+            else:
+                width, growth = max(1, width // GROWTH), 1
+            if start >= HASHES or len(found) >= wanted.limit:
+                return "slices", found
+        return "first slices", found
+
+    def _slice(self, scanned: tuple[str, tuple[str, ...]], start: int, end: int) -> list[Binding] | None:
+        last = f"{end:04x}" if end < HASHES else "g"
+        return self._source.try_select(
+            "slice", property=scanned[0], held=scanned[1], seed=self._seed, first=f"{start:04x}", last=last
+        )
+
+    def _fitting(self, wanted: Wanted, rows: Iterable[Binding]) -> list[str]:
+        """Who of a range is wanted, in the order of the hashes; no more are looked up than needed."""
+        found: list[str] = []
+        ids = self._ordered(entity_id(row["person"]) for row in rows)
+        for start in range(0, len(ids), BATCH):
+            if len(found) < wanted.limit:
+                found += wanted.fit(ids[start : start + BATCH])
+        return found
+
+    def _pages(self, wanted: Wanted) -> tuple[str, list[str]] | None:
+        found: dict[str, None] = {}
+        answered = False
+        for rows in self._read(wanted.scanned):
+            answered = True
+            ids = dict.fromkeys(entity_id(row["person"]) for row in rows if row["person"].startswith("http"))
+            found |= dict.fromkeys(wanted.fit([*ids]))
+            if len(found) >= wanted.limit:
+                break
+        return ("pages", self._ordered(found)) if answered else None
+
+    def _read(self, scanned: tuple[str, tuple[str, ...]]) -> Iterator[list[Binding]]:
+        """Pages of the statements; what lies far behind a page that was not finished is not asked for."""
+        size = self._size(scanned)
+        reach = PAGES if size is None else -(-size // PAGE)
+        places = random.Random(f"{self._seed} {scanned}").sample(range(reach), min(reach, PAGES))
+        for place in dict.fromkeys([*places, 0]):
+            if place >= reach:
+                continue
+            rows = self._source.try_select(
+                "page", property=scanned[0], held=scanned[1], limit=PAGE, offset=place * PAGE
+            )
+            if rows is None:
+                reach = place // 2
+            else:
+                yield rows
+                reach = reach if len(rows) == PAGE else min(reach, place)  # behind the last page there is nothing
+
+    def _size(self, scanned: tuple[str, tuple[str, ...]]) -> int | None:
+        """How many statements there are; None when the source does not count them in time."""
+        rows = self._source.try_select("size", property=scanned[0], held=scanned[1])
+        return int(rows[0]["statements"]) if rows else None
+
+    def _ordered(self, ids: Iterable[str]) -> list[str]:
+        """In the order of the queries: by SHA-256 of "SEED IRI"."""
+        return sorted(ids, key=lambda id: hashlib.sha256(f"{self._seed} {entity_iri(id)}".encode()).hexdigest())
+
+    def _gave_up(self, scanned: tuple[str, tuple[str, ...]]) -> SourceTimeout:
+        return SourceTimeout(
+            f"{self._source.identity} did not finish any form of the question in time who has {scanned[0]} "
+            f"{' '.join(scanned[1][:3]) or 'of any value'}; the last was a page of {PAGE} statements, which needs no "
+            "search. Give it longer (--timeout), or use another endpoint or a dump."
+        )

@@ -1,0 +1,239 @@
+"""An endpoint that ends every query that takes long: the same data set, or what could be had, and how it was had."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seesaw_cf.builder_scripts.dataset.build import build, choose_edits
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.source import draws
+from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
+from seesaw_cf.builder_scripts.source.replies import CachedSource
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, StoreSource
+from seesaw_cf.cli import main
+from seesaw_cf.records import read_cases
+from seesaw_cf.records.relations import RELATIONS
+
+from .conftest import serve
+from .fault_proxy import FaultProxy
+from .test_build import ABOUT
+
+FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 2), per_gender=5, true_per_gender=2, per_pair=2)
+# What makes a query long: everybody is sorted, everybody is looked through, statements are counted.
+SORTS = re.compile(r"(?s)wdt:P31 wd:Q5.*ORDER BY SHA256")
+LOOKS = re.compile("SHA256")
+COUNTS = re.compile(r"COUNT\(")
+
+
+@pytest.fixture(scope="module")
+def world_server(tmp_path_factory: pytest.TempPathFactory, world: Path) -> Iterator[str]:
+    yield from serve(tmp_path_factory.mktemp("server"), world)
+
+
+def ends(*patterns: re.Pattern[str]) -> Any:
+    """The fault of a server that ends the queries of some patterns after its minute."""
+    return lambda query: "timeout" if any(pattern.search(query) for pattern in patterns) else ""
+
+
+def limited(proxy: FaultProxy, cache: Path, **more: Any) -> CachedSource:
+    policy = RequestPolicy(timeout=10, silent_attempts=2, pause=0.001)
+    return CachedSource(EndpointSource(proxy.url, policy, sleep=lambda _: None), cache, **more)
+
+
+def make(out: Path, source: Source) -> tuple[dict[str, bytes], dict[str, Counter[str]]]:
+    """The files of a build but its card, and which ways were taken."""
+    facts = Facts(source, FEW)
+    build(out, facts, choose_edits(facts), ABOUT)
+    return {path.name: path.read_bytes() for path in out.rglob("*.parquet")}, facts.draws.ways
+
+
+@pytest.fixture(scope="module")
+def whole(world: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    files, ways = make(tmp_path_factory.mktemp("whole"), StoreSource([world]))
+    assert {way for counts in ways.values() for way in counts} == {"whole"}
+    return files
+
+
+def test_slices_give_the_same_people_and_nobody_is_asked_to_sort_all(
+    whole: dict[str, bytes], world_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are more statements than an endpoint sorts in time, no query that it would end is even asked."""
+    monkeypatch.setattr(draws, "WHOLE", 20)
+    with FaultProxy(world_server) as proxy:
+        files, ways = make(tmp_path / "out", limited(proxy, tmp_path / "cache"))
+    assert files == whole
+    assert {way for counts in ways.values() for way in counts} == {"whole", "slices"}
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert f"| citizenship | {ways['P27']['whole']} | {ways['P27']['slices']} |" in card
+
+
+@pytest.fixture(scope="module")
+def women(world: Path) -> tuple[str, str, str]:
+    """The women of the country that most people are citizens of."""
+    return "P27", StoreSource([world]).select("values", property="P27", limit=1)[0]["value"].split("/")[-1], FEMALE
+
+
+@pytest.mark.parametrize("patterns", [[SORTS], [SORTS, COUNTS]], ids=["sorts", "sorts and counts"])
+def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
+    whole: dict[str, bytes], world_server: str, tmp_path: Path, patterns: list[re.Pattern[str]]
+) -> None:
+    with FaultProxy(world_server, ends=ends(*patterns)) as proxy:
+        source = limited(proxy, tmp_path / "cache")
+        files, ways = make(tmp_path / "out", source)
+        asked = Counter(proxy.queries)
+        assert files == whole
+        assert {way for counts in ways.values() for way in counts} == {"slices"}
+        assert set(asked.values()) == {1}, "nobody waits twice for what the endpoint does not finish"
+        assert make(tmp_path / "again", source)[0] == whole
+        assert Counter(proxy.queries) == asked
+    offline = limited(proxy, tmp_path / "cache", offline=True)
+    assert make(tmp_path / "offline", offline)[0] == whole
+
+
+@pytest.mark.parametrize("patterns", [[LOOKS], [LOOKS, COUNTS]], ids=["looks", "looks and counts"])
+def test_an_endpoint_that_ends_every_look_at_all_gives_pages(
+    world: Path, world_server: str, tmp_path: Path, patterns: list[re.Pattern[str]]
+) -> None:
+    """Other people, but as many, who hold what they should."""
+    with FaultProxy(world_server, ends=ends(*patterns)) as proxy:
+        _, ways = make(tmp_path / "one", limited(proxy, tmp_path / "cache"))
+    assert {way for counts in ways.values() for way in counts} == {"pages"}
+    cases = read_cases(tmp_path / "one" / "data" / "cross_subject")
+    assert Counter(case.request.relation_id for case in cases) == dict.fromkeys(RELATIONS, 2)
+    facts = Facts(StoreSource([world]), FEW)
+    for case in cases:
+        targets = {"target_new": case.request.target_new.id, "target_true": case.request.target_true.id}
+        for row in case.attribute_prompts:
+            (person,) = facts.people([str(row.subject.id)])
+            assert targets[row.holds] in person.holds(case.request.relation_id)
+    card = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
+    assert "- *pages*: statements at places that the seed decides" in card
+
+
+def test_pages_are_drawn_with_the_seed(women: tuple[str, str, str], world_server: str, tmp_path: Path) -> None:
+    found = []
+    for number, seed in enumerate((0, 0, 1)):
+        with FaultProxy(world_server, ends=ends(LOOKS)) as proxy:
+            options = replace(FEW, seed=seed, per_gender=1, true_per_gender=1)
+            found.append(Facts(limited(proxy, tmp_path / str(number)), options).holders(*women))
+    assert found[0] == found[1] != found[2]
+
+
+def test_pages_that_lie_too_far_are_left_out(women: tuple[str, str, str], world_server: str, tmp_path: Path) -> None:
+    def far(query: str) -> str:
+        offset = re.search(r"OFFSET (\d+)", query)
+        return "timeout" if LOOKS.search(query) or (offset and int(offset[1]) > 200) else ""
+
+    with FaultProxy(world_server, ends=far) as proxy:
+        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
+        found = facts.holders(*women)
+    assert len(found) == FEW.per_gender + 25
+    assert facts.draws.ways["P27"] == {"pages": 1}
+
+
+def test_ranges_that_get_too_wide_get_narrow_again(
+    women: tuple[str, str, str],
+    world: Path,
+    world_server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The number of people of the endpoint is unknown, and what it can do is found out."""
+    expected = Facts(StoreSource([world]), FEW).holders(*women)
+    monkeypatch.setattr(draws, "SLICES", 400)
+
+    def wide(query: str) -> str:
+        ends = re.search(r'>= "(\w+)" && \?hash < "(\w+)"', query)
+        if ends is None:
+            return "timeout" if SORTS.search(query) or COUNTS.search(query) else ""
+        first, last = (int(end, 16) if end != "g" else 1 << 16 for end in ends.groups())
+        return "timeout" if last - first > 300 else ""
+
+    with FaultProxy(world_server, ends=wide) as proxy:
+        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
+        assert facts.holders(*women) == expected
+        assert facts.draws.ways["P27"] == {"slices": 1}
+        monkeypatch.setattr(draws, "SLICES", 20)
+        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
+        some = facts.holders(*women)
+        assert 0 < len(some) < len(expected)
+        assert some == expected[: len(some)], "the beginning of the same order"
+        assert facts.draws.ways["P27"] == {"first slices": 1}
+
+
+def test_the_values_that_most_hold_are_counted_on_pages(world: Path, world_server: str, tmp_path: Path) -> None:
+    everywhere = Facts(StoreSource([world]), FEW).common("P27")
+    with FaultProxy(world_server, ends=ends(COUNTS)) as proxy:
+        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
+        assert facts.common("P27") == everywhere
+    assert facts.draws.ways["P27"] == {"pages": 1}
+
+
+def test_an_endpoint_that_finishes_no_form_is_named(world_server: str, tmp_path: Path) -> None:
+    with FaultProxy(world_server, ends=ends(LOOKS, COUNTS, re.compile("OFFSET"))) as proxy:
+        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
+        named = r"http://.* did not finish any form .*P27.* a page of 100 state"
+        with pytest.raises(SourceTimeout, match=named):
+            facts.holders("P27", "Q30", "")
+        with pytest.raises(SourceTimeout, match=named):
+            facts.common("P27")
+
+
+@pytest.mark.parametrize("fault", ["429 said", "500 said", "503 said", "408", "504", "broken", "hang:1.5"])
+def test_every_way_of_saying_that_a_query_took_too_long(world_server: str, tmp_path: Path, fault: str) -> None:
+    """QLever says it with a 429, others with a 5xx, Wikidata's also in the middle of a reply."""
+    policy = RequestPolicy(timeout=1, pause=0.001, knock=1)
+    with FaultProxy(world_server, ends=lambda query: fault if LOOKS.search(query) else "") as proxy:
+        source = EndpointSource(proxy.url, policy, sleep=lambda _: None)
+        place: dict[str, Any] = {"property": "P27", "held": ["Q30"]}
+        assert source.try_select("slice", first="0000", last="g", seed=0, **place) is None
+        assert source.try_select("page", limit=3, offset=0, **place)
+        assert len([query for query in proxy.queries if b"SHA256" in query]) == 1
+
+
+def test_an_endpoint_that_is_only_busy_did_not_time_out(world_server: str) -> None:
+    policy = RequestPolicy(attempts=3, pause=0.001)
+    with FaultProxy(world_server, ["429"] * 3) as proxy, pytest.raises(SourceError, match="no answer in 3 tries"):
+        EndpointSource(proxy.url, policy, sleep=lambda _: None).try_select("size", property="P27", held=[])
+
+
+def test_a_silent_endpoint_is_named_before_anything_long_is_asked(tmp_path: Path, capsys: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
+        started = time.monotonic()
+        words = ["--timeout", "1.2", "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "out")]
+        assert main(["build", "--source", url, *words]) == 1
+    assert time.monotonic() - started < 5
+    assert f"{url} is silent: in 1.2 s nothing came to a query that needs no search" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_an_endpoint_that_falls_silent_is_named_once_it_does(world_server: str) -> None:
+    policy = RequestPolicy(timeout=1, pause=0.001, knock=1)
+    with FaultProxy(world_server) as proxy:
+        source = EndpointSource(proxy.url, policy, sleep=lambda _: None)
+        source.select("size", property="P27", held=[])
+        proxy.ends = lambda query: "hang:1.5"
+        with pytest.raises(SourceError, match="is silent: in 1 s nothing came"):
+            source.try_select("size", property="P27", held=[])
+        assert (len(proxy.queries), len(proxy.knocks)) == (2, 2)
+
+
+def test_the_command_says_which_way_was_taken(world_server: str, tmp_path: Path) -> None:
+    words = ["--number", *(f"{id}=2" for id in RELATIONS), "--per-gender", "5", "--cache", str(tmp_path / "cache")]
+    with FaultProxy(world_server, ends=ends(SORTS)) as proxy:
+        assert main(["build", "--source", proxy.url, *words, "--out", str(tmp_path / "out")]) == 0
+    drawn = json.loads((tmp_path / "out" / "build.json").read_text(encoding="utf-8"))["drawn"]
+    assert set(drawn) == set(RELATIONS)
+    assert all(set(ways) == {"slices"} for ways in drawn.values())
