@@ -23,6 +23,7 @@ Args:
     ratings (`list` of `list` of `float`): the item's labels, one per annotator in a fixed order; None = missing.
     names (`list` of `str`, optional): names of the annotators.
     scale (`list` of `float`, optional): the allowed labels; others are an error.
+    groups (`list`, optional): what each item belongs to, such as its edit; whole groups are resampled.
     draws (`int`): bootstrap samples of items, default 1000.
     seed (`int`): seed of the bootstrap, default 0.
 

@@ -19,7 +19,7 @@ from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.types import Estimate
 
-__all__ = ["Accuracy", "Mode", "accuracy_table", "check_mode", "summarise_accuracy"]
+__all__ = ["Accuracy", "Mode", "accuracy_table", "check_mode", "paired_shares", "summarise_accuracy"]
 
 Mode = Literal["exact", "paper"]
 
@@ -104,7 +104,7 @@ def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int
     return Accuracy(
         pre=proportion(int(pre.sum()), n),
         post=proportion(int(post.sum()), n),
-        change=_published(pre, post, draws, seed) if mode == "paper" else _paired(rows, pre, post),
+        change=_published(pre, post, draws, seed) if mode == "paper" else paired_shares(rows, pre, post),
         lost=int((pre & ~post).sum()),
         gained=int((post & ~pre).sum()),
         ranks=ranks,
@@ -123,8 +123,17 @@ def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
     return (gained - lost) / pre.size if pre.size else float("nan")
 
 
-def _paired(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
-    """Interval and test of the change; people who are in several cases lower the effective number of cases."""
+def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
+    """The share `post` minus the share `pre` of the same cases; people who are in several cases lower the effective
+    number of cases.
+
+    Args:
+        rows: One row per case, with `person` (or each case is a person of its own: `case_id`).
+        pre, post: (cases,) what is true of each case on either side.
+
+    Returns:
+        Newcombe's paired interval and McNemar's test, none below five effective people; its `note` says so.
+    """
     if not len(rows):
         return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
     n, change = len(rows), post.astype(float) - pre

@@ -20,7 +20,7 @@ from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 from seesaw_cf.types import Estimate
 
-__all__ = ["FAMILY", "FAMILY_COLUMNS", "MARGIN", "AuditSettings", "audit", "audit_record", "in_log_odds"]
+__all__ = ["FAMILY", "FAMILY_COLUMNS", "MARGIN", "AuditSettings", "audit", "audit_record", "decide", "in_log_odds"]
 
 FAMILY = ("editor", "relation", "axis")
 # What a family may be named by: the columns of a contrast that are names.
@@ -117,14 +117,32 @@ def audit(
             f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
         )
     table = pd.concat([t for t in tables if len(t)], ignore_index=True)
-    table = _decided(table[table["group"] != UNKNOWN].reset_index(drop=True), settings, score)
-    table = adjust_families(table, settings.family, settings.correction)
+    return decide(_decided(table[table["group"] != UNKNOWN].reset_index(drop=True), settings, score), settings)
+
+
+def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] | None = None) -> pd.DataFrame:
+    """Corrects contrasts over their families and says what each supports.
+
+    Args:
+        table: `value`, `stderr`, `p`, `df`, `margin` and `scale` of each contrast, or rows of `audit`, of several runs
+            too: what was decided there is decided anew.
+        settings: What is declared before looking.
+        family: Columns whose values name a family, in place of those of the settings.
+
+    Returns:
+        The rows with the columns of `audit` from `family` on.
+
+    Raises:
+        RecordError: The table lacks a column of the family.
+    """
+    names = settings.family if family is None else family
+    table = adjust_families(table, names, settings.correction)
     half = stats.t.ppf(1 - settings.alpha / (2 * table["family_size"].clip(lower=1)), table["df"]) * table["stderr"]
     table = table.assign(low_family=table["value"] - half, high_family=table["value"] + half)
     errors = list(zip(table["stderr"], table["df"]))
     table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for stderr, df in errors]
     same = [equivalence_p(v, se, df, m) for v, (se, df), m in zip(table["value"], errors, table["margin"])]
-    table["p_equivalence"] = adjust_families(table.assign(p=same), settings.family, settings.correction)["p_adjusted"]
+    table["p_equivalence"] = adjust_families(table.assign(p=same), names, settings.correction)["p_adjusted"]
     claims = [_claim(row, settings) for row in table.to_dict("records")]
     columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
     return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})

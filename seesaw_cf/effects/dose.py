@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.effects.groups import ALL, AXES, members, summarise
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members, summarise
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS as SUCCESS
 from seesaw_cf.effects.success import success_of_scores
@@ -23,12 +23,14 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 
 __all__ = [
+    "AVERAGE",
     "BAND",
     "KINDS",
     "MEASURES",
     "SAMPLE",
     "Curves",
     "diversity",
+    "group_doses",
     "health",
     "read_curves",
     "sample_effects",
@@ -55,6 +57,8 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "P1412": ("person", "language"),
 }
 _PERPLEXITY, _ENTROPY = 2.0, 0.5
+AVERAGE = "average of {} and {}"
+"""Name of the line that stands for two relations edited apart, beside that of their mix."""
 
 
 def diversity(mix: str) -> str:
@@ -189,11 +193,16 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
         One row per editor, mix and dose: `edits` (mean number really edited), `repeats`, per measure its mean, `_low`
         and `_high` (t over repeated samples, 90 %; NaN with fewer than two), `kind` of pair, `collapsed` and `alarm`,
         the rule that fired: mean perplexity above twice, or mean entropy of answers below half of the unedited model's.
+        Every mix of two relations is followed by `AVERAGE`: their measures when each is edited alone, as many facts of
+        it as of the mix, averaged sample by sample.
 
-    Source: MEMIT appendix D (mean of repeated samples, 90 % bands).
+    Source: MEMIT appendix D, Figure 10 (mean of repeated samples, 90 % bands, line "avg").
     """
     found = []
-    for (editor, mix, dose), rows in curves.units.groupby(["editor", "mix", "dose"], sort=False):
+    units = curves.units
+    averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
+    units = pd.concat([units, *averages], ignore_index=True)
+    for (editor, mix, dose), rows in units.groupby(["editor", "mix", "dose"], sort=False):
         out: dict[str, Any] = {"editor": editor, "mix": mix, "kind": diversity(str(mix)), "dose": dose}
         out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "repeats": len(rows)}
         for name in MEASURES:
@@ -202,6 +211,42 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
         out["alarm"] = "; ".join(_alarms(out, before))
         found.append(out | {"collapsed": bool(out["alarm"])})
     return pd.DataFrame(found)
+
+
+def group_doses(curves: Curves) -> pd.DataFrame:
+    """D of every group of other people by dose, mean over repeated samples with 90 % bands.
+
+    Returns:
+        Columns editor, mix, dose, axis, group, D, D_low, D_high, repeats (samples with a number), n (their prompts); no
+        rows without people of a recorded group.
+    """
+    found = [
+        {"editor": unit["editor"], "mix": unit["mix"], "dose": unit["dose"], "axis": axis, "group": group} | dict(own)
+        for unit in curves.units.to_dict("records")
+        for axis, groups in (unit.get("D_by") or {}).items()
+        for group, own in groups.items()
+        if group != UNKNOWN and own["D"] is not None
+    ]
+    keys = ["editor", "mix", "dose", "axis", "group"]
+    rows = [
+        dict(zip(keys, key, strict=True))
+        | _band("D", own["D"].to_numpy(np.float64))
+        | {"repeats": len(own), "n": int(own["n"].sum())}
+        for key, own in (pd.DataFrame(found).groupby(keys, sort=False) if found else ())
+    ]
+    return pd.DataFrame(rows, columns=[*keys, "D", "D_low", "D_high", "repeats", "n"])
+
+
+def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
+    """The two relations of a mix edited apart: one row per editor, dose and repeated sample that both have."""
+    parts = mix.split("+")
+    own = units[units["mix"].isin(parts)]
+    at = ["editor", "dose", "repeat"]
+    own = own[own.groupby(at)["mix"].transform("nunique") == len(parts)]
+    grouped = own.groupby(at, sort=False)
+    # A measure that one of them lacks has no average.
+    means = grouped[[*MEASURES, "n_edits"]].mean().where(grouped[[*MEASURES, "n_edits"]].count() == len(parts))
+    return means.join(grouped["n_refused"].sum()).reset_index().assign(mix=AVERAGE.format(*parts))
 
 
 def _band(name: str, values: NDArray[np.float64]) -> dict[str, float]:

@@ -30,6 +30,7 @@ __all__ = [
     "members",
     "need_columns",
     "summarise",
+    "tags_of",
 ]
 
 AXES = ("gender", "race", "region")
@@ -57,6 +58,7 @@ SCALES = ("log_odds", "share")
 BiasMode = Literal["crossed", "paper"]
 NAN = float("nan")
 _MEANS = ("D_pre", "D_post", "D", *SCALES, "likelier_pre")
+_D = _MEANS.index("D")
 _HOLDS = ("target_new", "target_true", "")
 
 
@@ -70,17 +72,26 @@ def check_axes(axes: Iterable[str]) -> None:
         one_of("axis", axis, AXES)
 
 
+def tags_of(own: object) -> list[str]:
+    """A person's tags on an axis; none where nothing is recorded."""
+    return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []
+
+
 def members(tags: Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]:
     """The row numbers of each group, in alphabetical order, `UNKNOWN` last.
 
     A person with several tags counts in each of those groups, once; a person without any counts as unknown.
     """
-    lists = pd.Series(list(tags), dtype=object).explode().dropna()
-    lists = lists[lists != ""]
-    pairs = pd.DataFrame({"row": lists.index, "group": lists.to_numpy()}).drop_duplicates()
-    groups = {str(g): np.sort(rows.to_numpy(np.intp)) for g, rows in pairs.groupby("group", sort=True)["row"]}
-    untagged = np.setdiff1d(np.arange(len(tags)), pairs["row"].to_numpy(np.intp))
-    return groups | ({UNKNOWN: untagged} if untagged.size else {})
+    rows: dict[str, list[int]] = {}
+    untagged = []
+    for row, own in enumerate(tags):
+        known = set(tags_of(own))
+        if not known:
+            untagged.append(row)
+        for tag in known:
+            rows.setdefault(tag, []).append(row)
+    groups = {tag: np.array(rows[tag], np.intp) for tag in sorted(rows)}
+    return groups | ({UNKNOWN: np.array(untagged, np.intp)} if untagged else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +141,7 @@ class GroupEffect:
 
 def summarise(
     prompts: pd.DataFrame,
-    groups: dict[str, NDArray[np.intp]],
+    groups: Mapping[str, NDArray[np.intp]],
     *,
     mode: BiasMode = "crossed",
     clusters: Mapping[str, str] = CLUSTERS,
@@ -149,28 +160,57 @@ def summarise(
     Returns:
         One effect per group.
     """
-    # Sums must not depend on the order of rows.
-    needed = dict.fromkeys(("case_id", "person", "status", *_MEANS, *clusters.values()))
-    rows = prompts[list(needed)].assign(_person=pd.factorize(prompts["person"], sort=True)[0])
-    order = np.lexsort([rows[name].to_numpy() for name in ("log_odds", "D", "_person", "case_id")])
-    rows = rows.iloc[order]
+    return _effects(_prepare(prompts, clusters), groups, mode, draws, seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows in an order that does not depend on the table's, so that sums do not.
+
+    Attributes:
+        rank: (n,) Row of the table -> row here.
+        case, n_cases: (n,) codes of the cases, and how many there are.
+        person: (n,) codes of the people.
+        usable: (n,) which have a score.
+        values: (n, columns of `_MEANS`).
+        clusters: Dimension -> (n,) cluster codes.
+    """
+
+    rank: NDArray[np.intp]
+    case: NDArray[np.intp]
+    n_cases: int
+    person: NDArray[np.intp]
+    usable: NDArray[np.bool_]
+    values: Floats
+    clusters: Mapping[str, NDArray[np.intp]]
+
+
+def _prepare(prompts: pd.DataFrame, clusters: Mapping[str, str]) -> _Rows:
+    person = pd.factorize(prompts["person"], sort=True)[0]
+    case, case_ids = pd.factorize(prompts["case_id"], sort=True)
+    order = np.lexsort((*(prompts[name].to_numpy(np.float64) for name in ("log_odds", "D")), person, case))
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
-    case, case_ids = pd.factorize(rows["case_id"], sort=True)
-    usable = (rows["status"] == "ok").to_numpy()
-    codes = {name: pd.factorize(rows[column])[0] for name, column in clusters.items()}
+    values = prompts[list(_MEANS)].to_numpy(np.float64)[order]
+    codes = {name: pd.factorize(prompts[column].iloc[order])[0] for name, column in clusters.items()}
+    usable = (prompts["status"] == "ok").to_numpy(bool)[order]
+    return _Rows(rank, case[order], len(case_ids), person[order], usable, values, codes)
+
+
+def _effects(
+    rows: _Rows, groups: Mapping[str, NDArray[np.intp]], mode: BiasMode, draws: int, seed: int
+) -> list[GroupEffect]:
     found = []
     for group, positions in groups.items():
-        every = np.sort(rank[positions])
-        kept = every[usable[every]]
-        own = rows.iloc[kept]
-        means, pooled, n_cases = _means(own, case[kept])
+        every = np.sort(rows.rank[positions])
+        kept = every[rows.usable[every]]
+        means, pooled, n_cases = _means(rows.values[kept], rows.case[kept])
         t = None
         if mode == "paper":
-            effect, t = _published(own, case[kept], len(case_ids), draws, seed)
+            effect, t = _published(rows.values[kept, _D], rows.case[kept], rows.n_cases, draws, seed)
             others = [Estimate(NAN) for _ in SCALES]
         else:
-            effect, *others = _clustered(rows, [case_weights(case, mask(len(rows), kept))], codes)
+            effect, *others = _clustered(rows, kept)
         found.append(
             GroupEffect(
                 group,
@@ -178,8 +218,8 @@ def summarise(
                 **{scale: replace(one, value=means.pop(scale)) for scale, one in zip(SCALES, others, strict=True)},
                 means=means,
                 pooled=pooled,
-                n_prompts=len(own),
-                n_subjects=int(own["person"].nunique()),
+                n_prompts=len(kept),
+                n_subjects=len(np.unique(rows.person[kept])),
                 n_cases=n_cases,
                 n_unscored=int(every.size - kept.size),
                 t=t,
@@ -195,38 +235,31 @@ def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
     return chosen
 
 
-def _means(rows: pd.DataFrame, case: NDArray[np.intp]) -> tuple[dict[str, float], dict[str, float], int]:
+def _means(values: Floats, case: NDArray[np.intp]) -> tuple[dict[str, float], dict[str, float], int]:
     """Means of case means, pooled means, and the number of cases."""
+    if not len(values):
+        return dict.fromkeys(_MEANS, NAN), dict.fromkeys(_MEANS[:3], NAN), 0
     n_prompts = np.bincount(case)
     has = n_prompts > 0
-    per_case = {name: np.bincount(case, rows[name])[has] / n_prompts[has] for name in _MEANS}
-    means = {name: float(v.mean()) if v.size else NAN for name, v in per_case.items()}
-    pooled = {name: float(rows[name].mean()) if len(rows) else NAN for name in _MEANS[:3]}
-    return means, pooled, int(has.sum())
+    by_name = dict(zip(_MEANS, values.T, strict=True))
+    means = {name: float((np.bincount(case, v)[has] / n_prompts[has]).mean()) for name, v in by_name.items()}
+    return means, {name: float(by_name[name].mean()) for name in _MEANS[:3]}, int(has.sum())
 
 
-def _clustered(rows: pd.DataFrame, parts: list[Floats], codes: Mapping[str, NDArray[np.intp]]) -> list[Estimate]:
-    """Inference about D and about the same change on each of `SCALES`.
-
-    Args:
-        rows: Columns D and `SCALES`.
-        parts: See `seesaw_cf.stats.clustered_mean`.
-        codes: Dimension -> cluster codes.
-    """
-    if not parts[0].any():
+def _clustered(rows: _Rows, kept: NDArray[np.intp]) -> list[Estimate]:
+    """Inference about D and about the same change on each of `SCALES`, of the rows that are kept."""
+    if not kept.size:
         return [Estimate(NAN, note="nothing could be scored")] * (1 + len(SCALES))
-    used = np.any([part != 0 for part in parts], axis=0)
-    values = np.where(used[:, None], rows[["D", *SCALES]].to_numpy(), 0.0)
-    return clustered_means(values, parts, codes)
+    used = mask(len(rows.case), kept)
+    values = np.where(used[:, None], rows.values[:, [_D, *map(_MEANS.index, SCALES)]], 0.0)
+    return clustered_means(values, [case_weights(rows.case, used)], rows.clusters)
 
 
-def _published(
-    rows: pd.DataFrame, case: NDArray[np.intp], n_cases: int, draws: int, seed: int
-) -> tuple[Estimate, float]:
+def _published(changes: Floats, case: NDArray[np.intp], n_cases: int, draws: int, seed: int) -> tuple[Estimate, float]:
     """The papers' t-test over case means, with the bootstrap over cases as interval; and its statistic."""
     n_prompts = np.bincount(case, minlength=n_cases)
     has = n_prompts > 0
-    means = np.bincount(case, rows["D"], n_cases) / np.maximum(n_prompts, 1)
+    means = np.bincount(case, changes, n_cases) / np.maximum(n_prompts, 1)
     t, p, note = t_test(means[has])
     low, high, stderr = NAN, NAN, NAN
     if draws and has.sum() > 1:
@@ -277,9 +310,9 @@ def group_effects(
         raise RecordError(f"no prompts about people with holds={holds!r}; prompts per value: {there}. Known: {_HOLDS}.")
     found = []
     for (editor, relation), rows in chosen.groupby(["editor", "edit_relation"], sort=True):
+        prepared = _prepare(rows, clusters)
         for axis in (ALL, *axes):
             groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
             key = {"editor": editor, "relation": relation, "axis": axis}
-            made = summarise(rows, groups, mode=mode, clusters=clusters, draws=draws, seed=seed)
-            found += [key | effect.row() for effect in made]
+            found += [key | effect.row() for effect in _effects(prepared, groups, mode, draws, seed)]
     return pd.DataFrame(found)

@@ -157,6 +157,8 @@ class KnowledgeRow(TypedDict):
 def knowledge_table(edits: pd.DataFrame, prompts: pd.DataFrame | None) -> pd.DataFrame:
     """How much of what is edited and asked the unedited model knew; each fact counts once, whatever its editors.
 
+    Limits of shares are cut at 0 and 1.
+
     Args:
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without any.
@@ -199,8 +201,8 @@ def _row(
         "n": len(there),
         "n_without": len(rows) - len(there),
         "known": estimate.value,
-        "known_low": estimate.low,
-        "known_high": estimate.high,
+        "known_low": float(np.clip(estimate.low, 0, 1)),
+        "known_high": float(np.clip(estimate.high, 0, 1)),
         "median_rank": rank,
         "median_candidates": candidates,
         "median_share": probability,

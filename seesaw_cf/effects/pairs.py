@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.tables import SCORES
+from seesaw_cf.tables import LATER, SCORES
 
 __all__ = ["SIDES", "UNEDITED", "as_table", "by_editor", "check_logprobs", "pair_targets"]
 
@@ -28,6 +28,11 @@ def as_table(scores: pa.Table | pd.DataFrame) -> pa.Table:
     Raises:
         RecordError: Columns are missing or hold other types.
     """
+    for name in LATER:
+        if isinstance(scores, pd.DataFrame) and name not in scores:
+            scores = scores.assign(**{name: None})
+        elif isinstance(scores, pa.Table) and name not in scores.column_names:
+            scores = scores.append_column(name, pa.nulls(len(scores), SCORES.field(name).type))
     names = scores.column_names if isinstance(scores, pa.Table) else list(scores.columns)
     missing = [name for name in SCORES.names if name not in names]
     if missing:

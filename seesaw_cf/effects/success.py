@@ -172,23 +172,31 @@ def edit_success(
 
 
 # Kind of prompt in a score table -> test.
-KINDS = {"efficacy": "rewrite", "paraphrase": "paraphrase", "neighborhood": "neighborhood"}
+KINDS = {"efficacy": "rewrite"} | {name: name for name in TESTS[1:]}
 
 
 def success_of_scores(
-    scores: pa.Table | pd.DataFrame, *, draws: int = 2000, seed: int = 0, nats: float = BOUNDS["float32"]
+    scores: pa.Table | pd.DataFrame,
+    edits: Mapping[tuple[str, int], int] | None = None,
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+    nats: float = BOUNDS["float32"],
 ) -> dict[str, Success]:
     """`edit_success` of every editor of a run, from its score table.
 
     Args:
-        scores: A score table with rows of kind "efficacy", and "paraphrase" and "neighborhood" where they were asked.
-        draws, seed: Bootstrap over cases.
+        scores: A score table with rows of kind "efficacy", and "paraphrase", "neighborhood" and "portability" where
+            they were asked.
+        edits: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.edits`: cases about one edit
+            are one. None: every case is an edit of its own.
+        draws, seed: Bootstrap over edits.
         nats: See `edit_success`.
 
     Returns:
         Editor -> the result of `edit_success`. "generation" is exact: a target all of whose tokens are the first choice
-        is what greedy generation gives. The protocols of token shares stay empty, because a score table keeps sums over
-        tokens and not the share that was right.
+        is what greedy generation gives. EasyEdit's locality stays empty: a score table keeps how many tokens were the
+        first choice, and not which ones were. Tables of older versions have no token shares at all.
 
     Raises:
         RecordError: No rows of these kinds, or as `pair_targets`.
@@ -204,13 +212,16 @@ def success_of_scores(
         pairs = pair_targets(rows)
         wanted = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
         post = pc.and_(pc.equal(rows["phase"], "post"), pc.equal(rows["role"], wanted))
-        greedy = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok"))).select([*keys, "greedy"]).to_pandas()
-        pairs = pairs.merge(greedy, on=keys, how="left", validate="one_to_one")
+        expected = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok")))
+        expected = expected.select([*keys, "greedy", "n_greedy", "n_tokens"]).to_pandas()
+        pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
         columns = SuccessColumns(
-            case_id=pairs["case_id"].tolist(),
+            case_id=[case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]],
             test=pairs["kind"].map(KINDS).tolist(),
             **{side: pairs[side].tolist() for side in SIDES},
-            **dict.fromkeys(("tokens_right", "tokens_kept", "n_tokens"), [None] * len(pairs)),
+            tokens_right=pairs["n_greedy"].astype("Float64").astype(np.float64).tolist(),
+            tokens_kept=[None] * len(pairs),
+            n_tokens=pairs["n_tokens"].astype("Float64").astype(np.float64).tolist(),
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
         )
         found[editor] = edit_success(columns, draws=draws, seed=seed, nats=nats)

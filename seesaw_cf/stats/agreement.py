@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from seesaw_cf import checks
 from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import RecordError, need
+from seesaw_cf.stats import agreement_sums as sums
 from seesaw_cf.stats.bootstrap import Floats, interval
 from seesaw_cf.types import Estimate
 
@@ -84,13 +85,7 @@ def cohen_kappa(table: Floats) -> float:
     Source: Cohen (1960), unweighted.
     """
     _check_table("cohen_kappa", table)
-    both = table[~np.isnan(table).any(axis=1)]
-    if not len(both):
-        return NAN
-    labels = np.unique(both)
-    first, second = ((both[:, i, None] == labels).mean(axis=0) for i in (0, 1))
-    chance = float(first @ second)
-    return NAN if chance >= 1 else float(((both[:, 0] == both[:, 1]).mean() - chance) / (1 - chance))
+    return _whole(sums.label_pairs(table[:, :2]), sums.kappa_of)
 
 
 def fleiss_kappa(table: Floats) -> float:
@@ -102,14 +97,12 @@ def fleiss_kappa(table: Floats) -> float:
     Source: Fleiss (1971).
     """
     _check_table("fleiss_kappa", table)
-    whole = table[~np.isnan(table).any(axis=1)]
-    if not len(whole):
-        return NAN
-    counts = (whole[:, :, None] == np.unique(whole)).sum(axis=1)
-    n = whole.shape[1]
-    observed = ((counts**2).sum(axis=1) - n).mean() / (n * (n - 1))
-    chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
-    return NAN if chance >= 1 else float((observed - chance) / (1 - chance))
+    return _whole(sums.fleiss_counts(table), sums.fleiss_of)
+
+
+def _whole(parts: sparse.csr_array, figure: sums.Figure) -> float:
+    """The figure of all items."""
+    return float(figure(np.asarray(parts.sum(axis=0), dtype=np.float64).reshape(1, -1))[0])
 
 
 def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
@@ -190,6 +183,7 @@ def annotator_agreement(
     *,
     names: Sequence[str] | None = None,
     scale: Sequence[float] | None = None,
+    groups: Sequence[object] | None = None,
     draws: int = 1000,
     seed: int = 0,
 ) -> Agreement:
@@ -199,14 +193,15 @@ def annotator_agreement(
         ratings: See `as_ratings`.
         names: Names of the annotators; "1", "2", ... by default.
         scale: The allowed labels.
-        draws: Bootstrap samples of items; 0 leaves intervals out.
+        groups: What each item belongs to, such as its edit: whole groups are resampled; None = items.
+        draws: Bootstrap samples; 0 leaves intervals out.
         seed: Seed of the bootstrap.
 
     Returns:
-        Every figure with a bootstrap over items.
+        Every figure with a bootstrap over items or groups.
 
     Raises:
-        RecordError: As `as_ratings`, or a wrong number of names.
+        RecordError: As `as_ratings`, or a wrong number of names or groups.
     """
     table = as_ratings(ratings, scale)
     labels = [str(i + 1) for i in range(table.shape[1])] if names is None else list(names)
@@ -215,33 +210,38 @@ def annotator_agreement(
             f"ratings: {len(labels)} names for {table.shape[1]} annotators, {len(set(labels))} of them different; "
             "give each annotator a name of their own."
         )
-    rng = np.random.default_rng(checks.seed("agreement: seed", seed))
-    samples = [rng.integers(len(table), size=len(table)) for _ in range(checks.draws("agreement: draws", draws))]
+    codes = np.arange(len(table)) if groups is None else _codes(groups)
+    weights = sums.draws_of_items(codes, checks.draws("agreement: draws", draws), checks.seed("agreement: seed", seed))
 
-    def figure(statistic: Callable[[Floats], float], columns: Sequence[int]) -> Estimate:
-        part = table[:, list(columns)]
-        drawn = np.array([statistic(part[sample]) for sample in samples])
+    def figure(parts: sparse.csr_array, of: sums.Figure, columns: Sequence[int]) -> Estimate:
+        value, drawn = sums.resampled(parts, codes, weights, of)
         low, high, _ = interval(drawn)
-        n = int((~np.isnan(part)).all(axis=1).sum())
-        return Estimate(statistic(part), low, high, n=n)
+        return Estimate(value, low, high, n=int((~np.isnan(table[:, list(columns)])).all(axis=1).sum()))
+
+    def percent(columns: Sequence[int]) -> Estimate:
+        return figure(sums.unanimous(table[:, list(columns)]), sums.percent_of, columns)
 
     everyone = range(table.shape[1])
     pairs = {f"{labels[i]}/{labels[j]}": (i, j) for i, j in combinations(everyone, 2)}
     shown = table[~np.isnan(table)]
+    together, values = sums.coincidences(table)
+    alphas = {level: figure(together, sums.alpha_of(level, values), everyone) for level in LEVELS}
     return Agreement(
-        percent={name: figure(_percent, pair) for name, pair in pairs.items()} | {"all": figure(_percent, everyone)},
-        cohen={name: figure(cohen_kappa, pair) for name, pair in pairs.items()},
-        fleiss=figure(fleiss_kappa, everyone),
-        krippendorff={level: figure(partial(krippendorff_alpha, level=level), everyone) for level in LEVELS},
+        percent={name: percent(pair) for name, pair in pairs.items()} | {"all": percent(everyone)},
+        cohen={name: figure(sums.label_pairs(table[:, pair]), sums.kappa_of, pair) for name, pair in pairs.items()},
+        fleiss=figure(sums.fleiss_counts(table), sums.fleiss_of, everyone),
+        # The coefficient is the library's; only its interval is ours.
+        krippendorff={level: replace(found, value=krippendorff_alpha(table, level)) for level, found in alphas.items()},
         n_items=len(table),
         n_missing=int(np.isnan(table).sum()),
         majority_share=float(np.unique(shown, return_counts=True)[1].max() / shown.size) if shown.size else NAN,
     )
 
 
-def _percent(table: Floats) -> float:
-    whole = table[~np.isnan(table).any(axis=1)]
-    return float((whole == whole[:, :1]).all(axis=1).mean() * 100) if len(whole) else NAN
+def _codes(groups: Sequence[object]) -> NDArray[np.intp]:
+    known: dict[str, int] = {}
+    named = map(str, checks.items("agreement: groups", groups))
+    return np.array([known.setdefault(group, len(known)) for group in named], dtype=np.intp)
 
 
 check_public(globals())

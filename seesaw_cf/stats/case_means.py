@@ -13,7 +13,15 @@ from seesaw_cf.stats import adjust, case_weights, clustered_mean
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
 
-__all__ = ["CaseDifference", "CaseMean", "CaseMeanRecord", "case_difference", "case_mean", "with_adjusted"]
+__all__ = [
+    "CaseDifference",
+    "CaseMean",
+    "CaseMeanRecord",
+    "case_difference",
+    "case_mean",
+    "case_share",
+    "with_adjusted",
+]
 
 
 class CaseMean(TypedDict):
@@ -71,6 +79,19 @@ def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseM
     """
     codes = pd.factorize(case)[0]
     return _estimate(values, codes, [np.ones(len(codes), dtype=bool)], against)
+
+
+def case_share(found: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+    """`case_mean` of what is so or not so: a share, whose interval is cut at 0 and 1.
+
+    Args:
+        found: True, or 1, where it is so; nothing is missing.
+        case: Which case each row belongs to.
+        against: What the p-value tests the share against.
+    """
+    share = case_mean(found.astype(np.float64), case, against)
+    share["low"], share["high"] = (float(np.clip(end, 0, 1)) for end in (share["low"], share["high"]))
+    return share
 
 
 def case_difference(

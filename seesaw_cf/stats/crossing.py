@@ -44,7 +44,7 @@ class _Dimension:
     """
 
     sign: int
-    sums: sparse.csr_array
+    sums: sparse.csc_array
     shares: list[Floats]
     scale: Floats
     df: float
@@ -95,7 +95,7 @@ class Crossing:
             code = pd.factorize(code * (int(codes[name].max()) + 1) + codes[name])[0]
         n = int(code.max(initial=-1)) + 1
         weight: Floats = np.sum([sign * part for sign, part in zip(_SIGNS, self._parts)], axis=0)
-        sums: sparse.csr_array = sparse.csr_array((weight, (code, np.arange(code.size))), shape=(n, code.size))
+        sums: sparse.csc_array = sparse.csc_array((weight, code, np.arange(code.size + 1)), shape=(n, code.size))
         shares = [np.bincount(code, part, n).astype(np.float64) for part in self._parts]
         if len(names) > 1:
             return _Dimension(-1 if len(names) % 2 == 0 else 1, sums, shares, np.ones(n), np.inf)

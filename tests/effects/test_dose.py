@@ -44,6 +44,20 @@ def test_bands_are_t_intervals_over_repeated_samples(tmp_path: Path) -> None:
     assert not table["collapsed"].any()
 
 
+def test_the_average_of_two_relations_is_taken_sample_by_sample(tmp_path: Path) -> None:
+    """At dose 2: (.4 + .6)/2 and (.5 + .9)/2, mean .6; at dose 4 only one of them has samples."""
+    alone = [("P27", 0, 0.4), ("P27", 1, 0.5), ("P37", 0, 0.6), ("P37", 1, 0.9)]
+    units = [unit(2, repeat, mix=mix, S=score, D=None if mix == "P27" else 0.1) for mix, repeat, score in alone]
+    units += [unit(2, 0, S=0.3), unit(4, 0, S=0.3), unit(4, 0, mix="P27", S=0.2)]
+    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index(["mix", "dose"])
+    at, half = ("average of P27 and P37", 2), stats.t.ppf(0.95, 1) * 0.1
+    assert [table[name][at] for name in ("S", "S_low", "S_high")] == pytest.approx([0.6, 0.6 - half, 0.6 + half])
+    assert [table[name][at] for name in ("edits", "repeats", "kind", "alarm")] == [2, 2, "", ""]
+    assert np.isnan(table["D"][at])
+    assert ("average of P27 and P37", 4) not in table.index
+    assert table["S"]["P27+P37", 2] == 0.3
+
+
 def test_the_alarm_names_its_rule(tmp_path: Path) -> None:
     units = [unit(1, 0, perplexity=19.0), unit(10, 0, perplexity=21.0), unit(100, 0, entropy=0.9)]
     table = summarise_curves(read_curves(write(tmp_path / "run", units)))

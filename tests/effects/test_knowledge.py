@@ -182,6 +182,14 @@ def random_rows(n_edits: int = 8, n_people: int = 9, seed: int = 0) -> Rows:
     ]
 
 
+def test_limits_of_a_share_stay_between_0_and_1() -> None:
+    known, unknown = (0.4, 0.1, 0.4, 0.1), (0.1, 0.4, 0.1, 0.4)
+    rows: Rows = [(edit, f"p{who}", known if edit or who else unknown) for edit in range(8) for who in range(9)]
+    people = knowledge_table(EDITS, asked(rows)).iloc[-1]
+    assert people["known"] == pytest.approx(71 / 72)
+    assert people["known"] < people["known_high"] == 1
+
+
 def test_known_effects_are_the_plain_ones_when_everything_is_known() -> None:
     """p(new) above p(true) before, for all; and the edited facts known."""
     rows = [(edit, person, (max(p[:2]) + 0.01, min(p[:2]), *p[2:])) for edit, person, p in random_rows()]

@@ -10,6 +10,7 @@ import pytest
 from seesaw_cf.effects.success import SuccessColumns, edit_success, harmonic_mean, success_of_scores
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json, plain
+from seesaw_cf.tables import LATER
 from tests.effects.rows import four, table
 
 NAMES = ("pre_new", "pre_true", "post_new", "post_true", "tokens_right", "tokens_kept", "n_tokens", "generated")
@@ -124,8 +125,30 @@ def test_success_of_a_score_table_is_that_of_its_columns() -> None:
     assert found["counterfact"]["NM"]["value"] == pytest.approx(math.exp(-1) - math.exp(-3))
     generated = {name: found["generation"][name]["value"] for name in ("rewrite", "paraphrase", "neighborhood")}
     assert generated == {"rewrite": 1, "paraphrase": 0, "neighborhood": 1}
-    assert found["zsre"]["efficacy"]["value"] is None
-    with pytest.raises(
-        RecordError, match=r"no rows of kinds \['efficacy', 'paraphrase', 'neighborhood'\]; kinds there"
-    ):
+    assert found["zsre"]["efficacy"]["value"] is None  # as in a table of an older version
+    for name in LATER:
+        old = success_of_scores(table(rows).drop_columns(name), draws=0)["memit"]
+        assert plain(old) == found
+        assert plain(success_of_scores(table(rows).to_pandas().drop(columns=name), draws=0)["memit"]) == found
+    with pytest.raises(RecordError, match=r"no rows of kinds \['efficacy', .*'portability'\]; kinds there"):
         success_of_scores(table([row | {"kind": "cross_subject"} for row in rows]))
+
+
+def test_token_shares_of_a_score_table() -> None:
+    """Two edits; shares of the expected answer's tokens: 2/2 and 1/2, 0/2 once, 1/1 once, 1/3 once."""
+    rows: list[dict[str, Any]] = []
+    for case, kind, wanted, right, tokens in (
+        (1, "efficacy", "target_new", 2, 2),
+        (2, "efficacy", "target_new", 1, 2),
+        (1, "paraphrase", "target_new", 0, 2),
+        (1, "neighborhood", "target_true", 1, 1),
+        (1, "portability", "target_new", 1, 3),
+    ):
+        for row in four(-3, -1, -2, -1, kind=kind, case_id=case, n_tokens=tokens):
+            expected = row["phase"] == "post" and row["role"] == wanted
+            rows += [row | {"n_greedy": right if expected else 0}]
+    found = plain(success_of_scores(table(rows), draws=0)["memit"])
+    zsre = {name: found["zsre"][name]["value"] for name in ("efficacy", "paraphrase", "specificity", "score")}
+    assert zsre == {"efficacy": 0.75, "paraphrase": 0, "specificity": 1, "score": 0}
+    assert found["easyedit"]["portability"]["value"] == pytest.approx(1 / 3)
+    assert found["easyedit"]["locality"]["value"] is None  # which tokens were first is not in the table

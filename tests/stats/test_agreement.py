@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.agreement import annotator_agreement, as_ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from seesaw_cf.stats import agreement_sums as sums
+from seesaw_cf.stats.agreement import (
+    LEVELS,
+    annotator_agreement,
+    as_ratings,
+    cohen_kappa,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
 from seesaw_cf.stats.plain import as_json
 
 FLAWS = [
@@ -46,6 +57,45 @@ def test_random_ratings_agree_with_the_libraries(seed: int) -> None:
     for level in ("nominal", "ordinal", "interval"):
         expected = krippendorff.alpha(reliability_data=table.T, level_of_measurement=level)
         assert krippendorff_alpha(table, level) == pytest.approx(expected)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[list[float]]:
+    """Two to eight items with two to four annotators each, some labels missing."""
+    width = draw(st.integers(2, 4))
+    label = st.sampled_from([float("nan"), -1.0, 0.0, 1.0, 3.0])
+    return draw(st.lists(st.lists(label, min_size=width, max_size=width), min_size=2, max_size=8))
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.sampled_from(LEVELS), st.randoms(use_true_random=False))
+def test_a_sample_of_items_is_a_table_of_its_rows(rows: list[list[float]], level: str, draw: random.Random) -> None:
+    table = np.array(rows)
+    picked = [draw.randrange(len(table)) for _ in range(len(table))]
+    weights = np.bincount(picked, minlength=len(table)).astype(float)[None]
+    items = np.arange(len(table))
+    parts, values = sums.coincidences(table)
+    drawn = sums.resampled(parts, items, weights, sums.alpha_of(level, values))[1][0]
+    assert drawn == pytest.approx(krippendorff_alpha(table[picked], level), nan_ok=True, abs=1e-9)
+    for parts, figure, whole in (
+        (sums.label_pairs(table[:, :2]), sums.kappa_of, lambda part: cohen_kappa(part[:, :2])),
+        (sums.fleiss_counts(table), sums.fleiss_of, fleiss_kappa),
+    ):
+        drawn = sums.resampled(parts, items, weights, figure)[1][0]
+        assert drawn == pytest.approx(whole(table[picked]), nan_ok=True, abs=1e-9)
+
+
+def test_items_of_one_group_are_drawn_together() -> None:
+    rows: list[list[float | None]] = [[0.0, 0], [1, 1], [0, 1], [1, 0], [1, 1], [0, 0]]
+    once = annotator_agreement(rows, draws=200, seed=3)
+    twice = annotator_agreement(
+        [row for row in rows for _ in range(2)], groups=[n for n in range(6) for _ in "ab"], draws=200, seed=3
+    )
+    assert twice.percent["all"].low == once.percent["all"].low
+    assert (twice.cohen["1/2"].low, twice.cohen["1/2"].high) == (once.cohen["1/2"].low, once.cohen["1/2"].high)
+    assert twice.percent["all"].n == 12
+    with pytest.raises(RecordError, match="6 items and 2 group codes, expected as many"):
+        annotator_agreement(rows, groups=["a", "b"])
 
 
 def test_perfect_chance_and_constant() -> None:

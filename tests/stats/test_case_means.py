@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.stats.case_means import case_difference, case_mean, with_adjusted
+from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.floats(-100, 100)), min_size=1, max_size=30)
 
@@ -105,3 +105,11 @@ def test_a_family_is_corrected_without_those_that_were_not_tested() -> None:
     assert math.isnan(float(str(adjusted[1])))
     assert adjusted[2] == pytest.approx(0.04)
     assert "p_adjusted" not in rows[0], "the rows that were given stay as they are"
+
+
+def test_the_interval_of_a_share_ends_at_one() -> None:
+    found, case = columns([(number, float(number > 0)) for number in range(12)])
+    plain, share = case_mean(found, case), case_share(found > 0, case)
+    assert plain["high"] > 1
+    assert share == plain | {"high": 1.0}
+    assert np.isnan(case_share(found[:1] > 0, case[:1])["high"])

@@ -1,0 +1,176 @@
+"""Agreement as sums over items, so that a bootstrap of thousands of samples is one matrix product.
+
+Every coefficient is a function of something that is added up over items: how often all agree, a table of two
+annotators' labels, Krippendorff's coincidences. A sample of items is then a weighted sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats.bootstrap import Floats
+
+__all__ = [
+    "Figure",
+    "alpha_of",
+    "coincidences",
+    "draws_of_items",
+    "fleiss_counts",
+    "fleiss_of",
+    "kappa_of",
+    "label_pairs",
+    "percent_of",
+    "resampled",
+    "unanimous",
+]
+
+Figure = Callable[[Floats], Floats]
+"""Sums of shape (samples, columns) -> one value per sample."""
+_CELLS = 2_000_000
+"""Numbers held at once."""
+
+
+def draws_of_items(groups: NDArray[np.intp], draws: int, seed: int) -> Floats:
+    """How often each group of items is in each bootstrap sample: (draws, groups).
+
+    Args:
+        groups: (items,) codes from 0.
+        draws, seed: Of the bootstrap.
+    """
+    rng, number = np.random.default_rng(seed), int(groups.max(initial=-1)) + 1
+    drawn = [np.bincount(rng.integers(number, size=number), minlength=number) for _ in range(draws)]
+    return np.array(drawn, dtype=np.float64).reshape(draws, number)
+
+
+def resampled(
+    parts: sparse.csr_array, groups: NDArray[np.intp], weights: Floats, figure: Figure
+) -> tuple[float, Floats]:
+    """A figure of all items, and of every sample of groups.
+
+    Args:
+        parts: (items, columns), what is added up.
+        groups: (items,) codes from 0.
+        weights: From `draws_of_items`.
+        figure: What the sums make.
+
+    Raises:
+        RecordError: `parts` and `groups` have different lengths.
+    """
+    if parts.shape[0] != groups.size:
+        raise RecordError(f"agreement: {parts.shape[0]} items and {groups.size} group codes, expected as many.")
+    ones = sparse.csr_array((np.ones(groups.size), (groups, np.arange(groups.size))))
+    by_group = (ones @ parts).tocsr()
+    whole = np.asarray(parts.sum(axis=0), dtype=np.float64).reshape(1, -1)
+    step = max(1, _CELLS // max(1, parts.shape[1]))
+    samples = [figure(weights[at : at + step] @ by_group) for at in range(0, len(weights), step)]
+    return float(figure(whole)[0]), np.concatenate(samples) if samples else np.empty(0)
+
+
+def _labels(table: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.bool_]]:
+    """Values; (items, annotators) index into them; where there is a label."""
+    there = ~np.isnan(table)
+    values = np.unique(table[there])
+    return values, np.searchsorted(values, np.where(there, table, 0.0)).astype(np.intp), there
+
+
+def unanimous(table: Floats) -> sparse.csr_array:
+    """Per item: do all agree, and is it one that all labelled? (items, 2)."""
+    whole = ~np.isnan(table).any(axis=1)
+    return sparse.csr_array(np.stack([whole & (table == table[:, :1]).all(axis=1), whole], axis=1).astype(np.float64))
+
+
+def percent_of(sums: Floats) -> Floats:
+    """Per cent of whole items on which all agree."""
+    return _ratio(100 * sums[:, 0], sums[:, 1])
+
+
+def label_pairs(table: Floats) -> sparse.csr_array:
+    """Per item the cell of two annotators' table of labels that it falls into, (items, values squared)."""
+    values, at, there = _labels(table)
+    rows = np.flatnonzero(there.all(axis=1))
+    cells = at[rows, 0] * values.size + at[rows, 1]
+    return sparse.csr_array((np.ones(rows.size), (rows, cells)), shape=(len(table), values.size**2))
+
+
+def kappa_of(sums: Floats) -> Floats:
+    """Cohen's kappa of two annotators' tables, unweighted; NaN when chance agreement is 1."""
+    table = _square(sums)
+    total = table.sum(axis=(1, 2))
+    agree = _ratio(np.trace(table, axis1=1, axis2=2), total)
+    chance = _ratio((table.sum(axis=1) * table.sum(axis=2)).sum(axis=1), total**2)
+    return _beyond(agree, chance)
+
+
+def fleiss_counts(table: Floats) -> sparse.csr_array:
+    """Per whole item how often each label is given, and the share of agreeing pairs; (items, values + 1)."""
+    values, at, there = _labels(table)
+    whole = np.asarray(there.all(axis=1))
+    counts = np.zeros((len(table), values.size))
+    kept = there & whole[:, None]
+    np.add.at(counts, (np.nonzero(kept)[0], at[kept]), 1.0)
+    n = table.shape[1]
+    pairs = np.where(whole, (counts**2).sum(axis=1) - n, 0.0) / (n * (n - 1))
+    return sparse.csr_array(np.column_stack([counts / n, pairs]))
+
+
+def fleiss_of(sums: Floats) -> Floats:
+    """Fleiss' kappa; NaN when chance agreement is 1."""
+    counts, n_items = sums[:, :-1], sums[:, :-1].sum(axis=1)
+    return _beyond(_ratio(sums[:, -1], n_items), _ratio((counts**2).sum(axis=1), n_items**2))
+
+
+def coincidences(table: Floats) -> tuple[sparse.csr_array, Floats]:
+    """Krippendorff's coincidences of each item, (items, values squared), and the values."""
+    values, at, there = _labels(table)
+    rows, cells, shares = [], [], []
+    for one in range(table.shape[1]):
+        for other in range(table.shape[1]):
+            both = np.flatnonzero(there[:, one] & there[:, other]) if one != other else np.empty(0, np.intp)
+            rows.append(both)
+            cells.append(at[both, one] * values.size + at[both, other])
+            shares.append(1.0 / (there[both].sum(axis=1) - 1))
+    placed = (np.concatenate(shares), (np.concatenate(rows), np.concatenate(cells)))
+    return sparse.csr_array(placed, shape=(len(table), values.size**2)), values
+
+
+def alpha_of(level: str, values: Floats) -> Figure:
+    """Krippendorff's alpha of coincidences; NaN when fewer than two labels can be paired.
+
+    Source: Krippendorff (2011).
+    """
+    scaled = np.ldexp(values, -np.frexp(np.abs(values).max(initial=0.0))[1])
+
+    def alpha(sums: Floats) -> Floats:
+        table = _square(sums)
+        counts = table.sum(axis=2)
+        if level == "nominal":
+            far = np.broadcast_to(1.0 - np.eye(values.size), table.shape)
+        elif level == "interval":
+            far = np.broadcast_to((scaled[:, None] - scaled) ** 2, table.shape)
+        else:
+            upto = np.cumsum(counts, axis=1) - counts / 2
+            far = (upto[:, :, None] - upto[:, None, :]) ** 2
+        seen = (table * far).sum(axis=(1, 2))
+        by_chance = np.einsum("ni,nij,nj->n", counts, far, counts)
+        return np.asarray(1 - _ratio(seen * (counts.sum(axis=1) - 1), by_chance))
+
+    return alpha
+
+
+def _square(sums: Floats) -> Floats:
+    size = int(np.sqrt(sums.shape[1]))
+    return np.asarray(sums).reshape(len(sums), size, size)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    return np.asarray(np.divide(above, below, out=np.full(np.shape(below), np.nan), where=below > 0))
+
+
+def _beyond(agree: Floats, chance: Floats) -> Floats:
+    below = np.full(agree.shape, np.nan)
+    return np.asarray(np.divide(agree - chance, 1 - chance, out=below, where=chance < 1 - 1e-12))
