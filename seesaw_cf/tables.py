@@ -16,22 +16,22 @@ from seesaw_cf.checks import check_path
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_path
 
-__all__ = ["SCORES", "Int8", "Int32", "read_table", "schema_of", "table_bytes", "write_table"]
+__all__ = ["LATER", "SCORES", "Int8", "Int32", "read_table", "schema_of", "table_bytes", "write_table"]
 
 _STRINGS = pa.list_(pa.string())
 
 # Whole numbers of rows that need no 64 bits.
 Int8 = Annotated[int, pa.int8()]
 Int32 = Annotated[int, pa.int32()]
-_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), list[str]: _STRINGS}
+_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), list[str]: _STRINGS}
 
 
 def schema_of(*rows: type) -> pa.Schema:
     """The columns of a table, as the type of its rows declares them.
 
     Args:
-        *rows: `TypedDict`s of str, int, `Int8`, `Int32`, float and list[str], each of them or None; the columns of the
-            first come first.
+        *rows: `TypedDict`s of str, bool, int, `Int8`, `Int32`, float and list[str], each of them or None; the columns
+            of the first come first.
     """
     fields = [item for row in rows for item in typing.get_type_hints(row, include_extras=True).items()]
     return pa.schema([(name, _arrow_type(hint)) for name, hint in fields])
@@ -44,7 +44,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 
 # kind, role, holds, phase: see `seesaw_cf.types`; `gold` marks candidates that are true before the edit.
-# logprob: nats, summed over n_tokens target tokens; null when status is not "ok".
+# logprob: nats, summed over n_tokens target tokens; null when status is not "ok". n_greedy: how many of them are the
+# model's first choice after the true tokens before them.
 SCORES: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -69,8 +70,11 @@ SCORES: pa.Schema = pa.schema(
         ("n_tokens", pa.int32()),
         ("greedy", pa.bool_()),
         ("status", pa.string()),
+        ("n_greedy", pa.int32()),
     ]
 )
+LATER = ("n_greedy",)
+"""Columns of `SCORES` that tables of older versions do not have."""
 
 
 _PARQUET: dict[str, object] = {"compression": "zstd", "version": "2.6", "store_schema": True}
@@ -97,7 +101,7 @@ def read_table(
     path: str | os.PathLike[str],
     schema: pa.Schema | None = None,
     *,
-    may_lack: Collection[str] = (),
+    may_lack: Collection[str] = LATER,
     **options: object,
 ) -> pa.Table:
     """Reads a Parquet file and checks that it has the columns of `schema`.
@@ -120,7 +124,7 @@ def read_table(
     except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
     for name in may_lack:
-        if schema is not None and name not in table.column_names:
+        if schema is not None and name in schema.names and name not in table.column_names:
             table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
     missing = [name for name in (schema.names if schema is not None else []) if name not in table.column_names]
     if missing:

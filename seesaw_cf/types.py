@@ -30,9 +30,12 @@ __all__ = [
 _NAN = float("nan")
 Phase = Literal["pre", "post"]
 """Before or after the edit."""
-Kind = Literal["efficacy", "paraphrase", "neighborhood", "cross_subject", "cross_property", "panel", "text"]
-"""What a prompt asks for: the edit itself, the edit in other words, an answer that must stay target_true, other people,
-another property of the edit's subject; of a dose run also the fixed panel of people, and fixed texts."""
+Kind = Literal[
+    "efficacy", "paraphrase", "neighborhood", "portability", "cross_subject", "cross_property", "panel", "text"
+]
+"""What a prompt asks for: the edit itself, the edit in other words, an answer that must stay target_true, what follows
+from the edit, other people, another property of the edit's subject; of a dose run also the fixed panel of people, and
+fixed texts."""
 Role = Literal["target_new", "target_true", "candidate"]
 """What an answer is to the edit."""
 Holds = Literal["target_new", "target_true", ""]
@@ -209,12 +212,15 @@ class ClozeScore:
         n_tokens: Number of target tokens.
         greedy: Every target token is the model's most likely next token.
         status: "ok", or the reason why the pair could not be scored.
+        n_greedy: How many target tokens are the model's most likely next token, after the true ones before them; None
+            when the scorer does not say.
     """
 
     logprob: float
     n_tokens: int
     greedy: bool
     status: str = "ok"
+    n_greedy: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

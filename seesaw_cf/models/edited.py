@@ -131,7 +131,8 @@ def find_edited(source: str) -> Edited:
     """Finds a model that somebody else edited.
 
     Args:
-        source: A folder with a checkpoint, a LoRA adapter or a saved delta, or an id on the Hugging Face Hub.
+        source: A folder with a checkpoint, a LoRA adapter or a saved delta, or an id on the Hugging Face Hub, as
+            "ORG/NAME" or "ORG/NAME@REVISION" (branch, tag or commit).
 
     Raises:
         StorageError: Neither, or a folder with none of these.
@@ -153,13 +154,14 @@ def _from_hub(source: str) -> Path:
     """The folder that a repository of the Hub was downloaded to; of its files only those that are read."""
     from huggingface_hub import snapshot_download
 
+    name, _, revision = source.partition("@")
     try:
-        return Path(snapshot_download(source, allow_patterns=list(_WANTED)))
+        return Path(snapshot_download(name, revision=revision or None, allow_patterns=list(_WANTED)))
     except Exception as error:  # a malformed id, no network, no rights, no such repository
         offline = "HF_HUB_OFFLINE is set: unset it, or download it first" if os.environ.get("HF_HUB_OFFLINE") else ""
         raise StorageError(
             f"{source}: no such folder, and the Hub gives no model of that id ({type(error).__name__}). Check the "
-            f"path; {offline or 'for the Hub check the name and the network; a gated model needs `hf auth login`'}."
+            f"path; {offline or 'for the Hub check name, revision and network; a gated model needs `hf auth login`'}."
         ) from error
 
 

@@ -16,7 +16,7 @@ from seesaw_cf.models.weights import WeightDelta, applied, parameter_hashes
 from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.questions import Question
 from seesaw_cf.scoring import Scorer, score_each
-from seesaw_cf.types import Case, Cloze, ClozeScore
+from seesaw_cf.types import Case, Cloze, ClozeScore, EditRequest
 
 __all__ = ["Edited", "Outcome", "edit_units", "score_edits", "score_given"]
 
@@ -109,8 +109,8 @@ def edit_units(
 ) -> list[Edited]:
     """Makes one delta for each group of cases; the model is untouched.
 
-    Groups of one case go through the editor's `edit_each` when it has one, which optimises them together. Of two cases
-    of a group that contradict each other the first is edited.
+    Groups of one request go through the editor's `edit_each` when it has one, which optimises them together. Of two
+    cases of a group that contradict each other the first is edited; cases of one request are edited once.
 
     Args:
         model: The unedited model.
@@ -119,10 +119,11 @@ def edit_units(
         groups: Cases that are edited together; the result depends on the groups given, not on what ran before.
     """
     plans = [_consistent(cases) for cases in groups]
-    if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(kept) == 1 for kept, _ in plans):
+    requests = [_requests(kept) for kept, _ in plans]
+    if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(own) == 1 for own in requests):
         # One request that cannot be edited must not take the others with it: then each is tried alone, below.
         with contextlib.suppress(EditError, PromptError):
-            deltas = editor.edit_each(model, tokenizer, [kept[0].request for kept, _ in plans])
+            deltas = editor.edit_each(model, tokenizer, [own for (own,) in requests])
             return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
     return [_edit_one(model, tokenizer, editor, kept, status) for kept, status in plans]
 
@@ -135,9 +136,13 @@ def _edit_one(
     status: dict[int, str],
 ) -> Edited:
     try:
-        return _checked(editor.edit(model, tokenizer, [case.request for case in kept]), status)
+        return _checked(editor.edit(model, tokenizer, _requests(kept)), status)
     except (EditError, PromptError) as error:
         return Edited(None, {**status, **{case.case_id: f"refused: {error}" for case in kept}})
+
+
+def _requests(cases: Sequence[Case]) -> list[EditRequest]:
+    return list(dict.fromkeys(case.request for case in cases))
 
 
 def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Edited:

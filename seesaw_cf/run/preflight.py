@@ -24,8 +24,10 @@ from seesaw_cf.errors import EditError, StorageError, UnsupportedModelError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
+from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import questions
+from seesaw_cf.run.units import units
 from seesaw_cf.types import Case
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "checkpoint_bytes",
     "data_notes",
     "delta_bytes",
+    "disk_bytes",
     "moment_bytes",
     "size",
 ]
@@ -189,9 +192,7 @@ def _memory(plan: Plan) -> list[str]:
 
 
 def _disk(plan: Plan) -> list[str]:
-    rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
-    kept = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
-    wanted = {plan.out: rows * _ROW + kept}
+    wanted = {plan.out: disk_bytes(plan)}
     sums, _ = moment_bytes(plan)
     wanted[cache_folder()] = sums + sums * _KEPT // _SUM
     for folder, amount in wanted.items():
@@ -216,8 +217,18 @@ def _pictures(plan: Plan) -> list[str]:
 CHECKS = (_controls, _texts, _checkpoints, _layers, _memory, _disk, _pictures)
 
 
+def disk_bytes(plan: Plan) -> int:
+    """Bytes that a run writes into its folder: scores, and edits where they are kept."""
+    rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
+    kept = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
+    return rows * _ROW + kept
+
+
+_TAG = "`seesaw-cf tag RECORDS --from wikidata --out DIR`"
+
+
 def data_notes(cases: Sequence[Case]) -> list[str]:
-    """What records do not have, and what a report will therefore not be able to show.
+    """What records do not have, what a report will therefore not be able to show, and what adds it.
 
     Args:
         cases: The run's.
@@ -226,24 +237,30 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
         Sentences; none for records with everything that was asked of them.
     """
     people = [prompt for case in cases for prompt in case.attribute_prompts]
-    tagged = sum(bool(prompt.gender or prompt.race or prompt.region) for prompt in people)
+    lacking = [axis for axis in AXES if not any(getattr(prompt, axis) for prompt in people)]
     other = [case for case in cases if case.effect_relation_id not in (None, case.request.relation_id)]
     asked = [case for case in other if case.effect_prompts and case.candidates]
     notes = []
-    if people and not tagged:
+    if not people and not other:
         notes.append(
-            f"None of the {len(people):,} prompts about other people carries a gender, race or region: effects are "
-            "shown for 'unknown' only, there are no groups to compare and no verdicts."
+            f"None of the {len(cases):,} records asks about other people or another property: the report will have "
+            "neither groups nor verdicts. `seesaw-cf build --edits FILE` makes such prompts."
+        )
+    if people and lacking:
+        notes.append(
+            f"None of the {len(people):,} prompts about other people has a recorded {' or '.join(lacking)}: effects "
+            f"are shown for 'unknown' only there, without groups and verdicts. {_TAG} adds what a source records."
         )
     if other and len(asked) < len(other):
         notes.append(
             f"{len(other) - len(asked):,} of {len(other):,} cross-property cases have no candidates or no prompts "
-            "about the other property: their answers are not compared, and the cross-property accuracy lacks them."
+            "about the other property: their answers are not compared, and the cross-property accuracy lacks them. "
+            f"{_TAG} adds both where the edited person is found."
         )
     if silent := sum(not case.gold for case in asked):
         notes.append(
             f"{silent:,} of {len(asked):,} cross-property cases do not say which candidate is true: they are left out "
-            "of the cross-property accuracy."
+            f"of the cross-property accuracy. {_TAG} adds the true one where a source knows it."
         )
     return notes
 
@@ -290,14 +307,18 @@ def delta_bytes(plan: Plan) -> int:
             parts = model_parts(plan.outline, config.architecture)
             for rows, columns in (parts.weight(layer).shape for layer in config.layers):
                 each = rows * columns if dense else rows + columns
-                total += 4 * each * (1 if plan.batch and dense else len(plan.cases))
+                total += 4 * each * (1 if plan.batch and dense else _requests(plan))
     return total
+
+
+def _requests(plan: Plan) -> int:
+    return len({case.request for case in plan.cases})
 
 
 def checkpoint_bytes(plan: Plan) -> int:
     """Bytes of all edits, controls left out, as models of their own."""
     editors = sum(not is_control(name) for name in plan.editors)
-    edits = len({case.request.relation_id for case in plan.cases}) if plan.batch else len(plan.cases)
+    edits = len(units(plan.cases, "batch" if plan.batch else "single"))
     weights = sum(p.numel() for p in plan.outline.parameters()) if plan.outline is not None else 0
     return editors * edits * weights * plan.dtype.itemsize
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from seesaw_cf.records.beside import locality, portability
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Kind, Phase, Role
 
@@ -39,19 +40,20 @@ def questions(case: Case) -> Iterator[Question]:
 
     Kinds: "efficacy" (the edit's own prompt), "paraphrase", "neighborhood" and "cross_subject" ask for target_new and
     target_true; "cross_property" asks for every candidate. `_eff` records repeat the edit's own prompt as their only
-    attribute prompt, so it is not asked twice. zsRE's locality prompt is compared with its own answer.
+    attribute prompt, so it is not asked twice. zsRE's locality prompt is compared with its own answer. What records of
+    EasyEdit ask beside the edit has one answer: of "portability" a target_new, of "neighborhood" a target_true.
     """
     request = case.request
     both: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
     subject = Entity(None, request.subject)
-    locality: _Targets = ((request.target_new.label, "target_new"), (str(case.extra.get("loc_ans", "")), "target_true"))
+    near: _Targets = ((request.target_new.label, "target_new"), (str(case.extra.get("loc_ans", "")), "target_true"))
     sections: tuple[tuple[Kind, Sequence[AttributePrompt], _Targets], ...] = (
         ("efficacy", [AttributePrompt(request.text, subject)], both),
         ("paraphrase", [AttributePrompt(text, subject) for text in case.paraphrase_prompts], both),
         (
             "neighborhood",
             [AttributePrompt(text, Entity(None, "")) for text in case.neighborhood_prompts],
-            locality if case.record_format == "zsre" else both,
+            near if case.record_format == "zsre" else both,
         ),
         ("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, both),
     )
@@ -60,6 +62,12 @@ def questions(case: Case) -> Iterator[Question]:
             for target, role in targets:
                 if target.strip():
                     yield Question(kind, number, prompt, target, role)
+    for kind, role, beside in (
+        ("neighborhood", "target_true", locality(case)),
+        ("portability", "target_new", portability(case)),
+    ):
+        for number, (text, answer) in enumerate(beside):
+            yield Question(kind, number, AttributePrompt(text, Entity(None, "")), answer, role)
     gold = set(case.gold)
     for number, prompt in enumerate(case.effect_prompts):
         for candidate in case.candidates:
@@ -112,6 +120,7 @@ def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:
         "n_tokens": [score.n_tokens for score in scores],
         "greedy": [score.greedy for score in scores],
         "status": [score.status for score in scores],
+        "n_greedy": [score.n_greedy for score in scores],
     }
     return pa.table(columns, SCORES)
 

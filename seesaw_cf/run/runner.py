@@ -17,10 +17,9 @@ from pathlib import Path
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import one_of
 from seesaw_cf.editors.control_names import control_name, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
-from seesaw_cf.errors import EditError, RecordError, StorageError
+from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import save_delta
@@ -34,68 +33,21 @@ from seesaw_cf.run.explain import log_prefix, tell
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.store import Store
+from seesaw_cf.run.units import Task, Unit, units
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import Case, Cloze, ClozeScore
 
-__all__ = ["PROTOCOLS", "Run", "Task", "Unit", "units"]
+__all__ = ["Run"]
 
 log = logging.getLogger(__name__)
 
-PROTOCOLS = ("single", "batch")
 Rows = list[tuple[Case, list[Question]]]
 """Cases with their questions."""
 
 _EDITS_TOGETHER = 8  # units whose edits are made in one go
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Cases that are edited together: one case, or all cases of a relation."""
-
-    key: str
-    cases: tuple[Case, ...]
-
-
-def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
-    """Cuts cases into units.
-
-    Args:
-        cases: In the order they were read.
-        protocol: "single": edit one case, score, restore. "batch": all cases with the same edit and effect relation
-            are edited together, as in the authors' code (PEER_FACTS: one batch per property file).
-
-    Raises:
-        UnknownNameError: Another protocol.
-        RecordError: Two cases share a number (and effect relation) in the "single" protocol.
-    """
-    one_of("protocol", protocol, PROTOCOLS)
-    groups: dict[str, list[Case]] = {}
-    for case in cases:
-        name = "-".join(filter(None, (case.request.relation_id, case.effect_relation_id)))
-        key = name if protocol == "batch" else f"{name}-{case.case_id:08d}"
-        groups.setdefault(key, []).append(case)
-    shared = [key for key, group in groups.items() if protocol == "single" and len(group) > 1]
-    if shared:
-        raise RecordError(
-            f"{len(shared)} case numbers occur twice, first {shared[0]}; expected unique case_id per relation. "
-            "Renumber the cases or run the files one at a time."
-        )
-    return [Unit(key, tuple(group)) for key, group in groups.items()]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A block of units whose edits by one editor are made and scored together; what a worker takes on at a time."""
-
-    editor: str
-    units: tuple[Unit, ...]
-
-    def __str__(self) -> str:
-        more = f" and {len(self.units) - 1} more" if len(self.units) > 1 else ""
-        return f"{self.editor}, {self.units[0].key}{more}"
 
 
 @dataclass(frozen=True)

@@ -114,8 +114,8 @@ class HFScorer:
         scores, at = [], 0
         for item in batch:
             count = len(item.ids) - item.start
-            total = float(logprobs[at : at + count].sum())
+            total, own = float(logprobs[at : at + count].sum()), hits[at : at + count]
             status = "ok" if total == total and abs(total) != float("inf") else f"log-probability is {total}"
-            scores.append(ClozeScore(total, count, all(hits[at : at + count]), status))
+            scores.append(ClozeScore(total, count, all(own), status, sum(own)))
             at += count
         return scores

@@ -33,8 +33,10 @@ _SCHEMA = pa.schema(
         ("n_tokens", pa.int32()),
         ("greedy", pa.bool_()),
         ("status", pa.string()),
+        ("n_greedy", pa.int32()),
     ]
 )
+_SCORE = _SCHEMA.names[2:]  # fields of `ClozeScore`, in their order
 
 
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -68,7 +70,9 @@ def pre_scores(
     """
     cached = 0
     for part in parts:
-        text = json.dumps([dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True)
+        text = json.dumps(
+            [_SCHEMA.names, dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True
+        )
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
         scores = _read(file, part)
         cached += len(scores or ())
@@ -80,7 +84,7 @@ def pre_scores(
 
 
 def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:
-    rows = [(c.context, c.target, s.logprob, s.n_tokens, s.greedy, s.status) for c, s in zip(part, scores, strict=True)]
+    rows = [(c.context, c.target, *(getattr(s, name) for name in _SCORE)) for c, s in zip(part, scores, strict=True)]
     return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows), _SCHEMA, strict=True)], _SCHEMA)
 
 
@@ -94,4 +98,4 @@ def _read(file: Path, part: list[Cloze]) -> list[ClozeScore] | None:
         return None
     if list(zip(rows["context"], rows["target"], strict=True)) != [(c.context, c.target) for c in part]:
         return None
-    return [ClozeScore(*row) for row in zip(rows["logprob"], rows["n_tokens"], rows["greedy"], rows["status"])]
+    return [ClozeScore(*row) for row in zip(*(rows[name] for name in _SCORE))]

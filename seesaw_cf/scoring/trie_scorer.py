@@ -215,6 +215,7 @@ def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[C
             len(item.ids) - item.start,
             miss == 0,
             "ok" if math.isfinite(total) else f"log-probability is {total}",
+            len(item.ids) - item.start - miss,
         )
         for item, total, miss in zip(items, totals.tolist(), misses.tolist(), strict=True)
     ]

@@ -27,6 +27,7 @@ from seesaw_cf.longform.annotate.embed import encoder_path
 from seesaw_cf.longform.annotate.forest import fit_forest
 from seesaw_cf.models.gguf import convert_gguf
 from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.people.serving import Place, serve
 from seesaw_cf.report.dose import write_dose_report
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
@@ -35,6 +36,7 @@ from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.stereotypes.graph import to_graph
 from seesaw_cf.stereotypes.scorers import Detoxifier
 from seesaw_cf.stereotypes.topics import fit_topics, sentence_encoder
+from seesaw_cf.view.prompts import open_prompts
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED: list[tuple[str, str, Callable[[], Any]]] = [
@@ -55,6 +57,9 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
     ("judge", "krippendorff", lambda: krippendorff_alpha(np.ones((2, 2)), "nominal")),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
+    ("view", "duckdb", lambda: open_prompts("run").__enter__()),
+    ("annotate", "starlette", lambda: serve(Path("no.study"), Place(), print)),
+    ("annotate", "uvicorn", lambda: serve(Path("no.study"), Place(), print)),
     ("completion", "shtab", lambda: complete(argparse.Namespace(shell="bash"))),
     ("ray", "ray", lambda: run_on_ray(lambda: None)),  # type: ignore[arg-type, return-value]
 ]

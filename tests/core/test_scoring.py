@@ -70,7 +70,8 @@ def test_batch_size_order_duplicates_and_padding_change_nothing(
         asked = random.Random(seed).sample(CLOZES * 2, 2 * len(CLOZES))
         for cloze, score in zip(asked, HFScorer(model, tokenizer, max_tokens=size).score(asked), strict=True):
             assert score.logprob == pytest.approx(alone[cloze].logprob, abs=1e-5)
-            assert (score.n_tokens, score.greedy) == (alone[cloze].n_tokens, alone[cloze].greedy)
+            assert (score.n_tokens, score.n_greedy) == (alone[cloze].n_tokens, alone[cloze].n_greedy)
+            assert score.greedy == (score.n_greedy == score.n_tokens)
 
 
 def test_padding_side_of_the_tokenizer_does_not_matter(

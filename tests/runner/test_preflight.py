@@ -159,22 +159,31 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
     assert [preflight.size(n) for n in (5, 8.22e9, 1.5e6)] == ["5 bytes", "8.2 GB", "1.5 MB"]
 
 
+def _with_tags(case: Case, **tags: tuple[str, ...]) -> Case:
+    rows = (replace(prompt, **tags) for prompt in case.attribute_prompts)  # type: ignore[arg-type]
+    return replace(case, attribute_prompts=tuple(rows))
+
+
 def test_what_records_lack_is_said_in_sentences() -> None:
-    cases = small.cases()
+    cases = [_with_tags(case, race=("white",), region=("Africa",)) for case in small.cases()]
     assert preflight.data_notes(cases) == []
-    bare = [
-        replace(case, attribute_prompts=tuple(replace(p, gender=()) for p in case.attribute_prompts)) for case in cases
-    ]
-    (note,) = preflight.data_notes(bare)
-    assert note.startswith("None of the 36 prompts about other people carries a gender, race or region")
+    (note,) = preflight.data_notes([_with_tags(case, race=(), gender=()) for case in cases])
+    assert note.startswith("None of the 36 prompts about other people has a recorded gender or race: effects ")
+    assert "`seesaw-cf tag RECORDS --from wikidata --out DIR` adds what a source records" in note
+    assert preflight.data_notes([_with_tags(cases[0], race=()), *cases[1:]]) == []
+    (note,) = preflight.data_notes([replace(case, attribute_prompts=()) for case in cases])
+    assert note.startswith("None of the 9 records asks about other people or another property")
+    assert "`seesaw-cf build --edits FILE`" in note
     prompts = (AttributePrompt("X's gender is", Entity(None, "X")),)
     crossed: list[Case] = [replace(case, effect_relation_id="P569", attribute_prompts=()) for case in cases]
     (note,) = preflight.data_notes(crossed)
     assert note.startswith("9 of 9 cross-property cases have no candidates or no prompts")
+    assert "seesaw-cf tag" in note
     asked = [replace(case, effect_prompts=prompts, candidates=("a", "b"), gold=("a",)) for case in crossed]
     assert preflight.data_notes(asked) == []
     (note,) = preflight.data_notes([replace(asked[0], gold=()), *asked[1:]])
     assert note.startswith("1 of 9 cross-property cases do not say which candidate is true")
+    assert "seesaw-cf tag" in note
     for config in ("cross_subject", "cross_property"):
         assert preflight.data_notes(load_cases("sample", config)) == []
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.job import Job, run_job
 from seesaw_cf.run.questions import questions
-from seesaw_cf.run.runner import units
+from seesaw_cf.run.units import units
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
@@ -69,6 +70,26 @@ def test_killed_and_started_again_the_tables_are_the_same_bytes(tmp_path: Path) 
     small.main(str(tmp_path / "whole"))
     for table in TABLES:
         assert (tmp_path / "killed" / table).read_bytes() == (tmp_path / "whole" / table).read_bytes()
+
+
+def test_cases_of_one_request_share_one_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = small.cases()
+    twins = [replace(case, case_id=case.case_id + 100, attribute_prompts=case.attribute_prompts[:2]) for case in own]
+    tables = {}
+    for name, cases in (("own", own), ("twins", twins), ("both", [*own, *twins])):
+        monkeypatch.setattr(small, "cases", lambda found=cases: found)
+        editors = small.run(tmp_path / name)
+        assert len(editors["nudge"].seen) == 9
+        rows = pq.read_table(tmp_path / name / "scores.parquet").to_pylist()
+        key = ("case_id", "prompt_id", "kind", "role", "target", "phase")
+        tables[name] = {tuple(row[part] for part in key): row["logprob"] for row in rows}
+        assert len(tables[name]) == len(rows)
+    assert tables["both"] == pytest.approx(tables["own"] | tables["twins"], abs=1e-5)
+    edits = pq.read_table(tmp_path / "both" / "edits.parquet")
+    assert sorted(edits["case_id"].to_pylist()) == [*range(9), *range(100, 109)]
+    # Not the key of its first case alone: a folder of an older version must not give one case's rows for two.
+    assert [unit.key for unit in units([*own, *twins], "single")][:2] == ["P19-00000000-and-1", "P21-00000001-and-1"]
+    assert next(unit.key for unit in units(own, "single")) == "P19-00000000"
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from seesaw_cf.records.json_records import parse_record
 from seesaw_cf.run.questions import Scored, questions, score_table
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
@@ -31,12 +32,13 @@ CASE = Case(
     gold=("male",),
     paraphrase_prompts=("Where Bob lives:",),
     neighborhood_prompts=("Eve lives in",),
+    extra={"portability": {"Reasoning": [{"prompt": "Bob's land is", "ground_truth": ["Italy", "IT"]}]}},
 )
 
 
 def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
     asked = next(q for q in questions(CASE) if q.kind == "cross_subject" and q.role == "target_true")
-    table = score_table("rome", [Scored(CASE, asked, "post", ClozeScore(-1.5, 2, True))])
+    table = score_table("rome", [Scored(CASE, asked, "post", ClozeScore(-1.5, 2, True, n_greedy=1))])
     assert table.schema == SCORES
     assert table.to_pylist() == [
         {
@@ -62,6 +64,7 @@ def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
             "n_tokens": 2,
             "greedy": True,
             "status": "ok",
+            "n_greedy": 1,
         }
     ]
 
@@ -85,3 +88,44 @@ def test_a_failed_score_is_empty_and_says_why(value: float) -> None:
     assert row["logprob"] is None
     assert row["status"] == "too long"
     assert score_table("ft", []).schema == SCORES
+
+
+KNOWEDIT = {
+    "subject": "Bob",
+    "prompt": "Bob lives in",
+    "target_new": "Rome",
+    "locality": {"Relation_Specificity": [{"prompt": "Bob was born in", "ground_truth": [["Oslo"], ["Kristiania"]]}]},
+    "portability": {
+        "Reasoning": [{"prompt": "Bob's land is", "ground_truth": "Italy"}, {"prompt": "", "ground_truth": "Italy"}],
+        "Subject_Aliasing": {"prompt": "Bobby lives in", "ground_truth": ["Rome"]},
+    },
+}
+ZSRE = {"subject": "Bob", "src": "Where does Bob live?", "rephrase": "Bob's town?", "answers": ["Rome"]}
+ZSRE |= {"loc": "nq question: capital of Norway", "loc_ans": "Oslo"}
+FLAT = {"subject": "Bob", "prompt": "Bob lives in", "target_new": "Rome", "locality_prompt": "Eve lives in"}
+FLAT |= {"locality_ground_truth": "Oslo", "portability_prompt": "Bob's land is", "portability_ground_truth": "Italy"}
+
+
+@pytest.mark.parametrize(
+    ("record", "near", "far"),
+    [
+        (KNOWEDIT, [("Bob was born in", "Oslo")], [("Bob's land is", "Italy"), ("Bobby lives in", "Rome")]),
+        (FLAT, [("Eve lives in", "Oslo")], [("Bob's land is", "Italy")]),
+        (
+            ZSRE | {"portability": {"Recalled Relation": "x", "New Question": "Bob's land?", "New Answer": "Italy"}},
+            [("nq question: capital of Norway", "Oslo")],
+            [("Bob's land?", "Italy")],
+        ),
+        (ZSRE | {"portability": ["no prompt", 7, None]}, [("nq question: capital of Norway", "Oslo")], []),
+    ],
+)
+def test_what_records_ask_beside_the_edit(
+    record: dict[str, object], near: list[tuple[str, str]], far: list[tuple[str, str]]
+) -> None:
+    asked = list(questions(parse_record(record)))
+    found = {
+        (kind, role): [(q.prompt.text, q.target) for q in asked if (q.kind, q.role) == (kind, role)]
+        for kind, role in (("neighborhood", "target_true"), ("portability", "target_new"))
+    }
+    assert list(found.values()) == [near, far]
+    assert {q.role for q in asked if q.kind == "portability"} <= {"target_new"}

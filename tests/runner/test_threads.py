@@ -64,7 +64,8 @@ def _run(program: tuple[str, ...], out: Path, threads: int) -> None:
 
 
 @pytest.mark.slow(40)
-@pytest.mark.parametrize("threads", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("threads", [1, 2])
 def test_torchrun_and_a_plain_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
     _run(ALONE, tmp_path / "alone", threads)
     _run(SHARED, tmp_path / "shared", threads)

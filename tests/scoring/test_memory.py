@@ -136,6 +136,7 @@ def test_slabs_change_rounding_only(tokenizer: PreTrainedTokenizerBase, monkeypa
 
 
 @pytest.mark.slow(30)
+@pytest.mark.exhaustive
 def test_the_peak_stays_within_the_budget_on_a_hundred_thousand_prompts(tmp_path: Any) -> None:
     """Peak memory of a process of its own, against the same process scoring nothing."""
     import subprocess

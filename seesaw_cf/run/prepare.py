@@ -1,0 +1,206 @@
+"""A run described by plain values, and what it names: found and read before a weight is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel
+
+from seesaw_cf.editors.control_names import planned
+from seesaw_cf.errors import RecordError
+from seesaw_cf.models.corpus import LIMIT, corpus_of
+from seesaw_cf.models.edited import Edited
+from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.load import outline_model
+from seesaw_cf.records.load import load_revised_cases
+from seesaw_cf.run.examined import Examined
+from seesaw_cf.run.given import find_all, read_requests
+from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments
+from seesaw_cf.run.preflight import Plan, check_places
+from seesaw_cf.run.tuned import held_out
+from seesaw_cf.types import Case
+
+__all__ = ["Job", "Prepared", "prepare"]
+
+_COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `seesaw-cf run` does; the fields are its options.
+
+    Attributes:
+        model: "seesaw-tiny", a Hub id or a folder.
+        editors: Names out of `seesaw_cf.editors.EDITORS`. A kind of control among them is one of `controls`.
+        controls: Kinds of controls, out of `seesaw_cf.editors.control_names.CONTROLS`: one of each for every editor.
+            Models that somebody else edited have "random" only.
+        edited: Models that somebody else edited, "NAME=WHERE" each: folders with a checkpoint, a LoRA adapter or a
+            saved delta, or Hub ids.
+        requests: The facts that they were edited for, a record file; None: nobody says, and no efficacy is claimed.
+        data: "sample", "sample-claims", a dataset folder, a record file or a Hub id.
+        configs: Which of its configs.
+        protocol: "single" or "batch".
+        editor_config: JSON file with fields to change, by editor name.
+        leave_out_tuned: Leave out cases about people on whom the settings of `editor_config` were tuned; otherwise they
+            are refused.
+        corpus: Texts for second moments, as `seesaw_cf.models.corpus.Corpus` reads them; the embedded
+            texts when None and the model is embedded.
+        corpus_limit: Most texts of it that are used, drawn with `seed`.
+        moments: Second moments that are used in place of texts, by every editor that needs some; see
+            `seesaw_cf.editors.locate.moment_sets.find_set`.
+        limit: Keep this many cases of each config, sampled with `seed`; cases about other subjects that are left over
+            give in-context editing its demonstrations.
+        revision, dtype, device, trust_remote_code: How the model is loaded.
+        seed: Seed of the sampling.
+        scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
+        max_tokens: Tokens in one forward pass; None = what suits the device.
+        memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs.
+        block: Edits that are made and scored together; also what is redone after a kill.
+        threads: CPU threads of torch; None = as many as it has. Another number rounds sums differently, so it is part
+            of the run's identity.
+        checkpoints: Also write every edit as a model of its own, which `from_pretrained` loads.
+
+    Raises:
+        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1, or there is nothing
+            to audit.
+    """
+
+    model: str
+    editors: tuple[str, ...]
+    controls: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    requests: Path | None = None
+    data: str = "sample"
+    configs: tuple[str, ...] = ("cross_subject",)
+    protocol: str = "single"
+    editor_config: Path | None = None
+    leave_out_tuned: bool = False
+    corpus: str | Path | None = None
+    corpus_limit: int = LIMIT
+    moments: str | None = None
+    limit: int | None = None
+    revision: str | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    trust_remote_code: bool = False
+    seed: int = 0
+    scorer: str = "auto"
+    max_tokens: int | None = None
+    block: int = 8
+    memory: int | None = None
+    threads: int | None = None
+    checkpoints: bool = False
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise RecordError(
+                    f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
+                )
+        if not self.editors and not self.edited:
+            raise RecordError(
+                "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
+                "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job before its model is loaded.
+
+    Attributes:
+        names: Of its editors, controls among them.
+        overrides: Editor or kind of control -> setting -> value.
+        edited: Name -> model that somebody else edited.
+        corpus: Texts; None without any.
+        everything: All cases of the records.
+        cases: Those that are edited.
+        examined: What is asked of models that somebody else edited.
+        revision: Of the records, where they come from the Hub.
+        source: How the model is found.
+        outline: The model without weights; None when its class cannot be built so.
+        editors: Name -> editor, not fitted; {} without an outline.
+    """
+
+    names: Sequence[str]
+    overrides: Mapping[str, Mapping[str, object]]
+    edited: Mapping[str, Edited]
+    corpus: Sequence[str] | None
+    everything: Sequence[Case]
+    cases: Sequence[Case]
+    examined: Examined
+    revision: str
+    source: Mapping[str, Any]
+    outline: PreTrainedModel | None
+    editors: Mapping[str, Editor]
+
+    def make(self, like: PreTrainedModel) -> dict[str, Editor]:
+        """The editors, for a model of this structure."""
+        asked = {case.request.subject for case in self.cases}
+        spare = [case for case in self.everything if case.request.subject not in asked]
+        made: dict[str, Editor] = {}
+        for name in self.names:
+            settings = settings_of(name, self.overrides)
+            made[name] = make_editor(name, like, settings, self.corpus, spare, self.cases, made)
+        return made
+
+    def plan(self, job: Job, out: Path, keep_deltas: bool = False) -> Plan:
+        """What the job will need."""
+        named = (
+            getattr(self.outline, "dtype", torch.float32) if job.dtype == "auto" else getattr(torch, job.dtype, None)
+        )
+        dtype = named if isinstance(named, torch.dtype) else torch.float32
+        on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
+        batch, kept = job.protocol == "batch", (keep_deltas, job.checkpoints)
+        there = self.corpus is not None
+        return Plan(self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *kept, bool(job.edited))
+
+
+def prepare(job: Job, out: Path) -> Prepared:
+    """Finds and reads everything that a job names, except weights.
+
+    Args:
+        job: What to do.
+        out: The run folder.
+
+    Raises:
+        SeesawError: A name, file or record that cannot be used.
+    """
+    names = planned(job.editors, job.controls if job.editors else ())
+    random = ("random",) if job.edited and "random" in job.controls else ()
+    overrides = with_moments(read_settings(job.editor_config, (*names, *random)), names, job.moments)
+    check_places(out)
+    edited = find_all(job.edited, job.controls, names)
+    corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    loaded = [load_revised_cases(job.data, config) for config in job.configs]
+    cases = [case for found, _ in loaded for case in _sampled(found, job)]
+    cases = held_out(cases, job.editor_config, job.leave_out_tuned)
+    if not cases:
+        raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
+    examined = read_requests(job.requests, job.edited, cases)
+    source: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
+    outline = outline_model(job.model, **source)
+    everything = [case for found, _ in loaded for case in found]
+    revision = ",".join(sorted({revision for _, revision in loaded}))
+    known = (names, overrides, edited, corpus, everything, cases, examined, revision, source, outline)
+    ready = Prepared(*known, editors={})
+    if outline is None:
+        return ready
+    editors = ready.make(outline)
+    for one in edited.values():
+        one.check(outline)
+    return Prepared(*known, editors=editors)
+
+
+def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
+    """The first cases in a seeded order, put back into file order."""
+    if job.limit is None or job.limit >= len(cases):
+        return list(cases)
+    chosen = np.random.default_rng(job.seed).permutation(len(cases))[: job.limit]
+    return [cases[index] for index in sorted(chosen)]

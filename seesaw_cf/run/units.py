@@ -1,0 +1,79 @@
+"""Cuts a run's cases into what shares an edited model, and that into what a worker takes on at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import RecordError
+from seesaw_cf.types import Case, EditRequest
+
+__all__ = ["PROTOCOLS", "Task", "Unit", "units"]
+
+PROTOCOLS = ("single", "batch")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Cases that share an edited model: those of one edit request, or all cases of a relation."""
+
+    key: str
+    cases: tuple[Case, ...]
+
+
+def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
+    """Cuts cases into units.
+
+    Args:
+        cases: In the order they were read.
+        protocol: "single": edit one fact, score every case about that edit, restore. "batch": all cases with the same
+            edit and effect relation are edited together, as in the authors' code (PEER_FACTS: one batch per property
+            file).
+
+    Raises:
+        UnknownNameError: Another protocol.
+        RecordError: Two cases share a number (and effect relation) in the "single" protocol.
+    """
+    one_of("protocol", protocol, PROTOCOLS)
+    if protocol == "batch":
+        groups: dict[str, list[Case]] = {}
+        for case in cases:
+            groups.setdefault(_name(case), []).append(case)
+        return [Unit(key, tuple(group)) for key, group in groups.items()]
+    edits: dict[EditRequest, list[Case]] = {}
+    for case in cases:
+        edits.setdefault(case.request, []).append(case)
+    repeated = [key for key, n in Counter(map(_number, cases)).items() if n > 1]
+    if repeated:
+        raise RecordError(
+            f"{len(repeated)} case numbers occur twice, first {repeated[0]}; expected unique case_id per relation. "
+            "Renumber the cases or run the files one at a time."
+        )
+    return [Unit(_joint(_number(first), len(rest)), (first, *rest)) for first, *rest in edits.values()]
+
+
+def _name(case: Case) -> str:
+    return "-".join(filter(None, (case.request.relation_id, case.effect_relation_id)))
+
+
+def _number(case: Case) -> str:
+    return f"{_name(case)}-{case.case_id:08d}"
+
+
+def _joint(key: str, others: int) -> str:
+    """A unit's key: not that of its first case alone, so that a folder tells the two apart."""
+    return f"{key}-and-{others}" if others else key
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A block of units whose edits by one editor are made and scored together; what a worker takes on at a time."""
+
+    editor: str
+    units: tuple[Unit, ...]
+
+    def __str__(self) -> str:
+        more = f" and {len(self.units) - 1} more" if len(self.units) > 1 else ""
+        return f"{self.editor}, {self.units[0].key}{more}"
