@@ -12,14 +12,13 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.fine_tuning import FineTuning
 from seesaw_cf.editors.locate.config import check_settings
-from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import EditRow, encode_text
 from seesaw_cf.editors.locate.presets import preset
-from seesaw_cf.editors.training import Method, delta, fine_tuned
+from seesaw_cf.editors.training import Method
 from seesaw_cf.models.architectures import Architecture, ModelParts
-from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.types import EditRequest
+from seesaw_cf.models.weights import LowRank
 
 __all__ = ["FT", "FTConfig"]
 
@@ -70,7 +69,7 @@ class FTConfig:
 
 
 @dataclass(frozen=True)
-class FT:
+class FT(FineTuning):
     """Fine-tuning under an L-infinity constraint, on a copy of the trained weights.
 
     Source: Zhu et al. 2020, as run in the ROME and MEMIT papers (memit/baselines/ft/ft_main.py).
@@ -88,59 +87,16 @@ class FT:
     config: FTConfig
     corpus: Sequence[str] | None = None
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Nothing to prepare."""
-        return self
-
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
-        """Trains on all requests together.
-
-        Args:
-            model: Left as it is.
-            tokenizer: The model's tokenizer.
-            requests: n requests; their order decides the batches.
-
-        Returns:
-            Dense changes in float32 (float64 for float64 models).
-
-        Raises:
-            EditError: Contradictory requests, or a loss that is not finite.
-            PromptError: A prompt that cannot be encoded as asked.
-            UnsupportedModelError: A model or layer that cannot be edited.
-        """
-        return self._edit_groups(model, tokenizer, [requests])[0]
-
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
-        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
-
-        Args:
-            model: Left as it is.
-            tokenizer: The model's tokenizer.
-            requests: n requests; they may contradict each other.
-
-        Returns:
-            n deltas, in order; they agree with those of `edit` to rounding.
-
-        Raises:
-            SeesawError: See `edit`.
-        """
-        return self._edit_groups(model, tokenizer, [[request] for request in requests])
-
-    def _edit_groups(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
-    ) -> list[WeightDelta]:
+    def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
+        """Copies of the weights (and biases), kept within `norm_constraint` of the old ones."""
         config = self.config
-        parts = parts_for(model, config)
         start = _trained(parts, config.layers)
         cut = _last_token(tokenizer, config.bos_in_target) if config.objective == "last_token" else None
-        method = Method(start, partial(_project, parts), partial(_into_box, start, config.norm_constraint), cut)
-        made = fine_tuned(model, tokenizer, groups, parts, method, config)
-        changes = [{name: new - start[name] for name, new in one.values.items()} for one in made]
-        return [delta(model, config, change, one) for change, one in zip(changes, made, strict=True)]
+        return Method(start, partial(_project, parts), partial(_into_box, start, config.norm_constraint), cut)
+
+    def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
+        """Dense changes, new minus old."""
+        return {name: new - method.start[name] for name, new in values.items()}
 
 
 def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Callable[[EditRow], EditRow]:

@@ -13,14 +13,13 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.fine_tuning import FineTuning
 from seesaw_cf.editors.locate.config import check_settings
-from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.presets import preset
-from seesaw_cf.editors.training import Method, Tuned, delta, fine_tuned
+from seesaw_cf.editors.training import Method
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts
-from seesaw_cf.models.weights import LowRank, WeightDelta
-from seesaw_cf.types import EditRequest
+from seesaw_cf.models.weights import LowRank
 
 __all__ = ["LoRA", "LoRAConfig"]
 
@@ -74,12 +73,13 @@ class LoRAConfig:
 
 
 @dataclass(frozen=True)
-class LoRA:
+class LoRA(FineTuning):
     """Trains low-rank changes of MLP output projections so that every prompt continues with its new target.
 
     The change is added to the projections' outputs by hooks while training, so the base is never written.
 
-    Source: Hu et al. 2021, arXiv 2106.09685, equation 3; rank, alpha and learning rate as in EasyEdit's hparams/LoRA.
+    Source: Hu et al. 2021, arXiv 2106.09685, equation 3; the config's defaults for rank, alpha and learning rate are
+    those of EasyEdit's hparams/LoRA, a model's preset has others.
 
     Deviates: MLP output projections instead of query and value, so that it changes what the other editors change; no
     dropout; training stops when the loss is small.
@@ -93,62 +93,17 @@ class LoRA:
     config: LoRAConfig
     corpus: Sequence[str] | None = None
 
-    def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Nothing to prepare."""
-        return self
-
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
-        """Trains on all requests together.
-
-        Args:
-            model: Left as it is.
-            tokenizer: The model's tokenizer.
-            requests: n requests; their order decides the batches.
-
-        Returns:
-            Low-rank changes of rank `config.rank` in float32 (float64 for float64 models).
-
-        Raises:
-            EditError: Contradictory requests, or a loss that is not finite.
-            PromptError: A prompt that cannot be encoded as asked.
-            UnsupportedModelError: A model or layer that cannot be edited.
-        """
-        return self._edit_groups(model, tokenizer, [requests])[0]
-
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
-        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
-
-        Args:
-            model: Left as it is.
-            tokenizer: The model's tokenizer.
-            requests: n requests; they may contradict each other.
-
-        Returns:
-            n deltas, in order; they agree with those of `edit` to rounding.
-
-        Raises:
-            SeesawError: See `edit`.
-        """
-        return self._edit_groups(model, tokenizer, [[request] for request in requests])
-
-    def _edit_groups(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
-    ) -> list[WeightDelta]:
+    def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
+        """Two factors for every block."""
         config = self.config
-        parts = parts_for(model, config)
         start = {name: value for layer in config.layers for name, value in _start(parts, layer, config).items()}
-        project = partial(_project, parts.row.orientation == "conv1d", config.alpha / config.rank)
-        made = fine_tuned(model, tokenizer, groups, parts, Method(start, project), config)
-        return [delta(model, config, self._updates(parts, one), one) for one in made]
+        return Method(start, partial(_project, parts.row.orientation == "conv1d", config.alpha / config.rank))
 
-    def _updates(self, parts: ModelParts, one: Tuned) -> dict[str, LowRank | Tensor]:
+    def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
+        """Changes of rank `config.rank`."""
         scale = self.config.alpha / self.config.rank
         return {
-            parts.weight_name(layer): LowRank(one.values[f"left.{layer}"] * scale, one.values[f"right.{layer}"])
+            parts.weight_name(layer): LowRank(values[f"left.{layer}"] * scale, values[f"right.{layer}"])
             for layer in self.config.layers
         }
 

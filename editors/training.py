@@ -14,26 +14,20 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.locate.checks import check_requests, make_delta
-from seesaw_cf.editors.locate.positions import EditRow, prepare
+from seesaw_cf.editors.locate.positions import EditRow
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
-from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.editor import EditorConfig
-from seesaw_cf.models.hooks import frozen, hooked
-from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
-from seesaw_cf.types import EditRequest
+from seesaw_cf.models.hooks import hooked
 
-__all__ = ["Groups", "Method", "Project", "Tuned", "Tuning", "delta", "fine_tuned", "train"]
+__all__ = ["Groups", "Method", "Project", "Tuning", "train"]
 
 Groups = Sequence[Sequence[EditRow]]
 """The rows of each group; there is one group, or every group has as many rows as fit into one batch."""
 Project = Callable[[int, Mapping[str, Tensor], Tensor, Tensor], Tensor]
 """(block, parameters (groups, ...), input (groups, tokens, d_ff), output (groups, tokens, d)) -> the new output."""
-_COPIES = 5
-"""Of each trained parameter: its value, its gradient, two moments of Adam and the value kept at the end."""
 
 
 class Tuning(EditorConfig, Protocol):
@@ -48,6 +42,10 @@ class Tuning(EditorConfig, Protocol):
     @property
     def layers(self) -> tuple[int, ...]:
         """Blocks whose projection is trained."""
+
+    @property
+    def architecture(self) -> Architecture | None:
+        """Row for a model type that the table lacks."""
 
     @property
     def learning_rate(self) -> float:
@@ -89,71 +87,6 @@ class Method:
     project: Project
     settle: Callable[[Mapping[str, Tensor]], None] = _anywhere
     cut: Callable[[EditRow], EditRow] | None = None
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """One group after training.
-
-    Attributes:
-        requests: Its requests.
-        values: Name -> trained parameter.
-        losses: The loss of each batch of each pass.
-    """
-
-    requests: Sequence[EditRequest]
-    values: Mapping[str, Tensor]
-    losses: list[float]
-
-
-def fine_tuned(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    groups: Sequence[Sequence[EditRequest]],
-    parts: ModelParts,
-    method: Method,
-    config: Tuning,
-) -> list[Tuned]:
-    """Trains every group of requests by itself, as many at once as memory allows.
-
-    Args:
-        model, tokenizer: The model, left as it is, and its tokenizer.
-        groups: Requests that are edited together; one group, or any number of groups of one request.
-        parts: The model's parts.
-        method: What is trained.
-        config: Steps and rates.
-
-    Raises:
-        EditError: Contradictory requests, or a loss that is not finite.
-        PromptError: A prompt that cannot be encoded as asked.
-    """
-    for group in groups:
-        check_requests(group, config.editor, config.allow_identity)
-    prepared = [[prepare(model, tokenizer, request, ("{}",)).rows[0] for request in group] for group in groups]
-    if method.cut is not None:
-        prepared = [[method.cut(row) for row in group] for group in prepared]
-    size, made = _groups_at_once(parts, method.start), list[Tuned]()
-    with frozen(model):
-        for first in range(0, len(groups), size):
-            part = slice(first, first + size)
-            values, losses = train(parts, prepared[part], method, config)
-            for number, requests in enumerate(groups[part]):
-                made.append(Tuned(requests, {name: value[number] for name, value in values.items()}, losses[number]))
-    return made
-
-
-def delta(model: PreTrainedModel, config: Tuning, updates: Mapping[str, LowRank | Tensor], one: Tuned) -> WeightDelta:
-    """The delta of one group, with what is known of its training."""
-    facts = {"steps": len(one.losses), "first_loss": one.losses[0], "final_loss": one.losses[-1]}
-    base = base_facts(model, WeightDelta(updates))
-    diagnostics = [facts for _ in one.requests]
-    return make_delta(config.editor, config, one.requests, updates, diagnostics, losses=one.losses, base=base)
-
-
-def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:
-    """As many as take half the memory of the model, at least one."""
-    model = sum(p.numel() * p.element_size() for p in parts.model.parameters())
-    return max(1, model // (2 * _COPIES * sum(p.numel() * p.element_size() for p in parameters.values())))
 
 
 def train(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
@@ -33,7 +34,7 @@ Changes = tuple[dict[str, LowRank], Sequence[Mapping[str, object]]]
 
 
 @dataclass(frozen=True)
-class LocateThenEdit(ABC):
+class LocateThenEdit(EditsGroups):
     """A method that finds a new value at the subject's last token and writes it into MLP output projections.
 
     A subclass names its config class and gives its formula, `changes`; see `SpreadEdit` where the value is spread over
@@ -66,47 +67,6 @@ class LocateThenEdit(ABC):
         fitted = fit(model, tokenizer, self.config, self.corpus, self.starts, type(self).__name__)
         return replace(self, fitted=fitted)
 
-    def edit(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> WeightDelta:
-        """Edits all requests: together, or (ROME) one after another.
-
-        Args:
-            model: Left as it is.
-            tokenizer: The model's tokenizer.
-            requests: n requests.
-
-        Returns:
-            One update of rank n per layer.
-
-        Raises:
-            EditError: Not fitted, contradictory requests, equations without a solution, a loss or an update that is not
-                finite.
-            PromptError: A prompt that cannot be encoded as asked.
-            UnsupportedModelError: A model or layer that cannot be edited.
-        """
-        return self._edit_groups(model, tokenizer, [requests])[0]
-
-    def edit_each(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
-    ) -> list[WeightDelta]:
-        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
-
-        Values are optimised for all requests together; results agree with the one-at-a-time path to rounding.
-
-        Args:
-            model: Left as it is.
-            tokenizer: The model's tokenizer.
-            requests: n requests; they may contradict each other.
-
-        Returns:
-            n deltas, in order.
-
-        Raises:
-            SeesawError: See `edit`.
-        """
-        return self._edit_groups(model, tokenizer, [[request] for request in requests]) if requests else []
-
     @abstractmethod
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
         """The updates of each group by itself on the model as it is now."""
@@ -118,7 +78,6 @@ class LocateThenEdit(ABC):
     def _edit_groups(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
     ) -> list[WeightDelta]:
-        """One delta per group of requests, each made on the model as it is; one group does not depend on the others."""
         name, config = self.config.editor, self.config
         for group in groups:
             check_requests(group, name, config.allow_identity)

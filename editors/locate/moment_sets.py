@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
-from seesaw_cf.errors import StorageError
+from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_folder, cache_folder, write_text
 from seesaw_cf.io.text import read_json
 from seesaw_cf.models.architectures import ModelParts
@@ -40,6 +41,8 @@ __all__ = [
     "sets_folder",
     "vocabulary_hash",
 ]
+
+log = logging.getLogger(__name__)
 
 RECORD = "set.json"
 ORIGIN = "origin.json"
@@ -204,9 +207,19 @@ def sets_folder() -> Path:
 
 
 def sets() -> list[MomentSet]:
-    """The sets of this machine that have files."""
+    """The sets of this machine that have files; a damaged one is named in a warning and left out."""
     files = sorted([*sets_folder().glob(f"*/{RECORD}"), *sets_folder().glob(f"*/*/{RECORD}")])
-    return [found for found in map(read_set, (file.parent for file in files)) if found.layers]
+    return [found for file in files for found in _whole(file.parent)]
+
+
+def _whole(folder: Path) -> list[MomentSet]:
+    """The set in a folder, or none."""
+    try:
+        found = read_set(folder)
+    except (RecordError, StorageError) as error:
+        log.warning("left out: %s", error)
+        return []
+    return [found] if found.layers else []
 
 
 def find_set(name: str | os.PathLike[str]) -> MomentSet:

@@ -61,8 +61,8 @@ _MEMIT_REPO = "kmeng01/memit, hparams"
 _ALPHA_REPO = "jianghoucheng/AlphaEdit, hparams"
 _EASY = "zjunlp/EasyEdit, hparams"
 _TUNED = "seesaw-cf tune smollm2-135m-q4 --editor lora --trials 10 --first-edits 5 --finalists 2 --final-edits 10"
-_RULED = "those of Llama-2-7B at the same depth, moment_weight by d_ff; tried on 20 edits, see docs/editors.md"
-_TRIED = "tried on 20 edits of the embedded sample, see docs/editors.md"
+_RULED = "those of Llama-2-7B at the same depth, moment_weight by d_ff; on released edits: docs/editors_measured.md"
+_TRIED = "chosen on 20 edits of the embedded sample, see docs/editors_measured.md"
 _SAMPLE = "chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood)"
 _TO_13_17, _TO_3_8, _TO_4_8 = tuple(range(13, 18)), tuple(range(3, 9)), tuple(range(4, 9))
 

@@ -24,6 +24,7 @@ __all__ = [
     "batch_of",
     "capture",
     "forward",
+    "log_p_at",
     "outer_losses",
     "target_nll",
     "text_batch",
@@ -68,22 +69,6 @@ def text_batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: 
     return Batch(ids, mask, torch.full_like(ids, -100))
 
 
-def target_nll(logits: Tensor, labels: Tensor, *, each_row: bool = False) -> Tensor:
-    """-log p per target token, in nats.
-
-    Args:
-        logits: (B, T, vocabulary).
-        labels: (B, T), -100 where nothing is asked.
-        each_row: Sum over rows of the mean over their tokens (B separate edits) instead of the mean over all tokens
-            (one edit of B requests, as published).
-    """
-    asked = labels[:, 1:]
-    known = asked != -100
-    log_p = logits[:, :-1].to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
-    losses = -log_p.gather(2, asked.clamp(min=0)[..., None])[..., 0] * known
-    return (losses.sum(1) / known.sum(1)).sum() if each_row else losses.sum() / known.sum()
-
-
 Logits = Callable[[PreTrainedModel, Batch], Tensor]
 """A forward pass: (B, T, vocabulary)."""
 
@@ -92,6 +77,47 @@ def forward(model: PreTrainedModel, batch: Batch) -> Tensor:
     """The model's logits, (B, T, vocabulary)."""
     logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
     return logits
+
+
+def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor, logits_of: Logits = forward) -> Tensor:
+    """Next-token log-probabilities where they are asked; the head, most of a small model's work, sees no other place.
+
+    Args:
+        model: Read only.
+        batch: What to run.
+        places: (B, T), True where asked; n places.
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
+
+    Returns:
+        (n, vocabulary) in nats, row by row of the batch.
+    """
+    head = model.get_output_embeddings()
+
+    def only_asked(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (args[0][places.to(args[0].device)][None], *args[1:])
+
+    with hooked([head.register_forward_pre_hook(only_asked)]):
+        logits = logits_of(model, batch)[0]
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+
+
+def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, logits_of: Logits = forward) -> Tensor:
+    """-log p per target token, in nats.
+
+    Args:
+        model: Read only.
+        batch: B texts with their targets.
+        each_row: Sum over rows of the mean over their tokens (B separate edits) instead of the mean over all tokens
+            (one edit of B requests, as published).
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
+    """
+    known = batch.labels[:, 1:] != -100
+    log_p = log_p_at(model, batch, nn.functional.pad(known, (0, 1)), logits_of)
+    losses = -log_p.gather(1, batch.labels[:, 1:][known].to(log_p.device)[:, None])[:, 0]
+    if not each_row:
+        return losses.mean()
+    tokens = known.sum(1)
+    return (losses / tokens.repeat_interleave(tokens).to(losses.device)).sum()
 
 
 def capture(
@@ -126,7 +152,7 @@ def capture(
         torch.enable_grad(),
         hooked([_projection(model, name).register_forward_hook(hook_for(name)) for name in names]),
     ):
-        loss = target_nll(logits_of(model, batch), batch.labels, each_row=each_row)
+        loss = target_nll(model, batch, each_row=each_row, logits_of=logits_of)
         gradients = torch.autograd.grad(loss, [probes[name] for name in names])
     rows = (*batch.ids.shape, -1)  # OPT flattens what goes into its MLP to (B * T, in)
     return {
@@ -179,20 +205,18 @@ def outer_losses(
     Returns:
         NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.
     """
+    places = unrelated.mask.bool()
     with torch.no_grad():
-        before = _log_p(logits_of(model, unrelated))
+        before = log_p_at(model, unrelated, places, logits_of)
     with added(model, changes):
-        logits = logits_of(model, outer)
-        after = _log_p(logits_of(model, unrelated))
-    nll = target_nll(logits, outer.labels, each_row=each_row)
-    divergence = (before.exp() * (before - after)).sum(-1) * unrelated.mask
-    if each_row:
-        return nll / len(outer.ids), (divergence.sum(1) / unrelated.mask.sum(1)).mean()
-    return nll, divergence.sum() / unrelated.mask.sum()
-
-
-def _log_p(logits: Tensor) -> Tensor:
-    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+        nll = target_nll(model, outer, each_row=each_row, logits_of=logits_of)
+        after = log_p_at(model, unrelated, places, logits_of)
+    divergence = (before.exp() * (before - after)).sum(-1)
+    if not each_row:
+        return nll, divergence.mean()
+    tokens = places.sum(1)
+    shares = 1 / (len(tokens) * tokens.repeat_interleave(tokens))
+    return nll / len(outer.ids), (divergence * shares.to(divergence.device)).sum()
 
 
 def _projection(model: nn.Module, name: str) -> nn.Module:

@@ -80,12 +80,11 @@ class MENDConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The last three blocks; the published training for models of 1,600 units and more, a faster one below."""
+        """The last three blocks; the published training for models of 1,600 units and more, faster ones below."""
         parts = model_parts(model)
         width = int(parts.text_config.hidden_size)
-        training = MENDTraining() if width >= 1600 else MENDTraining.small()
         layers = tuple(range(max(0, parts.n_layers - 3), parts.n_layers))
-        return cls(layers=layers, rank=1920 if width >= 1600 else 64, training=training)
+        return cls(layers=layers, rank=1920 if width >= 1600 else 64, training=MENDTraining.for_width(width))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Self
 
@@ -68,18 +68,22 @@ class MENDTraining:
         above_zero(self, (entry.name for entry in fields(self) if entry.name != "locality_weight"), error=EditError)
 
     @classmethod
-    def small(cls) -> Self:
-        """For models of a few million parameters: minutes on two cores."""
-        return cls(
-            steps=600,
-            batch=16,
-            learning_rate=3e-4,
-            step_size_rate=1e-3,
-            locality_weight=5.0,
-            validate_every=50,
-            patience=200,
-            held_out=64,
-        )
+    def for_width(cls, width: int) -> Self:
+        """The training of a model, by its width: the published one takes days on a large model and never ends on a CPU.
+
+        Args:
+            width: Units of the residual stream.
+
+        Returns:
+            Up to 256 units, minutes on two cores (chosen on the embedded model); up to 1,599, a quarter of an hour for
+            135 million parameters (SmolLM2-135M, see docs/editors_measured.md); the published one from 1,600 on.
+        """
+        if width >= 1600:
+            return cls()
+        small = cls(learning_rate=3e-4, step_size_rate=1e-3, validate_every=50)
+        if width > 256:
+            return replace(small, steps=300, batch=8, locality_weight=1.0, patience=150, held_out=32)
+        return replace(small, steps=600, batch=16, locality_weight=5.0, patience=200, held_out=64)
 
 
 def train(

@@ -336,4 +336,11 @@ def test_fit_trains_from_texts_alone_and_edits(tmp_path: Path, monkeypatch: pyte
 def test_presets_take_the_last_three_blocks() -> None:
     config = MENDConfig.for_model(tiny_model("gpt2"))
     assert config.layers == (1, 2, 3)
-    assert config.training == MENDTraining.small()
+    assert config.training == MENDTraining.for_width(128)
+    assert [MENDTraining.for_width(width).steps for width in (128, 256, 576, 1599, 1600)] == [
+        600,
+        600,
+        300,
+        300,
+        100_000,
+    ]

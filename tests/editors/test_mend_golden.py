@@ -89,7 +89,7 @@ def test_captured_factors_and_loss(golden: Golden, run: str) -> None:
     with frozen(golden.model):
         factors = capture(golden.model, golden.names, batch)
         with torch.no_grad():
-            loss = target_nll(golden.model(input_ids=batch.ids, attention_mask=batch.mask).logits, batch.labels)
+            loss = target_nll(golden.model, batch)
     golden.near(loss, f"{run}/edit_loss")
     for name in golden.stored(f"{run}/x"):
         mask = batch.mask[..., None].numpy()  # inputs at padding depend on the padding token and are never used

@@ -29,10 +29,10 @@ MEND_QUICK = {"training": {"steps": 20, "validate_every": 10}, "rank": 8}
 
 def test_lists_become_tuples_and_nested_settings_keep_the_rest() -> None:
     config = with_settings(
-        MENDConfig(layers=(1,), training=MENDTraining.small()), {"layers": [0, 2], "training": {"steps": 7}}
+        MENDConfig(layers=(1,), training=MENDTraining.for_width(128)), {"layers": [0, 2], "training": {"steps": 7}}
     )
     assert config.layers == (0, 2)
-    assert config.training == MENDTraining(**{**_fields(MENDTraining.small()), "steps": 7})
+    assert config.training == MENDTraining(**{**_fields(MENDTraining.for_width(128)), "steps": 7})
     row = {"blocks": "a", "mlp_in": ["b"], "mlp_out": "c", "norm": "d"}
     assert with_settings(MEMITConfig(layers=(1,)), {"architecture": row}).architecture == Architecture(
         "a", ("b",), "c", "d"

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from seesaw_cf.editors import training
+from seesaw_cf.editors import fine_tuning
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
-from seesaw_cf.editors.mend.factors import Batch, batch_of, forward
+from seesaw_cf.editors.mend.factors import Batch, batch_of, forward, log_p_at
 from seesaw_cf.editors.mend.upper import Upper
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.types import Cloze
@@ -45,7 +45,7 @@ def test_those_that_are_finished_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
     editor = LoRA(LoRAConfig(layers=(1,), steps=40, learning_rate=5e-2, stop_below=min(first) - 0.05))
     together = editor.edit_each(model, TOKENIZER, REQUESTS)
     assert len({len(delta.meta["losses"]) for delta in together}) > 1
-    monkeypatch.setattr(training, "_groups_at_once", lambda *_: 1)
+    monkeypatch.setattr(fine_tuning, "_groups_at_once", lambda *_: 1)
     for one, delta in zip(editor.edit_each(model, TOKENIZER, REQUESTS), together, strict=True):
         for parameter in one.updates:
             torch.testing.assert_close(delta.dense(parameter), one.dense(parameter), rtol=0, atol=NEAR)
@@ -70,6 +70,18 @@ def test_blocks_below_the_edited_ones_run_once(kind: str) -> None:
             found = upper(model, batch)[real]
             assert bool(ran) == (clozes is texts)
             torch.testing.assert_close(found, forward(model, batch)[real], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "opt", "gemma2"])
+def test_log_p_is_that_of_the_whole_pass_at_the_asked_places(kind: str) -> None:
+    model = tiny_model(kind, dtype=torch.float64)
+    batch = batch_of(
+        TOKENIZER, [Cloze("the city of Rome is", "in"), Cloze("Anna works in the field of", "law and order")]
+    )
+    places = batch.labels != -100
+    with torch.no_grad():
+        whole = forward(model, batch).log_softmax(-1)
+        torch.testing.assert_close(log_p_at(model, batch, places), whole[places], rtol=1e-9, atol=1e-12)
 
 
 def test_nothing_is_kept_beyond_the_limit() -> None:
