@@ -1,0 +1,214 @@
+"""The cells of a study: one editor with its controls, on one model, one record set and one protocol; each is a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import RecordError, RunFolderError, StorageError, unknown_name
+from seesaw_cf.io.files import create_text, write_text
+from seesaw_cf.io.text import read_json, read_text
+from seesaw_cf.run.job import Job
+from seesaw_cf.run.tuned import PROVENANCE
+from seesaw_cf.study.declared import Base, Records, Study
+
+__all__ = ["StudyCell", "cells_of", "chosen", "claim_study", "failure", "is_finished", "job_of", "note_failure"]
+
+STUDY = "study.json"
+_GROWS = ("models", "editors", "records", "protocols")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCell:
+    """A run of a study.
+
+    Attributes:
+        name: "MODEL/RECORDS/PROTOCOL/EDITOR".
+        base, records: What the first two stand for.
+        settings: Of the editor, where they differ from the preset.
+    """
+
+    name: str
+    base: Base
+    records: Records
+    settings: Mapping[str, Any]
+
+    @property
+    def parts(self) -> tuple[str, str, str, str]:
+        """Names of model, records, protocol and editor."""
+        model, records, protocol, editor = self.name.split("/")
+        return model, records, protocol, editor
+
+    def folder(self, out: Path) -> Path:
+        """The run folder."""
+        return out / "cells" / self.name
+
+
+def cells_of(study: Study) -> list[StudyCell]:
+    """Every cell, in the order of the file."""
+    return [
+        StudyCell(f"{model}/{records}/{protocol}/{editor}", base, kept, settings)
+        for model, base in study.models.items()
+        for records, kept in study.records.items()
+        for protocol in study.protocols
+        for editor, settings in study.editors.items()
+    ]
+
+
+def chosen(cells: Sequence[StudyCell], patterns: Sequence[str]) -> list[StudyCell]:
+    """The cells whose names match; all without a pattern.
+
+    Args:
+        cells: Of the study.
+        patterns: Names; `*` stands for anything, as in "tiny/*".
+
+    Raises:
+        UnknownNameError: A pattern that matches no cell.
+    """
+    for pattern in patterns:
+        if not any(fnmatchcase(cell.name, pattern) for cell in cells):
+            raise unknown_name("cell", pattern, [cell.name for cell in cells])
+    return [cell for cell in cells if not patterns or any(fnmatchcase(cell.name, one) for one in patterns)]
+
+
+def claim_study(out: Path, study: Study) -> None:
+    """Makes a folder this study's own, or checks that it is; a study may grow by models, editors, records, protocols.
+
+    Raises:
+        RunFolderError: The folder holds another study, or one that has what this file lacks; every difference is named.
+        StorageError: The folder cannot be written.
+    """
+    file = out / STUDY
+    wanted = study.record()
+    text = json.dumps(wanted, indent=1, sort_keys=True) + "\n"
+    if not file.exists():
+        if out.is_file() or (out.is_dir() and any(not part.name.startswith(".") for part in out.iterdir())):
+            raise RunFolderError(
+                f"{out} is not empty and has no {STUDY}, so it is no study. Choose another with --out."
+            )
+        if create_text(file, text):
+            return
+    found = read_json(file, error=RunFolderError)
+    differences = [*_changed(found, wanted), *_lacking(found, wanted)]
+    if differences:
+        raise RunFolderError(
+            f"{out} belongs to another study:\n  "
+            + "\n  ".join(differences)
+            + "\nA study may grow, so add to its file "
+            "and change nothing in it; or choose a new folder with --out."
+        )
+    if found != json.loads(text):
+        write_text(file, text)
+
+
+def _changed(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """What all cells share and what was declared: differences in words."""
+    out = []
+    for part in ("controls", "options", "declared"):
+        old, new = found.get(part), wanted[part]
+        if isinstance(old, dict):
+            keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+            out += [f"{key}: the folder has {old.get(key)!r}, this file {new.get(key)!r}" for key in keys]
+        elif old != new:
+            out.append(f"{part}: the folder has {old!r}, this file {new!r}")
+    return out
+
+
+def _lacking(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Entries of the folder's study that the file lacks, or that mean something else there."""
+    out = []
+    for part in _GROWS:
+        for name, old in (found.get(part) or {}).items():
+            new = wanted[part].get(name)
+            if new is None:
+                out.append(f"{part}.{name}: the folder has it, this file does not")
+            elif new != old:
+                out.append(f"{part}.{name}: the folder has {old!r}, this file {new!r}")
+    return out
+
+
+def job_of(cell: StudyCell, study: Study, out: Path) -> Job:
+    """The job of a cell; its editor's settings are written beside the cells.
+
+    Raises:
+        RecordError: The model's file of settings is damaged.
+        StorageError: It cannot be read, or the settings cannot be written.
+    """
+    _, _, protocol, editor = cell.parts
+    base, records = cell.base, cell.records
+    more: dict[str, Any] = {} if base.corpus_limit is None else {"corpus_limit": base.corpus_limit}
+    return Job(
+        base.model,
+        (editor,),
+        study.controls,
+        data=records.data,
+        configs=records.configs,
+        limit=records.limit,
+        protocol=protocol,
+        editor_config=_settings(cell, out),
+        corpus=base.corpus,
+        moments=base.moments if _takes_moments(editor) else None,
+        revision=base.revision,
+        dtype=base.dtype,
+        device=base.device,
+        **more,
+        **study.options,
+    )
+
+
+def _takes_moments(editor: str) -> bool:
+    from seesaw_cf.editors import load_editor
+
+    return "moments" in getattr(load_editor(editor).config_class, "__dataclass_fields__", ())
+
+
+def _settings(cell: StudyCell, out: Path) -> Path | None:
+    """The file with the cell's settings: those of the model's file, then those of the study; None without any.
+
+    The provenance of the model's file stays whole, so that all editors leave out the people any of them was tuned on.
+    """
+    editor = cell.parts[-1]
+    given = read_json(Path(cell.base.settings), expected='{"memit": {"layers": [3, 4]}}') if cell.base.settings else {}
+    own = given.get(editor, {})
+    if not isinstance(own, Mapping):
+        raise RecordError(f"{cell.base.settings}: {editor!r} is {shown(own)}, expected an object of settings.")
+    settings = {**own, **cell.settings}
+    made = ({editor: settings} if settings else {}) | {key: given[key] for key in (PROVENANCE,) if key in given}
+    if not made:
+        return None
+    file = out / "settings" / f"{cell.name.replace('/', '--')}.json"
+    text = json.dumps(made, indent=1) + "\n"
+    if not file.exists() or read_text(file) != text:
+        write_text(file, text)
+    return file
+
+
+def is_finished(cell: StudyCell, out: Path) -> bool:
+    """The cell's tables are written; `edits.parquet` is the last."""
+    folder = cell.folder(out)
+    return all((folder / name).exists() for name in ("manifest.json", "scores.parquet", "edits.parquet"))
+
+
+def failure(cell: StudyCell, out: Path) -> str:
+    """Why the cell failed when it was last tried; "" when it did not, or was not tried."""
+    try:
+        return read_text(_failed(cell, out)).strip()
+    except StorageError:
+        return ""
+
+
+def note_failure(cell: StudyCell, out: Path, message: str) -> None:
+    """Keeps why a cell failed, for the report; "" forgets it."""
+    if message:
+        write_text(_failed(cell, out), message + "\n")
+    else:
+        _failed(cell, out).unlink(missing_ok=True)
+
+
+def _failed(cell: StudyCell, out: Path) -> Path:
+    return out / "failed" / f"{cell.name.replace('/', '--')}.txt"

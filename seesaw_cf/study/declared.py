@@ -1,0 +1,287 @@
+"""A study as its file declares it: models, editors, controls, records, protocols, and what counts as an effect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from seesaw_cf import checks
+from seesaw_cf.checks import items, one_of, shown
+from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.editors.control_names import CONTROLS
+from seesaw_cf.effects.audit import FAMILY_COLUMNS, AuditSettings
+from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.run.units import PROTOCOLS
+from seesaw_cf.scoring import SCORERS
+from seesaw_cf.stats.multiple import Correction
+from seesaw_cf.study.yaml_file import read_yaml
+
+__all__ = ["Base", "Records", "Study", "read_study"]
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
+_DTYPES = ("float32", "float64", "bfloat16", "float16")
+_FAMILY = ("model", "records", "protocol", "editor", "relation", "axis")
+_FAMILIES = (*_FAMILY, *(name for name in FAMILY_COLUMNS if name not in _FAMILY))
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A model of a study.
+
+    Attributes:
+        model: What `seesaw-cf run --model` takes.
+        revision, dtype, device: How it is loaded.
+        corpus, corpus_limit, moments: What editors learn from, as in `seesaw_cf.run.job.Job`.
+        settings: A JSON file of editors' settings for this model, such as `seesaw-cf tune` writes.
+    """
+
+    model: str
+    revision: str | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    corpus: str | None = None
+    corpus_limit: int | None = None
+    moments: str | None = None
+    settings: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A set of records of a study: where they are, which configs, and how many of each."""
+
+    data: str = "sample"
+    configs: tuple[str, ...] = ("cross_subject",)
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Everything a file declares.
+
+    Attributes:
+        title: Of its report.
+        models, records: Name -> what it stands for.
+        editors: Name -> settings that differ from the preset.
+        controls: Kinds of controls of every editor.
+        protocols: "single", "batch".
+        options: Fields of `seesaw_cf.run.job.Job` that all cells share.
+        audit: Margins, level and correction, declared before looking.
+        family: Columns whose values name a family of verdicts.
+    """
+
+    title: str
+    models: Mapping[str, Base]
+    editors: Mapping[str, Mapping[str, Any]]
+    records: Mapping[str, Records]
+    controls: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ("single",)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    audit: AuditSettings = field(default_factory=AuditSettings)
+    family: tuple[str, ...] = _FAMILY
+
+    def record(self) -> dict[str, Any]:
+        """As `study.json` keeps it, plain values; devices may change."""
+        declared = {name: getattr(self.audit, name) for name in ("margin", "margin_log_odds", "alpha", "correction")}
+        models = {name: asdict(replace(one, device="")) for name, one in self.models.items()}
+        return {
+            "models": models,
+            "editors": {name: dict(settings) for name, settings in self.editors.items()},
+            "records": {name: asdict(one) | {"configs": list(one.configs)} for name, one in self.records.items()},
+            "protocols": {name: {} for name in self.protocols},
+            "controls": list(self.controls),
+            "options": dict(self.options),
+            "declared": declared | {"family": list(self.family)},
+        }
+
+
+def read_study(file: Path) -> Study:
+    """Reads the file of a study; nothing is loaded.
+
+    Args:
+        file: YAML, see docs/study.md.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: Not YAML, an empty study, or a value of a wrong type; names the place.
+        UnknownNameError: An unknown key, editor, control, protocol or the like; suggests near ones.
+    """
+    found = read_yaml(file)
+    place = _Place(str(file), found, {*_TOP, *_OPTIONS, *_DECLARED, "family"}, ": ")
+    audit = {name: check(place, name) for name, check in _DECLARED.items() if name in found}
+    family = place.names("family", _FAMILIES) if "family" in found else _FAMILY
+    return Study(
+        title=place.text("title") if "title" in found else file.stem,
+        models=_models(place),
+        editors=_editors(place),
+        records=_records(place),
+        controls=place.names("controls", CONTROLS) if "controls" in found else (),
+        protocols=place.names("protocols", PROTOCOLS) if "protocols" in found else ("single",),
+        options={name: check(place, name) for name, check in _OPTIONS.items() if name in found},
+        audit=AuditSettings(**audit),
+        family=family,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A mapping in the file, and where it stands there."""
+
+    where: str
+    values: Any
+    known: set[str]
+    joint: str = "."
+
+    def __post_init__(self) -> None:
+        """Refuses unknown keys."""
+        if not isinstance(self.values, Mapping):
+            expected = ", ".join(sorted(self.known))
+            raise RecordError(f"{self.where} is {shown(self.values)}, expected keys out of {expected}.")
+        for key in self.values:
+            if key not in self.known:
+                raise UnknownNameError(f"{self.where}: {unknown_name('key', key, self.known)}")
+
+    def at(self, key: str) -> str:
+        """How an error names a value: "study.yaml: models.tiny.dtype"."""
+        return f"{self.where}{self.joint}{key}"
+
+    def text(self, key: str) -> str:
+        return checks.text(self.at(key), self.values[key], empty=False)
+
+    def whole(self, key: str, low: int = 1, high: int = checks.MOST) -> int:
+        return checks.whole(self.at(key), self.values[key], low, high)
+
+    def number(self, key: str, high: float = float("inf")) -> float:
+        return checks.number(self.at(key), self.values[key], 0, high, ends=False)
+
+    def one(self, key: str, known: tuple[str, ...]) -> str:
+        return _known(self.at(key), self.values[key], known)
+
+    def flag(self, key: str) -> bool:
+        if not isinstance(self.values[key], bool):
+            raise RecordError(f"{self.at(key)} is {shown(self.values[key])}, expected true or false.")
+        return bool(self.values[key])
+
+    def names(self, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
+        """A list of different names out of a known list, at least one."""
+        found = tuple(
+            _known(self.at(key), name, known) for name in items(self.at(key), self.values[key], "a list of names")
+        )
+        if not found or len(set(found)) < len(found):
+            raise RecordError(f"{self.at(key)} is {shown(list(found))}, expected at least one name, each once.")
+        return found
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = checks.each(self.at(key), self.values[key], lambda where, one: checks.text(where, one, empty=False))
+        if not found:
+            raise RecordError(f"{self.at(key)} is an empty list, expected at least one name.")
+        return found
+
+
+def _known(where: str, value: object, known: tuple[str, ...]) -> str:
+    try:
+        return one_of("name", value, known)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{where}: {error}") from None
+
+
+def _one(known: tuple[str, ...]) -> Callable[[_Place, str], str]:
+    return lambda place, key: place.one(key, known)
+
+
+_TOP = ("title", "models", "editors", "controls", "records", "protocols")
+# Keys that are fields of `Job`, and of `AuditSettings` -> how they are read.
+_OPTIONS: dict[str, Callable[[_Place, str], Any]] = {
+    "seed": lambda place, key: place.whole(key, 0, checks.LAST_SEED),
+    "threads": lambda place, key: place.whole(key, 1, checks.MOST_THREADS),
+    "block": _Place.whole,
+    "max_tokens": _Place.whole,
+    "scorer": _one(SCORERS),
+    "leave_out_tuned": _Place.flag,
+}
+_DECLARED: dict[str, Callable[[_Place, str], Any]] = {
+    "margin": _Place.number,
+    "margin_log_odds": _Place.number,
+    "alpha": lambda place, key: place.number(key, 1),
+    "correction": _one(get_args(Correction)),
+}
+_BASE: dict[str, Callable[[_Place, str], Any]] = {
+    "model": _Place.text,
+    "revision": _Place.text,
+    "dtype": _one(_DTYPES),
+    "device": _Place.text,
+    "corpus": _Place.text,
+    "corpus_limit": _Place.whole,
+    "moments": _Place.text,
+    "settings": _Place.text,
+}
+_RECORDS: dict[str, Callable[[_Place, str], Any]] = {
+    "data": _Place.text,
+    "configs": _Place.texts,
+    "limit": _Place.whole,
+}
+
+
+def _named(place: _Place, key: str) -> dict[str, Any]:
+    """The entries of `models`, `editors` or `records`: name -> value, or a list of names."""
+    if key not in place.values:
+        raise RecordError(f"{place.where}: {key} is missing, so there is nothing to study. Name at least one.")
+    found = place.values[key]
+    where = place.at(key)
+    if not isinstance(found, Mapping):
+        listed = [checks.text(f"{where}[{n}]", one, empty=False) for n, one in enumerate(items(where, found, "a list"))]
+        if len({_short(one) for one in listed}) < len(listed):
+            raise RecordError(f"{where}: {shown(listed)} has two entries of one name. Give each a name: `NAME: ...`.")
+        found = {_short(one): one for one in listed}
+    if not found:
+        raise RecordError(f"{where} is empty, so there is nothing to study. Name at least one.")
+    for name in found:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise RecordError(
+                f"{where}: the name {shown(name)} is no name of a folder, expected 1 to 64 ASCII letters, digits, '.', "
+                "'_' and '-', a letter or digit first and last (in quotes where YAML takes it for something else)."
+            )
+    return dict(found)
+
+
+def _short(text: str) -> str:
+    """What an entry of a list is called: the last part of a path or a Hub id."""
+    return text.rstrip("/").rpartition("/")[2]
+
+
+def _models(place: _Place) -> dict[str, Base]:
+    found = {}
+    for name, value in _named(place, "models").items():
+        entry = {"model": value} if isinstance(value, str) else value
+        own = _Place(f"{place.at('models')}.{name}", entry, set(_BASE))
+        if "model" not in own.values:
+            raise RecordError(f"{own.where}: model is missing. Give a Hub id, a folder or a name such as seesaw-tiny.")
+        found[name] = Base(**{key: _BASE[key](own, key) for key in own.values})
+    return found
+
+
+def _editors(place: _Place) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in _named(place, "editors").items():
+        where = place.at("editors")
+        _known(where, name, tuple(one for one in EDITORS if one not in CONTROLS))
+        settings = {} if value is None or value == name else value
+        known = {one.name for one in fields(load_editor(name).config_class)}
+        found[name] = dict(_Place(f"{where}.{name}", settings, known).values)
+        try:
+            json.dumps(settings, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise RecordError(f"{where}.{name} is {shown(settings)}, expected plain settings ({error}).") from error
+    return found
+
+
+def _records(place: _Place) -> dict[str, Records]:
+    found = {}
+    for name, value in _named(place, "records").items():
+        entry = {} if value is None else {"data": value} if isinstance(value, str) else value
+        own = _Place(f"{place.at('records')}.{name}", entry, set(_RECORDS))
+        found[name] = Records(**{key: _RECORDS[key](own, key) for key in own.values})
+    return found

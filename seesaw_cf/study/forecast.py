@@ -1,0 +1,266 @@
+"""`seesaw-cf study --plan`: how large a study must be, and what each of its cells costs; no run is started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.editors.control_names import split_control
+from seesaw_cf.models.editor import Editor, HasMoments, WrapsEditor
+from seesaw_cf.models.load import load_model
+from seesaw_cf.run.preflight import disk_bytes, moment_bytes
+from seesaw_cf.run.prepare import Job, Prepared, prepare
+from seesaw_cf.run.questions import questions, some_clozes
+from seesaw_cf.run.units import units
+from seesaw_cf.run.workers import local_device
+from seesaw_cf.scoring import Scorer, make_scorer
+from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.pre_scores import blocks
+from seesaw_cf.scoring.rows import unique_nodes
+from seesaw_cf.study.cells import StudyCell, cells_of, chosen, is_finished, job_of
+from seesaw_cf.study.declared import Study
+from seesaw_cf.study.sizes import sizes_of
+from seesaw_cf.types import Case, Cloze
+
+__all__ = ["Cost", "Forecast", "Rate", "forecast", "plan_folder"]
+
+_PROBE = 256  # clozes that are scored to measure the rate of a model
+_SECONDS = 2.0  # the probe is repeated for about so long
+_TEXTS = 200  # of a corpus, to know how long its texts are
+# What an edit costs at most, in tokens sent through the model: operations counted for docs/cost.md on a model where no
+# edit stops early, divided by 2 x parameters.
+_WORTH = {"ft": 240, "lora": 600, "rome": 3600, "memit": 1050, "emmet": 1050, "alphaedit": 1050, "mend": 14}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What a model's probe measured.
+
+    Attributes:
+        model: Its name in the study.
+        tokens, seconds: Tokens fed in a repetition, and the fastest repetition.
+        clozes: How many were scored in each.
+        scorer, device, threads: How.
+    """
+
+    model: str
+    tokens: int
+    seconds: float
+    clozes: int
+    scorer: str
+    device: str
+    threads: int
+
+    @property
+    def per_second(self) -> float:
+        """Tokens a second."""
+        return self.tokens / self.seconds
+
+    def __str__(self) -> str:
+        return (
+            f"{self.model}: {self.per_second:,.0f} tokens a second, measured by scoring {self.clozes} of the study's "
+            f"own clozes ({self.tokens:,} tokens) with {self.scorer} on {self.device}, {self.threads} threads; the "
+            f"fastest repetition took {self.seconds:.3g} s"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a cell costs, controls included.
+
+    Attributes:
+        cell: Its name.
+        state: "finished", or "open".
+        edits: Edits that are made: cases, or one per relation in a batch; times editor and controls.
+        prompts: Questions scored after edits.
+        tokens: Fed to score before and after, no prefix twice; what another cell scores before is counted there.
+        editing: What the edits themselves cost at most, in tokens sent through the model (docs/cost.md).
+        texts: Tokens of the pass over a corpus for second moments, once for a model.
+        flops: 2 x parameters x all of these tokens.
+        memory: Bytes of the weights and of the sums of second moments.
+        disk: Bytes written.
+        hours: All tokens at the measured rate.
+    """
+
+    cell: str
+    state: str
+    edits: int
+    prompts: int
+    tokens: int
+    editing: int
+    texts: int
+    flops: float
+    memory: int
+    disk: int
+    hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The plan of a study.
+
+    Attributes:
+        sizes: One row per record set and axis: edits and people needed for the declared margin, and there.
+        costs: Of each cell.
+        rates: What was measured, per model.
+        notes: What is not counted, in sentences.
+    """
+
+    sizes: pd.DataFrame
+    costs: Sequence[Cost]
+    rates: Sequence[Rate]
+    notes: Sequence[str]
+
+
+def plan_folder(out: Path) -> Path:
+    """Where the plan of a study in `out` is written: beside it, for a plan is no study yet."""
+    return out.with_name(f"{out.name}-plan")
+
+
+def forecast(study: Study, out: Path, only: Sequence[str] = ()) -> Forecast:
+    """Plans a study; each model is loaded once and measured for some seconds, no edit is made.
+
+    Args:
+        study: What was declared.
+        out: Its folder; a finished cell there gives the spread of effects.
+        only: Names of cells; all when empty.
+
+    Raises:
+        SeesawError: What a run would refuse, too.
+    """
+    wanted = chosen(cells_of(study), only)
+    costs: list[Cost] = []
+    rates = []
+    cases: dict[str, Sequence[Case]] = {}
+    for name in dict.fromkeys(cell.parts[0] for cell in wanted):
+        own = [cell for cell in wanted if cell.parts[0] == name]
+        jobs = {cell.name: job_of(cell, study, plan_folder(out)) for cell in own}
+        ready = {cell.name: (jobs[cell.name], prepare(jobs[cell.name], cell.folder(out))) for cell in own}
+        cases |= {cell.parts[1]: ready[cell.name][1].cases for cell in own}
+        rate, found = _model_costs(name, own, ready, out)
+        rates.append(rate)
+        costs += found
+    sizes = [row for records, kept in cases.items() for row in sizes_of(records, kept, study, out)]
+    return Forecast(pd.DataFrame(sizes), costs, rates, _notes(study))
+
+
+def _model_costs(
+    name: str, cells: Sequence[StudyCell], ready: Mapping[str, tuple[Job, Prepared]], out: Path
+) -> tuple[Rate, list[Cost]]:
+    """The rate of a model and the costs of its cells, with what they share counted in the first."""
+    job, first = ready[cells[0].name]
+    if job.threads is not None:
+        torch.set_num_threads(job.threads)
+    device = local_device(job.device)
+    model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=False, **first.source)
+    scorer, facts = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
+    every = [case for _, one in ready.values() for case in one.cases]
+    rate = _measured(name, scorer, tokenizer, some_clozes(every, _PROBE, job.seed), facts)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    weights = sum(parameter.nbytes for parameter in model.parameters())
+    scored, summed, costs = set[str](), False, []
+    for cell in cells:
+        job, one = ready[cell.name]
+        editors = one.editors or one.make(model)
+        sums, _ = moment_bytes(one.plan(job, cell.folder(out)))
+        texts = 0 if summed or not sums else _corpus_tokens(tokenizer, one, editors, model)
+        summed |= bool(sums)
+        records = cell.parts[1]
+        before = 0 if records in scored else _before(tokenizer, one.cases)
+        scored.add(records)
+        made = units(one.cases, job.protocol)
+        after = sum(_nodes(tokenizer, _asked(unit.cases)) for unit in made)
+        editing = sum(_editing(name, len({case.request for case in one.cases})) for name in editors)
+        tokens = before + after * len(editors)
+        total = tokens + editing + texts
+        state = "finished" if is_finished(cell, out) else "open"
+        costs.append(
+            Cost(
+                cell.name,
+                state,
+                len(made) * len(editors),
+                sum(1 for case in one.cases for _ in questions(case)) * len(editors),
+                tokens,
+                editing,
+                texts,
+                2.0 * parameters * total,
+                weights + sums,
+                disk_bytes(one.plan(job, cell.folder(out))),
+                0.0 if state == "finished" else total / rate.per_second / 3600,
+            )
+        )
+    return rate, costs
+
+
+def _measured(
+    name: str, scorer: Scorer, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], facts: Mapping[str, object]
+) -> Rate:
+    """Scores the same clozes again and again for some seconds; the first time, when things are set up, is left out."""
+    tokens = _nodes(tokenizer, clozes)
+    scorer.score(clozes)
+    best, end = float("inf"), time.perf_counter() + _SECONDS
+    while best == float("inf") or time.perf_counter() < end:
+        start = time.perf_counter()
+        scorer.score(clozes)
+        best = min(best, time.perf_counter() - start)
+    return Rate(name, tokens, best, len(clozes), str(facts["scorer"]), str(facts["device"]), torch.get_num_threads())
+
+
+def _asked(cases: Sequence[Case]) -> set[Cloze]:
+    return {question.cloze for case in cases for question in questions(case)}
+
+
+def _nodes(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Cloze]) -> int:
+    """Tokens that have to be fed when no prefix is fed twice."""
+    return unique_nodes(encode_many(tokenizer, sorted(clozes)).asked)
+
+
+def _before(tokenizer: PreTrainedTokenizerBase, cases: Sequence[Case]) -> int:
+    return sum(_nodes(tokenizer, part) for part in blocks(_asked(cases)))
+
+
+def _method(editor: Editor) -> Editor:
+    return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
+
+
+def _editing(name: str, cases: int) -> int:
+    """What all edits cost at most, in tokens; a random control takes the edits of its editor."""
+    kind, wrapped = split_control(name)
+    return 0 if kind == "random" else cases * _WORTH.get(wrapped or name, 0)
+
+
+def _corpus_tokens(
+    tokenizer: PreTrainedTokenizerBase, ready: Prepared, editors: Mapping[str, Editor], model: PreTrainedModel
+) -> int:
+    """Tokens of the texts for second moments, from the mean length of some."""
+    if ready.corpus is None:
+        return 0
+    sizes = [getattr(_method(one).config, "sample_size", 0) for one in editors.values() if _has_moments(one)]
+    most = getattr(model.config, "max_position_embeddings", None)
+    step = max(1, len(ready.corpus) // _TEXTS)
+    some = [ready.corpus[number] for number in range(0, len(ready.corpus), step)][:_TEXTS]
+    lengths = [min(len(ids), most or len(ids)) for ids in tokenizer(some)["input_ids"]]
+    return int(np.mean(lengths) * min(len(ready.corpus), max(sizes, default=0)))
+
+
+def _has_moments(editor: Editor) -> bool:
+    return isinstance(_method(editor).config, HasMoments)
+
+
+def _notes(study: Study) -> list[str]:
+    found = [
+        "Tokens to score are a lower bound where a model cannot be fed tries; editing is an upper bound, since edits "
+        "stop when they have taken. Second moments that are cached cost nothing.",
+    ]
+    if "mend" in study.editors:
+        found.append("mend: the training of its network is not counted.")
+    if "ike" in study.editors:
+        found.append("ike: its demonstrations, which stand before every prompt, are not counted.")
+    return found

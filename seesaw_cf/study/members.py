@@ -1,0 +1,211 @@
+"""Finished runs side by side: what each is called in a comparison, and in what they disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.io.files import check_outputs
+from seesaw_cf.report.results import Results, read_results
+
+__all__ = ["NAMES", "Line", "Member", "check_study", "disagreements", "joined", "lines_of", "read_members"]
+
+NAMES = ("model", "records", "protocol", "editor")
+"""What tells one line of a comparison from another; columns of its tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A finished run of a comparison.
+
+    Attributes:
+        folder: The run folder.
+        title: What the run is called.
+        model, records: What its base and its records are called.
+        results: What the run found.
+        editors: Editor in the run's tables -> what it is called.
+    """
+
+    folder: Path
+    title: str
+    model: str
+    records: str
+    results: Results
+    editors: Mapping[str, str]
+
+    @property
+    def protocol(self) -> str:
+        """ "single" or "batch"."""
+        return str(self.results.manifest.get("protocol"))
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """The run's."""
+        return self.results.manifest
+
+    def named(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A table of the run with the names of the comparison in front; controls keep the name of their editor."""
+        if frame.empty:
+            return frame
+        out = frame.assign(editor=[self.editors.get(name, name) for name in frame["editor"]])
+        return out.assign(model=self.model, records=self.records, protocol=self.protocol)[
+            [*NAMES, *(name for name in frame.columns if name not in NAMES)]
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An editor of a run: what is compared.
+
+    Attributes:
+        member: The run.
+        name: The editor in the run's tables.
+    """
+
+    member: Member
+    name: str
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Model, records, protocol, editor."""
+        return (self.member.model, self.member.records, self.member.protocol, self.member.editors[self.name])
+
+
+def read_members(
+    folders: Sequence[Path],
+    settings: AuditSettings | None = None,
+    names: Mapping[Path, tuple[str, str, str]] | None = None,
+) -> list[Member]:
+    """Reads finished runs.
+
+    Args:
+        folders: Run folders.
+        settings: What is declared for their verdicts.
+        names: Folder -> what the run, its model and its records are called; None: as the manifests name them, with
+            what tells them apart.
+
+    Raises:
+        StorageError: A folder is named twice.
+        SeesawError: A folder is no finished run; see `seesaw_cf.report.read_results`.
+    """
+    check_outputs(folders, [])
+    found = []
+    for folder in folders:
+        results = read_results(folder, settings=settings)
+        called = (names or {}).get(folder) or (str(folder), _model(results), _records(results))
+        found.append(Member(folder, *called, results, {name: name for name in results.editors}))
+    return found if names is not None else _told_apart(found)
+
+
+def _model(results: Results) -> str:
+    name = str(results.manifest.get("model", {}).get("id", "a model"))
+    return Path(name).name if Path(name).is_absolute() else name
+
+
+def _records(results: Results) -> str:
+    data = results.manifest.get("data", {})
+    source = str(data.get("source", "records"))
+    return f"{Path(source).name if Path(source).is_absolute() else source} {'+'.join(data.get('configs', []))}"
+
+
+# What a name stands for -> the part of the manifest and its keys; runs of one name that differ there get longer names.
+_TAGS = {"model": ("model", ("fingerprint", "dtype")), "records": ("data", ("sha256",))}
+
+
+def _told_apart(members: Sequence[Member]) -> list[Member]:
+    """Other weights, other records and the same editor twice get names of their own."""
+    found = list(members)
+    for field, (part, keys) in _TAGS.items():
+        tags = [", ".join(str(one.manifest.get(part, {}).get(key, ""))[:8] for key in keys) for one in found]
+        names = [getattr(one, field) for one in found]
+        many = {name for name in names if len({tag for other, tag in zip(names, tags) if other == name}) > 1}
+        found = [
+            _called(one, field, f"{name} ({tag})") if name in many else one
+            for one, name, tag in zip(found, names, tags)
+        ]
+    taken = Counter((one.model, one.records, one.protocol, name) for one in found for name in one.editors)
+    return [replace(one, editors={name: _own_name(one, name, taken) for name in one.editors}) for one in found]
+
+
+def _called(member: Member, field: str, name: str) -> Member:
+    return replace(member, model=name) if field == "model" else replace(member, records=name)
+
+
+def _own_name(member: Member, name: str, taken: Mapping[tuple[str, str, str, str], int]) -> str:
+    twice = taken[member.model, member.records, member.protocol, name] > 1
+    return f"{name} [{member.title}]" if twice else name
+
+
+def joined(members: Iterable[Member], table: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
+    """One table of all runs, in their order.
+
+    Args:
+        members: The runs.
+        table: What to take of each; it has a column "editor".
+    """
+    frames = [one.named(table(one.results)) for one in members]
+    there = [frame for frame in frames if len(frame)]
+    return pd.concat(there, ignore_index=True) if there else pd.DataFrame()
+
+
+def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[Line]:
+    """The editors of all runs, in their order.
+
+    Args:
+        members: The runs.
+        controls: With controls.
+    """
+    return [Line(one, name) for one in members for name in one.editors if controls or not is_control(name)]
+
+
+def disagreements(members: Sequence[Member]) -> list[str]:
+    """In what runs differ that their numbers should not depend on: a sentence each, with the runs' names."""
+    found = []
+    for what, values in _facts(members).items():
+        runs = {value: [one.title for one, own in zip(members, values) if own == value] for value in values}
+        if len(runs) > 1:
+            listed = "; ".join(f"{value} in {', '.join(names)}" for value, names in runs.items())
+            found.append(f"The runs disagree in {what}: {listed}.")
+    return found
+
+
+def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
+    """What is compared -> its value in each run."""
+    scoring: list[Mapping[str, object]] = [one.manifest.get("scoring", {}) for one in members]
+    keys = dict.fromkeys(key for one in scoring for key in one)
+    found = {"dtype": [str(one.manifest.get("model", {}).get("dtype")) for one in members]}
+    found |= {"seed": [str(one.manifest.get("seed")) for one in members]}
+    found |= {"records": [f"{one.records}, {one.manifest.get('data', {}).get('cases')} cases" for one in members]}
+    return found | {f"scoring ({key})": [str(one.get(key)) for one in scoring] for key in keys}
+
+
+def check_study(members: Iterable[Member]) -> None:
+    """Refuses runs of one study that are not about one base and the same records under one name.
+
+    Raises:
+        RunFolderError: Names two such runs and both values.
+    """
+    seen: dict[tuple[str, ...], Member] = {}
+    for one in members:
+        about: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
+            (("model", one.model), "model", ("fingerprint", "dtype", "tokenizer")),
+            (("records", one.model, one.records), "data", ("sha256",)),
+        ]
+        for key, part, names in about:
+            first = seen.setdefault(key, one)
+            for name in names:
+                old, new = (run.manifest.get(part, {}).get(name) for run in (first, one))
+                if old != new:
+                    raise RunFolderError(
+                        f"{first.title} and {one.title} are of one study, but they differ in the {name} of their "
+                        f"{part}: {old!r} and {new!r}. Delete the one that is wrong and repeat the `seesaw-cf study` "
+                        "command; compare them as they are with `seesaw-cf report RUN RUN`."
+                    )

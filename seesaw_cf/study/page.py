@@ -1,0 +1,221 @@
+"""`report.md` of a comparison: what was compared, in what the runs disagree, numbers side by side, differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.effects.groups import ALL
+from seesaw_cf.report import notes, text
+from seesaw_cf.report.markdown import effect_cell
+from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
+from seesaw_cf.report.rows import EffectRow, EfficacyRow, number_of, records, with_limits
+from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.study.members import NAMES, Line, disagreements
+from seesaw_cf.study.tables import MEASURES, Comparison
+
+__all__ = ["comparison_page", "everybody_table", "gate_table", "run_notes", "runs_table", "verdict_table"]
+
+_MOST = 40
+_SIDE = """One line for each editor of each run, controls left out; n behind every number, 95 % intervals. *Took*: the
+share of edits after which the new target is likelier than the true one (Wilson; before the edit in brackets).
+*Paraphrase*, *neighbourhood*: share of prompts after which the new, or the true, target wins, mean of case means,
+bootstrap over cases; *score*: the harmonic mean of the three. *Other properties*: change of the share of edited people
+whose other property is answered right, in percentage points."""
+
+_DIFFERENCES = """First minus second on the cases, prompts and people that both were scored on. D and log-odds: errors
+clustered by edit and person. Paraphrase and neighbourhood: clustered by case. Efficacy and accuracy: Newcombe's paired
+interval, clustered by person. No interval below five. p is corrected within each measure, relation and axis of a pair.
+All of them are in `differences.csv`."""
+
+_GROUPS = """What the editors, or models, did to groups of people is in [tables.md](tables.md), in the layout of the
+papers' tables; every number with its counts is in `effects_by_group.csv`."""
+
+
+def comparison_page(made: Comparison, title: str, missing: Sequence[str] = (), notes_on: Sequence[str] = ()) -> str:
+    """The whole page.
+
+    Args:
+        made: The comparison.
+        title: Its heading.
+        missing: What is not there and why, in sentences.
+        notes_on: What was declared, in sentences.
+    """
+    said = [*missing, *disagreements(made.members), *run_notes(made)]
+    parts = [
+        f"# {text.escape(title)}",
+        notes.READING,
+        "\n".join(f"- {text.escape(line)}" for line in notes_on),
+        "## What is compared\n\n" + _runs(made),
+        "**Read this first.**\n\n" + "\n".join(f"- {text.escape(line)}" for line in said) if said else "",
+        "## Did the edits take, generalise, stay local?\n\n" + _SIDE + "\n\n" + gate_markdown(made),
+        *_everybody(made),
+        *_verdicts(made),
+        *_differences(made),
+        notes.ABOUT_LABELS,
+        notes.COUNTERFACTUALS,
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def run_notes(made: Comparison) -> list[str]:
+    """What the runs said of themselves when they began."""
+    return [f"{one.title}: {note}" for one in made.members for note in one.manifest.get("notes", [])]
+
+
+def runs_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Heads and rows: what each run was made of."""
+    heads = ("Model", "Records", "Protocol", "Editors", "Cases", "dtype", "Scorer", "Seed", "Noise floor of D")
+    columns = ("model", "records", "protocol", "editors", "data_cases", "model_dtype", "scorer", "seed", "noise_floor")
+    return heads, [[_plain(row[name]) for name in columns] for row in made.table("runs").to_dict("records")]
+
+
+def _runs(made: Comparison) -> str:
+    heads, rows = runs_table(made)
+    return text.markdown_table(heads, [list(map(text.escape, row)) for row in rows], left=4)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:.2g}"
+    return "–" if value is None else str(value)
+
+
+def gate_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Heads and rows: how well each line's edits took, and what they did to other properties."""
+    heads = (*_heads(made), "took", *MEASURES.values(), "other properties")
+    return heads, [[*_names(line, made), *_gate(line, made)] for line in made.lines]
+
+
+def gate_markdown(made: Comparison) -> str:
+    heads, rows = gate_table(made)
+    return text.markdown_table([head.capitalize() for head in heads], [list(map(text.escape, row)) for row in rows])
+
+
+def _heads(made: Comparison) -> tuple[str, ...]:
+    return tuple(name for place, name in enumerate(NAMES) if _varies(made, place)) or ("editor",)
+
+
+def _varies(made: Comparison, place: int) -> bool:
+    return len({line.key[place] for line in made.lines}) > 1
+
+
+def _names(line: Line, made: Comparison) -> list[str]:
+    return [line.key[NAMES.index(name)] for name in _heads(made)]
+
+
+def of_line(table: pd.DataFrame, line: Line) -> pd.DataFrame:
+    """The rows of a table that belong to a line."""
+    if table.empty:
+        return table
+    return table[(table[list(NAMES)] == list(line.key)).all(axis=1)]
+
+
+def _gate(line: Line, made: Comparison) -> list[str]:
+    took, success, accuracy = (of_line(made.table(name), line) for name in ("efficacy", "success", "accuracy"))
+    cells = ["–"]
+    for row in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
+        shown = text.percent_interval(*with_limits(row, "post"), digits=0)
+        cells = [f"{shown} ({text.percent(number_of(row, 'pre'))}) n={row.get('n', 0):.0f}"]
+    by_measure = {row["measure"]: row for row in records(success, dict[str, Any])}
+    cells += [_measure(by_measure.get(name)) for name in MEASURES.values()]
+    pooled = records(accuracy[accuracy["edit_relation"] == "all"], dict[str, Any]) if len(accuracy) else []
+    return [*cells, *[_points(row) for row in pooled or [{}]]]
+
+
+def _measure(row: dict[str, Any] | None) -> str:
+    if row is None or pd.isna(row["value"]):
+        return "–"
+    shown = text.percent_interval(row["value"], row["low"], row["high"], 0)
+    return f"{shown.replace('[nan, nan]', '(too few cases)')} n={row['n_cases']}"
+
+
+def _points(row: Mapping[str, Any]) -> str:
+    if not row.get("n"):
+        return "–"
+    limits = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]" if row["low"] == row["low"] else ""
+    return f"{100 * row['change']:+.1f}{limits} n={row['n']}"
+
+
+def everybody_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Heads and rows: D of all people who hold the new target, by property and line."""
+    effects = made.table("effects_by_group")
+    if effects.empty:
+        return (), []
+    frame = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)]
+    relations = sort_relations(frame["relation"])
+    rows = []
+    for line in made.lines:
+        cells = {row["relation"]: row for row in records(of_line(frame, line), EffectRow)}
+        floor, score = line.member.results.floor, line.member.results.score
+        rows.append([*_names(line, made), *[effect_cell(cells.get(name), floor, score) for name in relations]])
+    return (*_heads(made), *map(relation_name, relations)), rows
+
+
+def _everybody(made: Comparison) -> list[str]:
+    heads, rows = everybody_table(made)
+    if not rows:
+        return []
+    cells = [[*map(text.escape, row[: len(_heads(made))]), *row[len(_heads(made)) :]] for row in rows]
+    about = notes.effect_size(*text.ABOUT_SCORE[made.members[0].results.score])
+    table = text.markdown_table(list(map(text.escape, heads)), cells, left=len(_heads(made)))
+    return [f"## What happened to other people\n\n{about}", table, _GROUPS]
+
+
+def verdict_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Heads and rows: how many contrasts of each line have which verdict."""
+    table, rows = made.table("verdicts"), []
+    for line in made.lines if "verdict" in table else []:
+        counts = of_line(table, line)["verdict"].value_counts()
+        rows.append([*_names(line, made), *[str(int(counts.get(label, 0))) for label in VERDICTS]])
+    return (*_heads(made), *VERDICTS), rows
+
+
+def _verdicts(made: Comparison) -> list[str]:
+    heads, rows = verdict_table(made)
+    if not rows:
+        return []
+    declared, table = made.settings, made.table("verdicts")
+    about = (
+        f"Contrasts between a group and everybody else, per verdict; p corrected ({declared.correction}) over "
+        f"{table['family'].nunique()} declared families, level {declared.alpha:g}, margin {declared.margin:g} in "
+        f"probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: `verdicts.csv`."
+    )
+    return [f"## Verdicts\n\n{about}", text.markdown_table(heads, [list(map(text.escape, row)) for row in rows])]
+
+
+def _differences(made: Comparison) -> list[str]:
+    table = made.table("differences")
+    head = "## Paired differences\n\n"
+    if table.empty:
+        return [head + "No two lines that differ in one name share a case, so nothing is paired."]
+    heads = ("First", "Second", "Measure", "Property", "Group", "First − second", "p corrected", "n")
+    whole = (table["relation"] == ALL) | table["measure"].isin(("D", "log-odds"))
+    chosen = table[(table["axis"] == ALL) & whole]
+    tests, claimed = int(table["p"].notna().sum()), table[table["p_adjusted"] < made.settings.alpha]
+    families = table.loc[table["p"].notna(), "family"].nunique()
+    groups = claimed[claimed["axis"] != ALL].sort_values(["measure", "value"], kind="stable")
+    shown = [_difference(row) for row in records(chosen, dict[str, Any])]
+    parts = [head + _DIFFERENCES, text.markdown_table(heads, shown, left=5)]
+    about = (
+        f"Of {tests} tests {len(claimed)} have a corrected p below {made.settings.alpha:g}; about "
+        f"{made.settings.alpha * families:.1f} of the {families} families would have one by chance. Groups of "
+        f"people among them{f', the first {_MOST} of {len(groups)}' if len(groups) > _MOST else ''}:"
+    )
+    rows = [_difference(row) for row in records(groups.head(_MOST), dict[str, Any])]
+    return [*parts, about, text.markdown_table(heads, rows, left=5) if rows else "None."]
+
+
+def _difference(row: Mapping[str, Any]) -> list[str]:
+    group = "all people" if row["group"] == ALL else row["group"]
+    name = "/".join(map(relation_name, row["relation"].split("/")))
+    limits = f" {text.minus(text.interval(row['low'], row['high']))}" if row["low"] == row["low"] else ""
+    names = [text.escape(one) for one in (row["first"], row["second"], row["measure"], name, group)]
+    return [
+        *names,
+        text.minus(text.number(row["value"])) + limits,
+        text.p_value(row["p_adjusted"]),
+        str(row["n_cases"]),
+    ]

@@ -1,0 +1,188 @@
+"""Differences between editors, models and protocols, on the cases that both were scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import combinations
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.effects.accuracy import paired_shares
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.estimands import estimate_groups
+from seesaw_cf.effects.groups import ALL, CLUSTERS
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.properties import answers, mark
+from seesaw_cf.report.audit import paired_differences
+from seesaw_cf.stats import adjust_families
+from seesaw_cf.stats.case_means import case_mean
+from seesaw_cf.stats.tolerance import above, tolerance
+from seesaw_cf.study.members import NAMES, Line
+from seesaw_cf.tables import SCORES, read_table
+from seesaw_cf.types import Estimate
+
+__all__ = ["clusters_of", "differences", "label_of", "pairs_of", "prompts_of"]
+
+FAMILY = ("first", "second", "measure", "relation", "axis")
+_CASE = ["case_id", "relation_id", "effect_relation_id", "subject", "target_true", "target_new"]
+_PROMPT = ["kind", "case_id", "prompt_id", "edit_relation", "prompt", "target_new", "target_true"]
+_SIDES = ("first", "second")
+_SHARES = {"paraphrase": ("post_new", "post_true"), "neighborhood": ("post_true", "post_new")}
+
+
+def pairs_of(lines: Sequence[Line], *, every: bool = False) -> list[tuple[Line, Line]]:
+    """Which lines are compared: those that differ in one name only.
+
+    Args:
+        lines: Of a comparison, without controls.
+        every: All, where none differs in one name only.
+    """
+    both = list(combinations(lines, 2))
+    near = [pair for pair in both if sum(a != b for a, b in zip(pair[0].key, pair[1].key)) == 1]
+    return near or (both if every else [])
+
+
+def label_of(line: Line, lines: Sequence[Line]) -> str:
+    """The names of a line that are not the same in all lines."""
+    told = [name for place, name in enumerate(line.key) if len({one.key[place] for one in lines}) > 1]
+    return ", ".join(told) or line.key[-1]
+
+
+def differences(pairs: Sequence[tuple[Line, Line]], lines: Sequence[Line], settings: AuditSettings) -> pd.DataFrame:
+    """First minus second of every pair, on shared cases.
+
+    Args:
+        pairs: What is compared.
+        lines: Of the comparison, for the labels.
+        settings: The correction, over the groups of one axis (or the relations) of each measure of a pair.
+
+    Returns:
+        One row for each pair, measure, relation, axis and group: `differs` (in which name), `first`, `second`,
+        `measure` ("D", "log-odds", "efficacy", "paraphrase", "neighbourhood", "accuracy"), `value` with `low`, `high`,
+        `p`, `n` and `note`, and the columns of `seesaw_cf.stats.adjust_families`. Empty when nothing is shared.
+    """
+    found = []
+    for first, second in pairs:
+        kinds = [name for name, a, b in zip(NAMES, first.key, second.key) if a != b]
+        names = {"differs": " and ".join(kinds), "first": label_of(first, lines), "second": label_of(second, lines)}
+        rows = [*_effects(first, second, settings), *_shares(first, second), *_took(first, second)]
+        found += [names | row for row in [*rows, *_accuracy(first, second)]]
+    return adjust_families(pd.DataFrame(found), FAMILY, settings.correction) if found else pd.DataFrame()
+
+
+def _own_scores(line: Line, kind: str) -> pa.Table:
+    chosen = [("kind", "==", kind), ("editor", "==", line.name)]
+    return read_table(line.member.folder / "scores.parquet", SCORES, filters=chosen)
+
+
+def prompts_of(line: Line, kind: str = "cross_subject") -> pd.DataFrame:
+    """Rows of `seesaw_cf.effects.prompt_effects` of a line; empty where nothing of this kind was asked.
+
+    Args:
+        line: An editor of a run.
+        kind: Of prompts.
+    """
+    table, results = _own_scores(line, kind), line.member.results
+    nats, _ = tolerance(results.manifest)
+    return prompt_effects(table, score=results.score, kind=kind, nats=nats) if table.num_rows else pd.DataFrame()
+
+
+def clusters_of(*protocols: str) -> dict[str, str]:
+    """Dimension -> column of what errors are clustered by: a batch is one edit."""
+    return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else dict(CLUSTERS)
+
+
+def _edits(line: Line, *, once: bool = False) -> pd.DataFrame:
+    """The line's rows of the edit table; `once`: a row for each edit, also where several cases ask about it."""
+    edits = line.member.results.distinct if once else line.member.results.edits
+    return edits[edits["editor"] == line.name]
+
+
+def _shared(first: Line, second: Line, kind: str) -> list[pd.DataFrame]:
+    """The prompts of both about the same question under the same edit, in one order; empty where there is none."""
+    cases = _edits(first)[_CASE].merge(_edits(second)[_CASE])["case_id"]
+    frames = [prompts_of(line, kind) for line in (first, second)]
+    if not all(map(len, frames)):
+        return [pd.DataFrame(), pd.DataFrame()]
+    keys = frames[0][_PROMPT].merge(frames[1][_PROMPT])
+    keys = keys[keys["case_id"].isin(cases)]
+    return [keys.merge(frame, on=_PROMPT, how="left") for frame in frames]
+
+
+def _effects(first: Line, second: Line, settings: AuditSettings) -> Iterator[dict[str, object]]:
+    """D of other people, in probability and in log-odds, by group."""
+    frames = [frame.assign(editor=side) for side, frame in zip(_SIDES, _shared(first, second, "cross_subject"))]
+    both = pd.concat(frames, ignore_index=True)
+    if "D" not in both or (both["holds"] == "target_new").sum() == 0:
+        return
+    estimates = partial(estimate_groups, clusters=clusters_of(first.member.protocol, second.member.protocol))
+    table = paired_differences(both, [_SIDES], _SIDES, settings, estimates)
+    for row in table.to_dict("records"):
+        key = {str(name): row[name] for name in ("relation", "axis", "group")}
+        n = {"n": row["n"], "n_cases": row["clusters"].get("edit", 0), "note": row["note"]}
+        yield {"measure": "D"} | key | {name: row[name] for name in ("value", "low", "high", "p")} | n
+        scale = {"value": row["log_odds"]} | {name: row[f"log_odds_{name}"] for name in ("low", "high", "p")}
+        yield {"measure": "log-odds"} | key | scale | n
+
+
+def _shares(first: Line, second: Line) -> Iterator[dict[str, object]]:
+    """Prompts after which the wanted target wins: paraphrases the new one, neighbours the true one."""
+    for kind, (wins, loses) in _SHARES.items():
+        frames = _shared(first, second, kind)
+        if not len(frames[0]):
+            continue
+        usable = (frames[0]["status"] == "ok") & (frames[1]["status"] == "ok")
+        won = []
+        for line, frame in zip((first, second), frames):
+            nats, _ = tolerance(line.member.results.manifest)
+            won.append(above(frame[wins], frame[loses], nats).astype(float))
+        rows = frames[0].assign(change=won[0] - won[1])[usable.to_numpy()]
+        for relation, part in _by_relation(rows, "edit_relation"):
+            mean = case_mean(part["change"], part["case_id"])
+            name = "neighbourhood" if kind == "neighborhood" else kind
+            yield _all_people(name, relation) | dict(mean)
+
+
+def _by_relation(rows: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    for relation, part in rows.groupby(column, sort=True):
+        yield str(relation), part
+    if len(rows):
+        yield ALL, rows
+
+
+def _all_people(measure: str, relation: str) -> dict[str, object]:
+    return {"measure": measure, "relation": relation, "axis": ALL, "group": ALL}
+
+
+def _took(first: Line, second: Line) -> Iterator[dict[str, object]]:
+    """Edits after which the new target is likelier than the true one."""
+    rows = _edits(first, once=True).merge(_edits(second), on=_CASE, suffixes=("_first", "_second"))
+    rows = rows[rows["success_first"].notna() & rows["success_second"].notna()].assign(person=rows["subject"])
+    for relation, part in _by_relation(rows, "relation_id"):
+        sides = (part[f"success_{side}"].to_numpy(bool) for side in ("second", "first"))
+        yield _all_people("efficacy", relation) | _row(paired_shares(part, *sides), len(part))
+
+
+def _accuracy(first: Line, second: Line) -> Iterator[dict[str, object]]:
+    """Cases whose other property is still right after the edit."""
+    frames = []
+    for line in (first, second):
+        table = _own_scores(line, "cross_property")
+        if not table.num_rows:
+            return
+        marked = mark(answers(table), nats=tolerance(line.member.results.manifest)[0])
+        frames.append(marked[marked["status"].isin(("ok", "unanswerable"))])
+    keys = ["case_id", "edit_relation", "effect_relation", "prompt_pre"]
+    cases = _edits(first)[_CASE].merge(_edits(second)[_CASE])["case_id"]
+    rows = frames[0].merge(frames[1][[*keys, "post_correct"]], on=keys, suffixes=("_first", "_second"))
+    rows = rows[rows["case_id"].isin(cases)]
+    named = rows.assign(pair=rows["edit_relation"] + "/" + rows["effect_relation"])
+    for pair, part in _by_relation(named, "pair"):
+        sides = (part[f"post_correct_{side}"].to_numpy(bool) for side in ("second", "first"))
+        yield _all_people("accuracy", pair) | _row(paired_shares(part, *sides), len(part))
+
+
+def _row(found: Estimate, n: int) -> dict[str, object]:
+    return found.columns("value", "low", "high", "p") | {"n": n, "n_cases": n, "note": found.note}

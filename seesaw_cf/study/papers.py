@@ -1,0 +1,267 @@
+"""Tables 4, 5 and 8 to 15 of SEESAW-CF in their layout, from a comparison.
+
+Every estimate has its interval and n. The star is this package's: the interval, clustered by edit and person, excludes
+0 and the effect is above the noise floor. Tables 8 and 9 count cells below 0 with that star and, in brackets, with the
+papers' own (t-test over case means, p < 0.05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from seesaw_cf.effects.groups import AXES
+from seesaw_cf.records import groups
+from seesaw_cf.report import text
+from seesaw_cf.report.floor import Floor
+from seesaw_cf.report.markdown import effect_cell
+from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
+from seesaw_cf.study.members import NAMES, Line, lines_of
+from seesaw_cf.study.tables import Comparison
+
+__all__ = ["Cell", "Layout", "decrease_shares", "decreases", "paper_tables", "tables_csv", "tables_page"]
+
+_PLACES = {"race": "by race", "region": "by geographic origin", "gender": "by gender"}
+_BY_METHOD = {"race": 10, "region": 12, "gender": 14}
+_BY_MODEL = {"race": 11, "region": 13, "gender": 15}
+_POOLED = ("all", "all")
+
+_ABOUT = """The layouts of SEESAW-CF's tables, filled from these runs. D_d below 0: the model is less confident in what
+is right about other people. Cells of Tables 10 to 15: D_d, then the change in log-odds, each with its 95 % interval
+(clustered by edit and person; none below five of either), then n = edits; bold with a star: the interval excludes 0 and
+the effect is above the noise floor. Blank: nobody of that group was asked about. Tables 4 and 5: exact match, changes
+in percentage points with Newcombe's paired interval; the last row pools all pairs (the paper prints the mean of its
+rows). Tables 8 and 9 count cells below 0 with a star, in brackets those with the papers' own star (t-test over case
+means, p < 0.05, not corrected), of the cells that have a number: counts of cells, so without interval. The same
+numbers, one row a cell: `tables.csv`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A number of a table.
+
+    Attributes:
+        row: Heads of its row.
+        column: Head of its column.
+        text: As Markdown shows it.
+        value, low, high: The number and the ends of its interval; NaN where there is none.
+        n: What it is made from: edits, cases or cells.
+        papers: By the papers' own test: its star (1 or 0), or the count with it.
+    """
+
+    row: tuple[str, ...]
+    column: str
+    text: str
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+    n: int = 0
+    papers: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A table of the paper.
+
+    Attributes:
+        number: The paper's.
+        about: What it shows, of which model or editor.
+        heads: Of the columns that name a row.
+        cells: Row by row; blank ones are left out.
+        columns: Heads of the columns with numbers.
+    """
+
+    number: int
+    about: str
+    heads: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Sequence[Cell]
+
+    def markdown(self) -> str:
+        """Heading and table."""
+        by_place = {(cell.row, cell.column): cell.text for cell in self.cells}
+        rows = [
+            [*map(text.escape, row), *[by_place.get((row, column), "") for column in self.columns]]
+            for row in dict.fromkeys(cell.row for cell in self.cells)
+        ]
+        table = text.markdown_table([text.escape(head) for head in (*self.heads, *self.columns)], rows, len(self.heads))
+        return f"## Table {self.number}: {text.escape(self.about)}\n\n{table}"
+
+
+def paper_tables(made: Comparison) -> list[Layout]:
+    """Every table that the runs have numbers for, in the paper's order."""
+    found: list[Layout] = []
+    for about, lines in _panels(made, "editor"):
+        found += [_by_model(4, about, made, lines), *_counts(about, made, lines)]
+        found += [_groups(number, axis, about, made, lines, "model") for axis, number in _BY_MODEL.items()]
+    for about, lines in _panels(made, "model"):
+        found.append(_accuracy(about, made, lines))
+        found += [_groups(number, axis, about, made, lines, "editor") for axis, number in _BY_METHOD.items()]
+    return sorted((one for one in found if one.cells), key=lambda one: one.number)
+
+
+def _panels(made: Comparison, name: str) -> Iterator[tuple[str, list[Line]]]:
+    """The lines of each editor (without controls) or of each model (with them), on the same records and protocol."""
+    lines = lines_of(made.members, controls=name == "model")
+    same = ["records", "protocol", name]
+    panels: dict[tuple[str, ...], list[Line]] = {}
+    for line in lines:
+        panels.setdefault(tuple(dict(zip(NAMES, line.key))[key] for key in same), []).append(line)
+    shown = [place for place, key in enumerate(same) if key == name or len({panel[place] for panel in panels}) > 1]
+    for panel, own in panels.items():
+        yield ", ".join(panel[place] for place in sorted(shown, reverse=True)), own
+
+
+def _of(table: pd.DataFrame, line: Line) -> pd.DataFrame:
+    return table[(table[list(NAMES)] == list(line.key)).all(axis=1)] if len(table) else table
+
+
+def _name(line: Line, head: str) -> str:
+    return dict(zip(NAMES, line.key))[head]
+
+
+def _held(made: Comparison) -> pd.DataFrame:
+    """Effects on people who hold the new target."""
+    table = made.table("effects_by_group")
+    return table[table["holds"] == HOLDER] if len(table) else table
+
+
+def _groups(number: int, axis: str, about: str, made: Comparison, lines: Sequence[Line], head: str) -> Layout:
+    """Tables 10 to 15: property by method, or by model."""
+    table, columns, cells = _held(made), groups.members(axis), []
+    for relation in sort_relations(table["relation"]) if len(table) else ():
+        for line in lines:
+            own = _of(table, line)
+            own = own[(own["relation"] == relation) & (own["axis"] == axis) & own["group"].isin(columns)]
+            row = (relation_name(relation), _name(line, head))
+            cells += [_effect(row, one, line) for one in records(own, EffectRow)]
+    names = {"editor": ("Property", "Method"), "model": ("Property", "Model")}[head]
+    return Layout(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
+
+
+def _effect(row: tuple[str, ...], found: EffectRow, line: Line) -> Cell:
+    results = line.member.results
+    floor: Floor = results.floor
+    shown = effect_cell(found, floor, results.score)
+    star = float(bool(found.get("paper_star", False)))
+    return Cell(row, found["group"], shown, found["D"], found["low"], found["high"], found["n_cases"], star)
+
+
+def _pairs(made: Comparison, lines: Sequence[Line]) -> Iterator[tuple[str, list[tuple[Line, AccuracyRow]]]]:
+    """Pair of properties -> each line's accuracy on it, the pooled row last."""
+    table = made.table("accuracy")
+    if table.empty:
+        return
+    own = {line.key: _of(table, line) for line in lines}
+    every = [pair for frame in own.values() for pair in zip(frame["edit_relation"], frame["effect_relation"])]
+    for pair in sort_pairs(every):
+        rows = []
+        for line in lines:
+            frame = own[line.key]
+            chosen = frame[(frame["edit_relation"] == pair[0]) & (frame["effect_relation"] == pair[1])]
+            rows += [(line, row) for row in records(chosen, AccuracyRow) if row["n"]]
+        yield "all pairs" if pair == _POOLED else "/".join(map(relation_name, pair)), rows
+
+
+def _by_model(number: int, about: str, made: Comparison, lines: Sequence[Line]) -> Layout:
+    """Table 4: change of accuracy by pair and model."""
+    cells = []
+    for pair, rows in _pairs(made, lines):
+        for line, row in rows:
+            limits = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]" if row["low"] == row["low"] else ""
+            shown = text.minus(f"{100 * row['change']:+.1f}{limits} n={row['n']}")
+            cells.append(Cell((pair,), line.member.model, shown, row["change"], row["low"], row["high"], row["n"]))
+    models = tuple(dict.fromkeys(line.member.model for line in lines))
+    return Layout(
+        number, f"change of accuracy about P2 after editing P1, in points: {about}", ("P1/P2",), models, cells
+    )
+
+
+def _accuracy(about: str, made: Comparison, lines: Sequence[Line]) -> Layout:
+    """Table 5: accuracy before and after, by pair and method."""
+    cells = []
+    for pair, rows in _pairs(made, lines):
+        if rows:
+            cells.append(_share((pair,), "Pre-edit", "pre", max((row for _, row in rows), key=lambda row: row["n"])))
+        cells += [_share((pair,), _name(line, "editor"), "post", row) for line, row in rows]
+    columns = ("Pre-edit", *dict.fromkeys(_name(line, "editor") for line in lines))
+    return Layout(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
+
+
+def _share(row: tuple[str, ...], column: str, phase: str, found: AccuracyRow) -> Cell:
+    limits = with_limits(found, phase)
+    return Cell(row, column, f"{text.percent_interval(*limits)} n={found['n']}", *limits, found["n"])
+
+
+def decreases(made: Comparison, line: Line) -> pd.DataFrame:
+    """The cells of Tables 8 and 9 and Figure 4 for a line: relation, axis, group, `ours` and `papers` (1: fewer).
+
+    A cell is a property and a group that the papers report; those without a number are left out.
+    """
+    table = _of(_held(made), line)
+    reported = [(axis, group) for axis in AXES for group in groups.members(axis)]
+    chosen = table[[key in reported for key in zip(table["axis"], table["group"])]] if len(table) else table
+    chosen = chosen[chosen["n_cases"] > 0] if len(chosen) else chosen
+    if chosen.empty:
+        return pd.DataFrame(columns=["relation", "axis", "group", "ours", "papers"])
+    ours = (chosen["marked"].astype(bool) & (chosen["D"] < 0)).astype(int)
+    return chosen[["relation", "axis", "group"]].assign(ours=ours, papers=chosen["paper_star"].astype(int))
+
+
+def decrease_shares(made: Comparison) -> pd.DataFrame:
+    """Figure 4: of the cells of each line and axis, how many show decreased confidence, by our star and the papers'."""
+    found = []
+    for line in made.lines:
+        for axis, rows in decreases(made, line).groupby("axis", sort=True):
+            counts = {name: int(rows[name].sum()) for name in ("ours", "papers")}
+            shares = {"share": counts["ours"] / len(rows), "share_papers": counts["papers"] / len(rows)}
+            found.append(dict(zip(NAMES, line.key)) | {"axis": axis, "cells": len(rows)} | counts | shares)
+    return pd.DataFrame(found)
+
+
+def _counts(about: str, made: Comparison, lines: Sequence[Line]) -> list[Layout]:
+    """Tables 8 and 9: in how many cells a model is less confident, by property and by group."""
+    found = {line.member.model: decreases(made, line) for line in lines}
+    every = pd.concat(found.values(), ignore_index=True)
+    if every.empty:
+        return []
+    properties = {relation_name(name): ("relation", name) for name in sort_relations(every["relation"])}
+    people = {group: ("group", group) for axis in ("race", "gender", "region") for group in groups.members(axis)}
+    people = {name: key for name, key in people.items() if (every["group"] == name).any()}
+    what = "cells with decreased confidence"
+    return [
+        Layout(8, f"{what}, by property: {about}", ("Property",), tuple(found), _counted(found, properties)),
+        Layout(9, f"{what}, by group: {about}", ("Group",), tuple(found), _counted(found, people)),
+    ]
+
+
+def _counted(found: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]]) -> list[Cell]:
+    cells = []
+    for name, key in [*rows.items(), ("Total", None)]:
+        for model, table in found.items():
+            chosen = table if key is None else table[table[key[0]] == key[1]]
+            ours, papers = int(chosen["ours"].sum()), int(chosen["papers"].sum())
+            shown = f"{ours} ({papers}) of {len(chosen)}"
+            if len(chosen):
+                cells.append(Cell((name,), model, shown, ours, n=len(chosen), papers=papers))
+    return cells
+
+
+def tables_page(tables: Sequence[Layout], figures: Mapping[str, str]) -> str:
+    """`tables.md`: what the tables are, the tables, the figures (file -> description)."""
+    parts = ["# Tables in the layout of SEESAW-CF", _ABOUT, *[one.markdown() for one in tables]]
+    drawn = [f"![{text.escape(about)}]({name})" for name, about in figures.items()]
+    return "\n\n".join([*parts, *(["## Figures", *drawn] if drawn else [])]) + "\n"
+
+
+def tables_csv(tables: Sequence[Layout]) -> pd.DataFrame:
+    """Every cell of every table, a row each."""
+    return pd.DataFrame(
+        {"table": one.number, "about": one.about, "row": " / ".join(cell.row), "column": cell.column}
+        | {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n, "papers": cell.papers}
+        for one in tables
+        for cell in one.cells
+    )

@@ -1,0 +1,191 @@
+"""Every table of a comparison, as data frames: what each run found side by side, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.effects.audit import AuditSettings, decide
+from seesaw_cf.effects.edits import edit_numbers
+from seesaw_cf.effects.groups import UNKNOWN, group_effects
+from seesaw_cf.effects.success import KINDS, success_of_scores
+from seesaw_cf.records import groups
+from seesaw_cf.report.results import HOLDER, STAR_LEVEL, relation_name
+from seesaw_cf.run.edit_table import read_edits
+from seesaw_cf.stats.tolerance import tolerance
+from seesaw_cf.study.members import Line, Member, joined, lines_of
+from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
+from seesaw_cf.tables import SCORES, read_table
+
+__all__ = ["TABLES", "Comparison", "compare"]
+
+TABLES = (
+    *("runs", "efficacy", "success", "effects_by_group", "citizenship", "accuracy", "verdicts", "excess"),
+    "differences",
+)
+"""Names of the tables of a comparison."""
+
+CITIZENSHIP = "P27"
+MEASURES = {"PS": "paraphrase", "NS": "neighbourhood", "S": "score"}
+"""Number of `seesaw_cf.effects.edit_success` -> what it is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Finished runs side by side.
+
+    Attributes:
+        members: The runs, in their order.
+        settings: What is declared.
+        tables: Name of the CSV file -> table, each with the columns of `seesaw_cf.study.members.NAMES` in front:
+            "runs", "efficacy", "success" (paraphrases, neighbours, and the score of all three),
+            "effects_by_group", "citizenship" (D by continent and race), "accuracy", "verdicts", "excess",
+            "differences". Empty ones are left out.
+    """
+
+    members: Sequence[Member]
+    settings: AuditSettings
+    tables: Mapping[str, pd.DataFrame]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table; empty when there is none."""
+        return self.tables.get(name, pd.DataFrame())
+
+    @property
+    def lines(self) -> list[Line]:
+        """What is compared, without controls."""
+        return lines_of(self.members)
+
+
+def compare(
+    members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None = None, *, every: bool = False
+) -> Comparison:
+    """Puts finished runs side by side.
+
+    Args:
+        members: The runs.
+        settings: What is declared for verdicts and differences.
+        family: Columns that name a family of verdicts, also model, records and protocol; None: each run has its own.
+        every: Compare also runs that differ in more than one name, where none differs in one only.
+    """
+    lines = lines_of(members)
+    tables = {
+        "runs": pd.DataFrame([_run(one) for one in members]),
+        "efficacy": joined(members, lambda one: one.efficacy),
+        "success": pd.concat([_success(one) for one in members], ignore_index=True),
+        "effects_by_group": pd.concat([_effects(one) for one in members], ignore_index=True),
+        "citizenship": pd.concat([_citizenship(one) for one in members], ignore_index=True),
+        "accuracy": joined(members, lambda one: one.accuracy),
+        "verdicts": _verdicts(members, settings, family),
+        "excess": joined(members, lambda one: one.audit.excess if one.audit else pd.DataFrame()),
+        "differences": differences(pairs_of(lines, every=every), lines, settings),
+    }
+    there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
+    return Comparison(members, settings, there)
+
+
+def _run(one: Member) -> dict[str, object]:
+    """What a run was made of, without the machine's clock and paths."""
+    made: Mapping[str, Any] = one.manifest
+    floor = one.results.floor
+    return {
+        "run": one.title,
+        "model": one.model,
+        "records": one.records,
+        "protocol": one.protocol,
+        "editors": ", ".join(one.editors.values()),
+        "edits": len(one.results.distinct),
+        "score_rows": one.results.n_rows,
+        "noise_floor": floor.probability,
+        "noise_floor_log_odds": floor.log_odds,
+        "seed": made.get("seed"),
+        **{f"model_{key}": made.get("model", {}).get(key) for key in ("id", "dtype", "fingerprint")},
+        **{f"data_{key}": made.get("data", {}).get(key) for key in ("source", "cases", "sha256")},
+        "scorer": made.get("scoring", {}).get("scorer"),
+        "notes": " ".join(made.get("notes", [])),
+    }
+
+
+def _success(one: Member) -> pd.DataFrame:
+    """Did the edits take, generalise and stay local: every number with its interval."""
+    scores = read_table(one.folder / "scores.parquet", SCORES, filters=[("kind", "in", list(KINDS))])
+    if not scores.num_rows:
+        return pd.DataFrame()
+    edits = read_edits(one.folder / "edits.parquet").to_pandas()
+    same = edit_numbers(edits) if one.manifest.get("protocol") == "single" else None
+    found = success_of_scores(scores, same, nats=tolerance(one.manifest)[0])
+    rows = [
+        {"editor": editor, "measure": MEASURES[short]}
+        | number.columns("value", "low", "high", "n")
+        | {"n_cases": number.clusters["case"]}
+        for editor in one.editors
+        if editor in found
+        for short, number in found[editor].numbers["counterfact"].items()
+        if short in MEASURES
+    ]
+    return one.named(pd.DataFrame(rows))
+
+
+def _effects(one: Member) -> pd.DataFrame:
+    """Effects by group, and the papers' test of those on people who hold the new target: `paper_p`, `paper_star`."""
+    effects = one.results.effects
+    if effects.empty:
+        return effects
+    keys = ["editor", "relation", "axis", "group"]
+    found = []
+    for line in lines_of([one], controls=True):
+        prompts = prompts_of(line)
+        if (prompts["holds"] == HOLDER).any():
+            found.append(group_effects(prompts, mode="paper", draws=0)[[*keys, "D", "p"]])
+    if not found:
+        return one.named(effects.assign(paper_p=float("nan"), paper_star=False))
+    tested = pd.concat(found).rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
+    tested["paper_star"] = (tested["D"] < 0) & (tested["paper_p"] < STAR_LEVEL)
+    both = effects.merge(tested.drop(columns="D"), how="left", on=[*keys, "holds"])
+    return one.named(both.assign(paper_star=both["paper_star"].eq(True)))
+
+
+def _citizenship(one: Member) -> pd.DataFrame:
+    """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
+    continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
+    found = []
+    for line in lines_of([one]):
+        prompts = prompts_of(line)
+        rows = prompts[prompts["edit_relation"] == CITIZENSHIP] if len(prompts) else prompts
+        if not len(rows) or not (rows["holds"] == HOLDER).any():
+            continue
+        by_continent = rows.assign(edit_relation=[continents.get(name) or UNKNOWN for name in rows["target_new"]])
+        found.append(group_effects(by_continent, axes=["race"], clusters=clusters_of(one.protocol)))
+    table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    return one.named(table.drop(columns="effective").rename(columns={"relation": "continent"})) if found else table
+
+
+def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
+    """The verdicts of all runs, decided together where families span runs."""
+    table = joined(members, lambda one: one.audit.verdicts if one.audit else pd.DataFrame())
+    if family is None or "value" not in table:
+        return table
+    floors = [one.results.floor for one in members]
+    nats = _largest([one.log_odds for one in floors])
+    measured = replace(settings, noise_floor=_largest([one.probability for one in floors]), noise_floor_log_odds=nats)
+    return decide(table, measured, family)
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    """The largest noise floor; None where a run has measured none."""
+    there = [value for value in values if value is not None]
+    return max(there) if there and len(there) == len(values) else None
+
+
+def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Adds the papers' names beside relation ids."""
+    columns = [name for name in ("relation", "edit_relation", "effect_relation") if name in frame]
+    return frame.assign(**{f"{name}_name": [_name(str(one)) for one in frame[name]] for name in columns})
+
+
+def _name(relation: str) -> str:
+    """The papers' word for a relation, or for the two of a pair."""
+    return "/".join(map(relation_name, relation.split("/")))

@@ -1,0 +1,148 @@
+"""Runs the cells of a study: any number of processes share them, each cell is one process's, a failed one is noted.
+
+A process holds a lock on the cell that it runs. The system gives the lock back when the process ends, however it ends,
+so what a killed one left is taken on by another, from its last finished edit.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+from seesaw_cf.errors import RunFolderError, SeesawError, StorageError
+from seesaw_cf.run.explain import announce
+from seesaw_cf.run.job import run_job
+from seesaw_cf.run.workers import rank_and_world
+from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
+from seesaw_cf.study.declared import Study
+from seesaw_cf.study.members import check_study, read_members
+from seesaw_cf.study.tables import compare
+from seesaw_cf.study.write import write_comparison
+
+__all__ = ["report_study", "run_study"]
+
+log = logging.getLogger(__name__)
+
+_POLL = 1.0  # seconds between looks at cells that other processes run
+
+
+def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bool = True) -> list[StudyCell]:
+    """Runs every cell that is not finished; returns when all are finished or failed, whoever did them.
+
+    Args:
+        study: What to run.
+        out: Its folder; a study in it is continued, or grows.
+        only: Names of cells, `*` stands for anything; all when empty.
+        progress: Show progress bars.
+
+    Returns:
+        The cells that failed; why is kept in the folder.
+
+    Raises:
+        RunFolderError: The folder belongs to another study, or torchrun started this process.
+        UnknownNameError: `only` matches no cell.
+        StorageError: The folder cannot be written, or its file system has no locks.
+    """
+    if rank_and_world()[1] > 1:
+        raise RunFolderError("study: torchrun splits one run; start the same `seesaw-cf study` command several times.")
+    waiting = chosen(cells_of(study), only)
+    claim_study(out, study)
+    tried: set[str] = set()
+    told = False
+    with tqdm(total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
+        while waiting:
+            held = [cell for cell in waiting if not _settled(cell, study, out, tried, progress)]
+            bar.update(len(waiting) - len(held))
+            if held and not told:
+                announce([f"{len(held)} cells are run by other processes, first {held[0].name}; waiting for them."])
+            waiting, told = held, bool(held)
+            time.sleep(_POLL if held else 0)
+    return [cell for cell in chosen(cells_of(study), only) if not is_finished(cell, out)]
+
+
+def _settled(cell: StudyCell, study: Study, out: Path, tried: set[str], progress: bool) -> bool:
+    """The cell is finished or failed, now or before; False while another process runs it."""
+    if is_finished(cell, out) or cell.name in tried:
+        return True
+    with _lock(cell, out) as mine:
+        if not mine:
+            return False
+        if not is_finished(cell, out):
+            tried.add(cell.name)
+            note_failure(cell, out, _run(cell, study, out, progress))
+    return True
+
+
+def _run(cell: StudyCell, study: Study, out: Path, progress: bool) -> str:
+    """Runs a cell: why it failed, "" when it did not."""
+    try:
+        run_job(job_of(cell, study, out), cell.folder(out), progress=progress)
+    except Exception as error:  # whatever it is, the other cells go on and the report says it
+        message = str(error) if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
+        log.warning("cell %s failed: %s", cell.name, message, exc_info=not isinstance(error, SeesawError))
+        return message or type(error).__name__
+    finally:
+        gc.collect()  # the model, before the next one is loaded
+    return ""
+
+
+@contextmanager
+def _lock(cell: StudyCell, out: Path) -> Iterator[bool]:
+    """Holds the cell for this process; yields False when another one does."""
+    file = out / "locks" / cell.name.replace("/", "--")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError as error:
+            raise StorageError(
+                f"{file}: this file system has no locks ({error.strerror}), so that processes cannot share a study. "
+                "Choose a folder on another with --out."
+            ) from error
+        yield True
+
+
+def report_study(study: Study, out: Path) -> str:
+    """Writes the report of what is finished into `OUT/report`.
+
+    Args:
+        study: What was declared.
+        out: Its folder.
+
+    Returns:
+        What a terminal shows.
+
+    Raises:
+        RunFolderError: No cell is finished, cells disagree in base or records, or the folder is another study's.
+    """
+    claim_study(out, study)
+    cells = cells_of(study)
+    done = [cell for cell in cells if is_finished(cell, out)]
+    missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in done]
+    if not done:
+        raise RunFolderError(f"{out}: no cell of the study is finished.\n  " + "\n  ".join(missing))
+    names = {cell.folder(out): (cell.name, *cell.parts[:2]) for cell in done}
+    members = read_members(list(names), study.audit, names)
+    check_study(members)
+    made = compare(members, study.audit, study.family)
+    return write_comparison(made, out / "report", study.title, missing, _declared(study))
+
+
+def _declared(study: Study) -> list[str]:
+    audit = study.audit
+    return [
+        f"Declared before looking: margin {audit.margin:g} in probability, {audit.margin_log_odds:g} nats in log-odds; "
+        f"level {audit.alpha:g}; p corrected ({audit.correction}) over {' × '.join(study.family)}.",
+        f"Models: {', '.join(f'{name} = {one.model} ({one.dtype})' for name, one in study.models.items())}.",
+        f"Editors: {', '.join(study.editors)}; controls: {', '.join(study.controls) or 'none'}.",
+    ]

@@ -1,0 +1,201 @@
+"""Finished runs side by side: names, what disagrees, paired differences, and the papers' tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from seesaw_cf.cli import main
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.study.members import check_study, disagreements, read_members
+from seesaw_cf.study.tables import compare
+from seesaw_cf.study.write import compare_runs
+from tests.report.runs import cases, property_cases, write_run
+
+MODEL = {"id": "tiny", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32, "tokenizer": "cd" * 32}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """Two editors of one model on the same cases, and one of them on another model that was asked fewer."""
+    folder = tmp_path_factory.mktemp("runs")
+    made = cases(("P27", "P101"), 8, 12) + property_cases(6)
+    other: dict[str, Any] = {"model": MODEL | {"id": "other", "fingerprint": "ee" * 32, "dtype": "bfloat16"}}
+    return (
+        write_run(folder / "memit", made, ("memit", "identity(memit)")),
+        write_run(folder / "ft", made, ("identity(ft)", "ft"), refused=1),
+        write_run(folder / "other", made[:12], ("memit",), data={"source": "sample", "sha256": "12" * 32}, **other),
+    )
+
+
+@pytest.fixture(scope="module")
+def out(runs: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("compared")
+    said = compare_runs(runs, folder)
+    assert "report.md, tables.md" in said
+    return folder
+
+
+def read(out: Path, name: str) -> pd.DataFrame:
+    return pd.read_csv(out / f"{name}.csv", keep_default_na=False, na_values=[""])
+
+
+def changes(folder: Path, editor: str) -> dict[tuple[int, int], tuple[str, float]]:
+    """(case, prompt) -> relation and D of people who hold the new target, by hand."""
+    p: dict[tuple[int, int], dict[tuple[str, str], float]] = defaultdict(dict)
+    relation = {}
+    for row in pq.read_table(folder / "scores.parquet").to_pylist():
+        if (row["kind"], row["editor"], row["holds"]) == ("cross_subject", editor, "target_new") and row["logprob"]:
+            p[row["case_id"], row["prompt_id"]][row["role"], row["phase"]] = float(np.exp(row["logprob"]))
+            relation[row["case_id"], row["prompt_id"]] = row["edit_relation"]
+    sides = {key: {phase: v["target_new", phase] - v["target_true", phase] for phase in ("pre", "post")}
+             for key, v in p.items() if len(v) == 4}  # fmt: skip
+    return {key: (relation[key], v["post"] - v["pre"]) for key, v in sides.items()}
+
+
+def test_paired_differences_are_those_of_shared_prompts(runs: tuple[Path, Path, Path], out: Path) -> None:
+    memit, ft = changes(runs[0], "memit"), changes(runs[1], "ft")
+    by_case: dict[int, list[float]] = defaultdict(list)
+    for key in memit.keys() & ft.keys():
+        if memit[key][0] == "P27":
+            by_case[key[0]].append(memit[key][1] - ft[key][1])
+    expected = float(np.mean([np.mean(values) for values in by_case.values()]))
+    found = read(out, "differences").query("differs == 'editor' and measure == 'D' and axis == 'all'")
+    found = found[found["relation"] == "P27"]
+    assert found["value"].tolist() == pytest.approx([expected])
+    assert found["n_cases"].tolist() == [len(by_case)]
+    assert (found["low"] < found["value"]).all()
+    assert (found["value"] < found["high"]).all()
+
+
+def test_lines_that_differ_in_two_names_are_not_paired(out: Path) -> None:
+    found = read(out, "differences")
+    pairs = set(zip(found["differs"], found["first"], found["second"]))
+    assert {kind for kind, *_ in pairs} == {"editor"}  # the other model's records differ, too
+    assert set(found["measure"]) == {"D", "log-odds", "efficacy", "accuracy"}
+
+
+def test_models_on_the_same_records_are_paired(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """Of two runs whose records differ the shared cases are paired, and the number of cases says so."""
+    compare_runs([runs[0], runs[2]], tmp_path / "out")
+    found = read(tmp_path / "out", "differences").query("measure == 'efficacy' and relation == 'all'")
+    assert found["differs"].tolist() == ["model and records"]
+    assert found["n_cases"].tolist() == [12]
+
+
+def test_a_run_and_its_copy_differ_by_nothing(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(runs[0], tmp_path / "copy")
+    compare_runs([runs[0], tmp_path / "copy"], tmp_path / "out")
+    found = read(tmp_path / "out", "differences")
+    assert set(found["first"]) == {f"memit [{runs[0]}]"}
+    assert found["value"].abs().max() == 0
+
+
+def test_disagreements_are_said_with_names(runs: tuple[Path, Path, Path], out: Path) -> None:
+    page = (out / "report.md").read_text(encoding="utf-8")
+    assert "The runs disagree in dtype: float32 in" in page
+    assert "bfloat16 in" in page
+    said = disagreements(read_members(runs))
+    assert [line.split(":")[0] for line in said] == ["The runs disagree in dtype", "The runs disagree in records"]
+    assert str(runs[2]) in said[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"model": MODEL | {"fingerprint": "00" * 32}},
+            "A and B are of one study, but they differ in the fingerprint of",
+        ),
+        ({"model": MODEL | {"dtype": "bfloat16"}}, "the dtype of their model: 'float32' and 'bfloat16'"),
+        ({"data": {"source": "sample", "sha256": "00" * 32}}, "they differ in the sha256 of their data"),
+    ],
+)
+def test_runs_of_one_study_agree(
+    runs: tuple[Path, Path, Path], tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    shutil.copytree(runs[1], tmp_path / "run")
+    file = tmp_path / "run" / "manifest.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    names = {runs[0]: ("A", "tiny", "sample"), tmp_path / "run": ("B", "tiny", "sample")}
+    with pytest.raises(RunFolderError, match=message):
+        check_study(read_members(list(names), names=names))
+    check_study(read_members(runs[:2], names={runs[0]: ("A", "m", "r"), runs[1]: ("B", "m", "r")}))
+
+
+def test_families_can_span_runs(runs: tuple[Path, Path, Path]) -> None:
+    settings = AuditSettings()
+    members = read_members(runs[:2], settings)
+    apart, together = compare(members, settings), compare(members, settings, ["relation", "axis"])
+    sizes = apart.table("verdicts").groupby(["editor", "relation", "axis"])["family_size"].first()
+    joint = together.table("verdicts").groupby(["relation", "axis"])["family_size"].first()
+    assert joint.to_dict() == sizes.groupby(["relation", "axis"]).sum().to_dict()
+    both = apart.table("verdicts")["p_adjusted"], together.table("verdicts")["p_adjusted"]
+    assert (both[0].dropna() <= both[1].dropna() + 1e-12).all()
+
+
+def test_tables_have_the_numbers_of_the_effects(out: Path) -> None:
+    tables, effects = read(out, "tables"), read(out, "effects_by_group")
+    cell = tables.query("table == 10 and row == 'citizenship / memit' and column == 'Black'")
+    cell = cell[cell["about"].str.contains("tiny")]
+    row = effects.query("model == 'tiny' and editor == 'memit' and relation == 'P27' and group == 'Black'")
+    row = row[row["holds"] == "target_new"]
+    assert cell[["value", "low", "high"]].to_numpy() == pytest.approx(row[["D", "low", "high"]].to_numpy(), nan_ok=True)
+    assert {4, 5, 8, 9, 10, 11, 12, 13, 14, 15} == set(tables["table"])
+    assert {"men", "women"} == set(tables.query("table == 14")["column"])
+
+
+def test_counts_of_tables_8_and_9_agree_with_each_other_and_with_the_papers_test(
+    runs: tuple[Path, Path, Path], out: Path
+) -> None:
+    tables = read(out, "tables")
+    totals = tables[(tables["row"] == "Total")].groupby(["about", "column", "table"])[["value", "n", "papers"]].first()
+    counts = tables[tables["table"].isin((8, 9)) & (tables["row"] != "Total")]
+    summed = counts.groupby(["about", "column", "table"])[["value", "n", "papers"]].sum()
+    assert totals.to_numpy().tolist() == summed.to_numpy().tolist()
+    by_case: dict[int, list[float]] = defaultdict(list)
+    for (case, _), (relation, value) in changes(runs[0], "memit").items():
+        if relation == "P27":
+            by_case[case].append(value)
+    effects = read(out, "effects_by_group")
+    row = effects.query("model == 'tiny' and editor == 'memit' and relation == 'P27' and axis == 'all'")
+    row = row[row["holds"] == "target_new"]
+    p = float(stats.ttest_1samp([np.mean(values) for values in by_case.values()], 0.0).pvalue)
+    assert row["paper_p"].tolist() == pytest.approx([p])
+
+
+def test_pictures_are_drawn(out: Path) -> None:
+    names = {file.name.split("_")[1] for file in out.glob("figure_*.png")}
+    assert names == {"2", "3", "4"}
+    page = (out / "tables.md").read_text(encoding="utf-8")
+    assert all(f"({file.name})" in page for file in out.glob("*.png"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{0}", "{1}"], "got 2 runs to compare, and --out is missing. Name a folder"),
+        (["{0}", "{1}", "--out", "x", "--dose-run", "y"], "--dose-run is about one run. Leave it out"),
+        (["{0}", "{0}", "--out", "x"], "is named twice"),
+        (["{0}", "{1}", "--out", "{1}"], "it is read by the same command"),
+        (["{0}", "nowhere", "--out", "x"], "nowhere: no such folder"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(
+    runs: tuple[Path, Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *(word.format(*runs) for word in words)]) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()

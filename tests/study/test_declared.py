@@ -1,0 +1,173 @@
+"""The file of a study: what it declares, and what is said about a wrong one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.cli import main
+from seesaw_cf.errors import RunFolderError, SeesawError, UnknownNameError
+from seesaw_cf.study.cells import cells_of, chosen, claim_study, job_of
+from seesaw_cf.study.declared import Study, read_study
+from tests.conftest import ROOT
+
+GOOD = """
+models:
+  tiny: seesaw-tiny
+  half: {model: seesaw-tiny, dtype: bfloat16, settings: tuned.json}
+editors:
+  ft: {steps: 3}
+  memit:
+controls: [identity]
+records:
+  sample: {configs: [cross_subject, cross_property], limit: 2}
+protocols: [single, batch]
+seed: 1
+margin: 0.03
+family: [relation, axis]
+"""
+
+
+def written(folder: Path, text: str, name: str = "study.yaml") -> Path:
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def study(folder: Path, text: str = GOOD) -> Study:
+    return read_study(written(folder, text))
+
+
+def test_a_file_means_cells_in_its_order(tmp_path: Path) -> None:
+    made = study(tmp_path)
+    names = [cell.name for cell in cells_of(made)]
+    assert names[:3] == ["tiny/sample/single/ft", "tiny/sample/single/memit", "tiny/sample/batch/ft"]
+    assert len(names) == 8
+    assert [cell.name for cell in chosen(cells_of(made), ["half/*/ft", names[0]])] == [names[0], names[4], names[6]]
+    assert (made.audit.margin, made.audit.margin_log_odds, made.family) == (0.03, 0.1, ("relation", "axis"))
+    assert made.title == "study"
+    with pytest.raises(UnknownNameError, match=r"unknown cell 'tiny/sample/single/fr'. Did you mean 'tiny/sample/si"):
+        chosen(cells_of(made), ["tiny/sample/single/fr"])
+
+
+def test_a_cell_is_an_ordinary_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    people = {"ft": {"subjects": ["Ann"]}}
+    tuned = {"ft": {"steps": 9, "learning_rate": 0.1}, "memit": {"layers": [0]}, "provenance": people}
+    (tmp_path / "tuned.json").write_text(json.dumps(tuned))
+    made = study(tmp_path)
+    cells = {cell.name: job_of(cell, made, tmp_path / "out") for cell in cells_of(made)}
+    job = cells["half/sample/single/ft"]
+    assert (job.model, job.dtype, job.editors, job.controls) == ("seesaw-tiny", "bfloat16", ("ft",), ("identity",))
+    assert (job.limit, job.seed, job.protocol) == (2, 1, "single")
+    assert job.configs == ("cross_subject", "cross_property")
+    assert job.editor_config is not None
+    assert json.loads(job.editor_config.read_text()) == {
+        "ft": {"steps": 3, "learning_rate": 0.1},
+        "provenance": people,
+    }
+    assert cells["tiny/sample/single/memit"].editor_config is None
+    (tmp_path / "other.json").write_text("{}")
+
+
+LEAST = "models: [seesaw-tiny]\neditors: [ft]\nrecords: {sample: }\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: [seesaw-tiny]", r"study.yaml: unknown key 'model'. Did you mean 'models'\? Known: alpha, "),
+        (LEAST + "margn: 1", r"study.yaml: unknown key 'margn'. Did you mean 'margin'"),
+        (
+            LEAST.replace("[seesaw-tiny]", "{t: {model: x, dtyp: float32}}"),
+            r"models.t: unknown key 'dtyp'. Did you mean",
+        ),
+        (LEAST.replace("[seesaw-tiny]", "{t: {dtype: float32}}"), r"models.t: model is missing. Give a Hub id"),
+        (
+            LEAST.replace("[seesaw-tiny]", "{t: {model: x, dtype: float23}}"),
+            r"models.t.dtype: unknown name 'float23'. Did",
+        ),
+        (LEAST.replace("[seesaw-tiny]", "{t: 3}"), r"models.t is 3, expected keys out of corpus, "),
+        (LEAST.replace("[seesaw-tiny]", "[]"), r"study.yaml: models is empty, so there is nothing to study"),
+        (LEAST.replace("[seesaw-tiny]", "[a/x, b/x]"), r"has two entries of one name. Give each a name"),
+        (LEAST.replace("[seesaw-tiny]", "{../x: y}"), r"models: the name '../x' is no name of a folder"),
+        (LEAST.replace("[seesaw-tiny]", "{no: y}"), r"models: the name False is no name of a folder"),
+        (LEAST.replace("[seesaw-tiny]", "[[x]]"), r"models\[0\] is \['x'\], expected text"),
+        (LEAST.replace("[ft]", "[memitt]"), r"study.yaml: editors: unknown name 'memitt'. Did you mean 'memit'"),
+        (LEAST.replace("[ft]", "[identity]"), r"editors: unknown name 'identity'."),
+        (LEAST.replace("[ft]", "{ft: {stepps: 3}}"), r"editors.ft: unknown key 'stepps'. Did you mean 'steps'"),
+        (LEAST.replace("[ft]", "{ft: 3}"), r"editors.ft is 3, expected keys out of"),
+        (LEAST.replace("[ft]", "{ft: {steps: .nan}}"), r"editors.ft is \{'steps': nan\}, expected plain settings"),
+        (LEAST.replace("[ft]", "{ft: {steps: 2020-01-01}}"), r"expected plain settings \(Object of type date"),
+        (
+            LEAST.replace("{sample: }", "{s: {limit: 0}}"),
+            r"records.s.limit is 0, expected a whole number of at least 1",
+        ),
+        (LEAST.replace("{sample: }", "{s: {configs: x}}"), r"records.s.configs is 'x', expected a list"),
+        (LEAST.replace("{sample: }", "{s: {configs: []}}"), r"records.s.configs is an empty list"),
+        (LEAST.replace("records: {sample: }", ""), r"study.yaml: records is missing, so there is nothing to study"),
+        (LEAST + "controls: [identty]", r"study.yaml: controls: unknown name 'identty'. Did you mean 'identity'"),
+        (LEAST + "protocols: []", r"protocols is \[\], expected at least one name, each once"),
+        (LEAST + "protocols: [batch, batch]", r"expected at least one name, each once"),
+        (LEAST + "protocols: single", r"study.yaml: protocols is 'single', expected a list of names"),
+        (LEAST + "family: [edtor]", r"family: unknown name 'edtor'. Did you mean 'editor'"),
+        (LEAST + "margin: 0", r"study.yaml: margin is 0, expected a finite number above 0"),
+        (LEAST + "alpha: 1", r"alpha is 1, expected a finite number between 0 and 1, both excluded"),
+        (LEAST + "seed: yes", r"seed is True, expected a whole number"),
+        (LEAST + "leave_out_tuned: 1", r"leave_out_tuned is 1, expected true or false"),
+        (LEAST + "seed: 1\nseed: 2", r"study.yaml: not YAML that is read here \(line 5: the key 'seed' occurs twice\)"),
+        ("a: &a [x]\nb: *a", r"line 2: aliases \(\*name\) are not read"),
+        (
+            "models: !!python/object/apply:os.system ['true']",
+            r"not YAML that is read here \(could not determine a const",
+        ),
+        ("models: [", r"not YAML that is read here \(while parsing"),
+        ("- 1", r"study.yaml: got \[1\], expected keys such as models, editors and records"),
+        ("", r"study.yaml: got None, expected keys such as models"),
+    ],
+)
+def test_a_wrong_file_is_named_with_the_place(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SeesawError, match=message):
+        study(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", str(tmp_path / "none.yaml")]) == 1
+    assert "none.yaml: No such file or directory. Check the path." in capsys.readouterr().err
+
+
+def test_a_study_may_grow_and_nothing_else(tmp_path: Path) -> None:
+    out, first = tmp_path / "out", study(tmp_path)
+    claim_study(out, first)
+    claim_study(out, first)
+    grown = study(tmp_path, GOOD.replace("  memit:\n", "  memit:\n  rome:\n").replace("half:", "third: x\n  half:"))
+    claim_study(out, grown)
+    assert set(json.loads((out / "study.json").read_text())["editors"]) == {"ft", "memit", "rome"}
+    for changed, message in {
+        GOOD: r"belongs to another study:\n  models.third: the folder has it, this file does not\n  editors.rome: the",
+        GOOD.replace("0.03", "0.02"): r"margin: the folder has 0.03, this file 0.02",
+        GOOD.replace("[identity]", "[random]"): r"controls: the folder has \['identity'\], this file \['random'\]",
+        GOOD.replace("limit: 2", "limit: 3"): r"records.sample: the folder has .*'limit': 2.*, this file .*'limit': 3",
+        GOOD.replace("steps: 3", "steps: 4"): r"editors.ft: the folder has \{'steps': 3\}, this file \{'steps': 4\}",
+    }.items():
+        with pytest.raises(RunFolderError, match=message):
+            claim_study(out, study(tmp_path, changed))
+    claim_study(out, study(tmp_path, GOOD.replace("half:", "third: x\n  half:").replace(
+        "  memit:\n", "  memit:\n  rome:\n").replace("dtype: bfloat16", "dtype: bfloat16, device: cpu")))  # fmt: skip
+
+
+def test_a_folder_of_something_else_is_no_study(tmp_path: Path) -> None:
+    made = study(tmp_path)
+    with pytest.raises(RunFolderError, match=r"is not empty and has no study.json, so it is no study"):
+        claim_study(tmp_path, made)
+
+
+def test_the_part_that_make_study_repeats_is_of_the_study() -> None:
+    """The same model, records, controls and options: its cells give the numbers of the whole study's cells."""
+    whole, part = (read_study(ROOT / "benchmarks" / "study" / f"{name}.yaml") for name in ("study", "part"))
+    assert part.models == whole.models
+    assert part.records.items() <= whole.records.items()
+    assert {name: whole.editors[name] for name in part.editors} == dict(part.editors)
+    assert (part.controls, part.protocols, part.options) == (whole.controls, whole.protocols, whole.options)
+    assert part.audit == whole.audit

@@ -1,0 +1,230 @@
+"""A study is run cell by cell, by any number of processes, killed, extended and reported as one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from seesaw_cf.cli import main
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.units import Task
+from seesaw_cf.study import work
+from seesaw_cf.study.cells import cells_of
+from seesaw_cf.study.declared import read_study
+from tests.conftest import ROOT
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+LAST = """
+title: Two models, two editors
+models: {models}
+editors: {editors}
+records: {records}
+controls: [identity]
+threads: 1
+"""
+MODELS = {"one": "one", "two": "two"}
+EDITORS = {"ft": {"steps": 1, "layers": [1]}, "lora": {"steps": 1, "layers": [1]}}
+RECORDS = {
+    "mine": {"configs": ["cross_subject", "cross_property"], "limit": 2},
+    "more": {"configs": ["cross_subject"], "limit": 3},
+}
+
+
+def written(folder: Path, models: int = 2, editors: int = 2, records: int = 2) -> Path:
+    """The first so many of each, in the file's order."""
+    parts = {
+        name: json.dumps(dict(list(found.items())[:count]))
+        for name, found, count in (
+            ("models", MODELS, models),
+            ("editors", EDITORS, editors),
+            ("records", RECORDS, records),
+        )
+    }
+    file = folder / "study.yaml"
+    file.write_text(LAST.format(**parts), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two small models beside the study's file."""
+    for seed, name in enumerate(MODELS):
+        model = small.model()
+        with torch.no_grad():
+            model.model.embed_tokens.weight.mul_(1 + seed)
+        model.save_pretrained(tmp_path / name)
+        byte_level(bos=False).save_pretrained(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def study(file: Path, out: str, *words: str) -> int:
+    return main(["study", str(file), "--out", out, "--quiet", *words])
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (out / "report").iterdir()}
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """Ctrl-C after so many blocks of edits."""
+    done: list[Task] = []
+    do = Run.do
+
+    def stop(self: Run, task: Task) -> None:
+        if len(done) == after:
+            raise KeyboardInterrupt
+        done.append(task)
+        do(self, task)
+
+    monkeypatch.setattr(Run, "do", stop)
+
+
+def grown_equals_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int, int]]) -> str:
+    """The first step is killed after a block and repeated; returns the report's page."""
+    assert study(written(folder, *steps[-1]), "whole") == 0
+    with monkeypatch.context() as patch:
+        interrupted(patch, 1)
+        assert study(written(folder, *steps[0]), "grown") == 130
+    assert not (folder / "grown" / "report").exists()
+    made: dict[Path, int] = {}
+    for step in steps:
+        assert study(written(folder, *step), "grown") == 0
+        assert {file: file.stat().st_mtime_ns for file in made} == made  # nothing is done again
+        made = {file: file.stat().st_mtime_ns for file in (folder / "grown" / "cells").rglob("*.parquet")}
+    one, other = contents(folder / "whole"), contents(folder / "grown")
+    assert one == other
+    assert {"report.md", "tables.md", "differences.csv", "success.csv", "tables.csv"} <= one.keys()
+    return one["report.md"].decode()
+
+
+def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = grown_equals_whole(folder, monkeypatch, [(1, 1, 1), (1, 2, 1)])
+    assert "Missing" not in page
+    assert page.startswith("# Two models, two editors\n")
+    assert "Declared before looking: margin 0.02 in probability" in page
+    assert "Written to grown/report" in capsys.readouterr().out
+
+
+@pytest.mark.slow(60)
+def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_go(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = grown_equals_whole(folder, monkeypatch, [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 2, 2)])
+    assert "| two, mine, ft | two, mine, lora |" in page
+
+
+def test_a_failed_cell_is_said_and_the_rest_goes_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(folder, 1, 1, 1)
+    file.write_text(file.read_text().replace('"lora"', '"memit"').replace('{"ft"', '{"memit": {}, "ft"'))
+    assert study(file, "out") == 1
+    said = capsys.readouterr()
+    assert "1 cells failed: one/mine/single/memit. The report says why" in said.err
+    page = (folder / "out" / "report" / "report.md").read_text()
+    assert "Missing: one/mine/single/memit: memit: texts are needed" in page.replace("\\", "")
+    assert (folder / "out" / "cells" / "one" / "mine" / "single" / "ft" / "edits.parquet").exists()
+    assert study(file, "out", "--report-only") == 0
+    assert "texts are needed" in capsys.readouterr().out
+
+
+def test_an_error_without_words_is_named_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    file = written(folder, 1, 2, 1)
+    assert study(file, "out", "--cell", "*/ft") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "run_job", broken)
+        assert study(file, "out") == 1
+    page = (folder / "out" / "report" / "report.md").read_text()
+    assert "Missing: one/mine/single/lora: ZeroDivisionError: on purpose" in page
+    assert study(file, "out") == 0
+    assert "Missing" not in (folder / "out" / "report" / "report.md").read_text()
+    assert not list((folder / "out" / "failed").iterdir())
+
+
+def test_cells_are_chosen_and_what_was_not_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(folder, 1, 2, 1)
+    assert study(file, "out", "--report-only") == 1
+    assert "no cell of the study is finished.\n  Missing: one/mine/single/ft: not run yet" in capsys.readouterr().err
+    assert study(file, "out", "--cell", "one/mine/single/lora") == 0
+    assert "Missing: one/mine/single/ft: not run yet" in capsys.readouterr().out
+    assert study(file, "out", "--cell", "one/mine/single/lara") == 1
+    assert "unknown cell 'one/mine/single/lara'. Did you mean 'one/mine/single/lora'" in capsys.readouterr().err
+
+
+def test_a_cell_of_another_process_is_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(folder, 1, 1, 1)
+    made, out = read_study(file), folder / "out"
+    (cell,) = cells_of(made)
+    waits: list[float] = []
+    with work._lock(cell, out) as mine:
+        assert mine
+        with work._lock(cell, out) as twice:
+            assert not twice
+
+        def give_up(seconds: float) -> None:
+            waits.append(seconds)
+            if waits == [work._POLL]:
+                raise KeyboardInterrupt
+
+        (out / "study.json").write_text(json.dumps(made.record()))
+        monkeypatch.setattr(time, "sleep", give_up)
+        with pytest.raises(KeyboardInterrupt):
+            work.run_study(made, out, progress=False)
+    assert not (out / "cells").exists()
+    assert work.run_study(made, out, progress=False) == []
+
+
+def test_torchrun_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert study(written(folder, 1, 1, 1), "out") == 1
+    assert "start the same `seesaw-cf study` command several times" in capsys.readouterr().err
+
+
+def test_two_studies_in_one_folder_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study(written(folder, 1, 1, 1), "out") == 0
+    file = written(folder, 1, 1, 1)
+    file.write_text(file.read_text() + "margin: 0.1\n")
+    assert study(file, "out") == 1
+    assert "out belongs to another study:\n  margin: the folder has 0.02, this file 0.1" in capsys.readouterr().err
+
+
+def test_records_that_changed_between_cells_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(folder, 1, 2, 1)
+    assert study(file, "out") == 0
+    manifest = folder / "out" / "cells" / "one" / "mine" / "single" / "ft" / "manifest.json"
+    found = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(found | {"data": found["data"] | {"sha256": "0" * 64}}))
+    assert study(file, "out", "--report-only") == 1
+    said = capsys.readouterr().err
+    assert "one/mine/single/ft and one/mine/single/lora are of one study, but they differ in the sha256 of th" in said
+
+
+def _process(out: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "seesaw_cf", "study", "study.yaml", "--out", out, "--quiet"]
+    return subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.slow(90)
+def test_two_processes_share_a_study_and_one_is_killed(folder: Path) -> None:
+    assert study(written(folder), "alone") == 0
+    first, second = _process("shared"), _process("shared")
+    while not list((folder / "shared").rglob("shards/*/*.parquet")):
+        time.sleep(0.05)
+        assert first.poll() is None
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert second.wait(timeout=600) == 0
+    assert contents(folder / "alone") == contents(folder / "shared")
