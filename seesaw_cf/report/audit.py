@@ -21,7 +21,7 @@ from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.rows import AuditRecord, EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
 
-__all__ = ["Audit", "audit_prompts", "audit_summary", "gates"]
+__all__ = ["Audit", "audit_prompts", "audit_summary", "gates", "paired_differences"]
 
 _TOOK, _SCORED = 0.5, 0.95
 
@@ -80,20 +80,28 @@ def audit_prompts(
         settings,
         floor,
         verdicts,
-        _differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
-        _differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
+        paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
+        paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
         among_known(prompts, decide),
     )
 
 
-def _differences(
+def paired_differences(
     prompts: pd.DataFrame,
     sides: list[tuple[str, str]],
     names: tuple[str, str],
     settings: AuditSettings,
     estimates: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
-    """D of the first of two editors minus D of the second on the prompts both were scored on, corrected."""
+    """D of the first of two editors minus D of the second on the prompts both were scored on, corrected.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        sides: (first, second) editor of each comparison.
+        names: The columns that say which they are.
+        settings: For the correction, over the relations and axes of each comparison.
+        estimates: `seesaw_cf.effects.estimate_groups` with its axes and clusters.
+    """
     found = []
     for first, second in sides:
         rows = excess_over_control(prompts[prompts["editor"].isin((first, second))], second)

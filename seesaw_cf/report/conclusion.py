@@ -18,15 +18,15 @@ from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
 from seesaw_cf.run.edit_table import ASKED_ONLY
 
-__all__ = ["conclude", "conclusion_markdown", "conclusion_text"]
+__all__ = ["HEADS", "conclude", "conclusion_markdown", "conclusion_text", "lacking"]
 
 _NAMED = 3  # verdicts that are spelled out
 _AFFECTED = ("amplified", "reduced")
-_HEADS = ("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
+HEADS = ("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
 
 
 def conclude(results: Results) -> tuple[str, ...]:
-    """The six sentences in the order of `_HEADS`, as plain text."""
+    """The six sentences in the order of `HEADS`, as plain text."""
     said = (_edited, knew, _took, _affected, _not_known, _how_sure)
     return tuple(one(results) for one in said)
 
@@ -34,21 +34,28 @@ def conclude(results: Results) -> tuple[str, ...]:
 def conclusion_text(results: Results) -> str:
     """The conclusion for a terminal."""
     lines = [
-        text.wrap(f"{head}: {text.printable(said)}", "  ") for head, said in zip(_HEADS, conclude(results), strict=True)
+        text.wrap(f"{head}: {text.printable(said)}", "  ") for head, said in zip(HEADS, conclude(results), strict=True)
     ]
-    return "\n".join(["CONCLUSION", *lines])
+    missing = [text.wrap(f"The records lack something: {text.printable(note)}", "  ") for note in lacking(results)]
+    return "\n".join(["CONCLUSION", *lines, *missing])
 
 
 def conclusion_markdown(results: Results) -> str:
     """The conclusion as the first section of `report.md`."""
-    lines = [f"- **{head}:** {text.escape(said)}" for head, said in zip(_HEADS, conclude(results), strict=True)]
-    return "\n".join(["## Conclusion", "", *lines])
+    lines = [f"- **{head}:** {text.escape(said)}" for head, said in zip(HEADS, conclude(results), strict=True)]
+    missing = [f"- **The records lack something:** {text.escape(note)}" for note in lacking(results)]
+    return "\n".join(["## Conclusion", "", *lines, *missing])
+
+
+def lacking(results: Results) -> list[str]:
+    """What the run said at its start that its records do not have."""
+    return list(map(str, results.manifest.get("notes", [])))
 
 
 def _edited(results: Results) -> str:
     made = results.manifest
     model, data = made.get("model", {}), made.get("data", {})
-    edits = results.edits[[not is_given(name, made) for name in results.edits["editor"]]]
+    edits = results.distinct[[not is_given(name, made) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
     editors = ", ".join(f"{count} by {editor}" for editor, count in counts.items())
     given = [moved_phrase(name, found) for name, found in made.get("edited", {}).items()]
@@ -154,8 +161,8 @@ def _how_sure(results: Results) -> str:
 
 def _facts(results: Results) -> tuple[int, int]:
     """Facts that were edited, and those that were only asked about."""
-    made = results.edits["status"] != ASKED_ONLY
-    edited, asked = (set(results.edits.loc[rows, "case_id"]) for rows in (made, ~made))
+    made = results.distinct["status"] != ASKED_ONLY
+    edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
     return len(edited), len(asked - edited)
 
 

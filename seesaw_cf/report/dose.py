@@ -10,15 +10,21 @@ from seesaw_cf.effects.dose import BAND, Curves, read_curves, summarise_curves
 from seesaw_cf.errors import MissingExtraError, need
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.page.findings import findings_page, first_lines
 from seesaw_cf.report import text
-from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.dose_page import dose_findings, mix_name
 from seesaw_cf.report.rows import DoseRow, number_of, records, with_limits
 
 __all__ = ["dose_section", "write_dose_report"]
 
 _SHOWN = ("S", "D", "perplexity", "entropy")
+_PICTURES = {
+    "dose.png": "Score, D_d, perplexity and entropy by number of edits",
+    "dose_success.png": "Score, efficacy, generalisation and specificity by number of edits",
+}
 ABOUT = f"""Facts edited together, mean of repeated samples with {BAND:.0%} bands. *Score*: harmonic mean of the shares
-of edits, paraphrases and neighbourhood prompts that come out as wanted (0 to 1, higher is better). *D_d*: change of
+of edits, paraphrases and neighbourhood prompts that come out as wanted (0 to 1, higher is better; the three are in
+`dose.csv`). *average of*: the two relations edited apart, as many facts of each as of both in the mix. *D_d*: change of
 p(new) − p(true) after prompts about other people who hold the new target (0 is best). The collapse alarm is raised when
 the perplexity of a fixed text doubles or the entropy of the answers to fixed questions halves: scores of a collapsed
 model say nothing about bias."""
@@ -29,7 +35,7 @@ def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> s
     rows = [
         [
             text.escape(row["editor"]),
-            f"*{text.escape(' + '.join(map(relation_name, row['mix'].split('+'))))}*{_kind(row)}",
+            f"*{text.escape(mix_name(row['mix']))}*{_kind(row)}",
             f"{row['dose']}",
             f"{row['edits']:.4g} / {row['repeats']}",
             *[_cell(row, name) for name in _SHOWN],
@@ -42,8 +48,8 @@ def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> s
         "Collapse alarm",
     )
     parts = ["## Dose and response", ABOUT, text.markdown_table(heads, rows, left=2)]
-    if pictures is None or "dose.png" in pictures:
-        parts.append("![Score, D_d, perplexity and entropy by number of edits](dose.png)")
+    shown = _PICTURES if pictures is None else {name: about for name, about in _PICTURES.items() if name in pictures}
+    parts += [f"![{about}]({name})" for name, about in shown.items()]
     return "\n\n".join(parts)
 
 
@@ -60,7 +66,8 @@ def _cell(row: DoseRow, name: str) -> str:
 
 
 def write_dose_report(folder: str | os.PathLike[str]) -> str:
-    """Writes `dose.csv`, `dose.md` and, with matplotlib, `dose.png` into the folder of a finished dose run.
+    """Writes `report.html`, `dose.csv`, `dose.md` and, with matplotlib, `dose.png` and `dose_success.png` into a
+    finished dose run's folder.
 
     Returns:
         The table as plain text for a terminal.
@@ -73,7 +80,7 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     table = summarise_curves(curves)
     out = Path(folder)
     write_text(out / "dose.csv", csv_text(table))
-    without, pictures = "", {"dose.png": ""}
+    without, pictures = "", _PICTURES
     try:
         with need("matplotlib", extra="plots", what_for="pictures"):
             from seesaw_cf.report.canvas import picture_style, save_picture
@@ -83,11 +90,14 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     else:
         with picture_style():
             save_picture(dose_figure(curves), out / "dose.png")
+            save_picture(dose_figure(curves, success=True), out / "dose_success.png")
+    page = dose_findings(curves)
+    write_text(out / "report.html", findings_page(page))
     write_text(out / "dose.md", dose_section(curves, pictures).replace("## ", "# ", 1) + "\n")
     found = records(table, DoseRow)
     rows = [
         [
-            *(row["editor"], "+".join(map(relation_name, row["mix"].split("+"))), row["dose"], row["repeats"]),
+            *(row["editor"], mix_name(row["mix"]).replace(" + ", "+"), row["dose"], row["repeats"]),
             *[f"{number_of(row, name):.3g}" for name in _SHOWN],
             "ALARM" if row["collapsed"] else "",
         ]
@@ -96,7 +106,12 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     heads = ("editor", "relations", "edits", "samples", "score", "D_d", "perplexity", "entropy", "collapse")
     alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in found if row["alarm"]]
     shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + text.column_table(heads, rows, left=2)
-    written = f"Written to {text.printable(out)}: dose.csv, dose.md" + (", dose.png" if pictures else "")
+    written = f"Written to {text.printable(out)}: report.html, dose.csv, dose.md" + "".join(
+        f", {name}" for name in pictures
+    )
     return "\n".join(
-        filter(None, [shown, *(text.wrap(text.printable(line), "  ") for line in alarms), written, without])
+        filter(
+            None,
+            [shown, *(text.wrap(text.printable(line), "  ") for line in alarms), written, without, first_lines(page)],
+        )
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.effects.knowledge import among_known, knowledge_table, with_edit_known
+from seesaw_cf.effects.knowledge import among_known, knowledge_table
 from seesaw_cf.run.edit_table import ASKED_ONLY
 
 __all__ = ["Known", "known_facts"]
@@ -46,12 +46,13 @@ def known_facts(
     Args:
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
         prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`; None without questions about others.
-        answers: Rows of `seesaw_cf.effects.properties.mark`; None without questions about other properties.
+        answers: Rows of `seesaw_cf.effects.properties.mark` with `edit_known`; None without questions about other
+            properties.
         effects, accuracy: What makes a report's table of some of these rows.
     """
     nothing, edited = pd.DataFrame(), edits[edits["status"] != ASKED_ONLY]
     if answers is not None:
-        answers = with_edit_known(answers, edits).assign(known=(answers["pre_rank"] == 1).astype("boolean"))
+        answers = answers.assign(known=(answers["pre_rank"] == 1).astype("boolean"))
     return Known(
         facts=knowledge_table(edited, prompts),
         effects=nothing if prompts is None else among_known(prompts, effects),

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pandas as pd
 
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.records import groups
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import audit_sections
 from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
+from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.knowledge import knowledge_markdown, known_accuracy_markdown, scales_markdown
 from seesaw_cf.report.moved import moved_markdown
+from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
-from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, Manifest, number_of, records, with_limits
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, number_of, records, with_limits
+from seesaw_cf.report.success import success_markdown
 
-__all__ = ["markdown_report"]
+__all__ = ["effect_cell", "markdown_report"]
 
 # Axis -> the papers' table for GPT-J and its title.
 _LAYOUTS = {
@@ -50,6 +52,7 @@ def markdown_report(
         notes.READING,
         moved_markdown(results.manifest),
         _gate(results),
+        *success_markdown(results),
         knowledge_markdown(results),
         *_effects(results, pictures),
         *audit_sections(results, pictures),
@@ -144,14 +147,25 @@ def _effect_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
 
 
 def _effect(row: EffectRow | None, results: Results) -> str:
+    return effect_cell(row, results.floor, results.score)
+
+
+def effect_cell(row: EffectRow | None, floor: Floor, score: ScoreForm) -> str:
+    """D and its change in log-odds with intervals and n, or why there is no number; "" where nobody was asked.
+
+    Args:
+        row: Of `Results.effects`.
+        floor: Effects up to it print as 0.
+        score: The form of D.
+    """
     if row is None:
         return ""
     if row["n_cases"] == 0:
         return f"unscored ({row['n_unscored']} prompts)"
     why = text.no_interval(row)
-    zero_limit, nats = results.floor.zero_limit(results.score), results.floor.zero_limit_log_odds
+    zero_limit, nats = floor.zero_limit(score), floor.zero_limit_log_odds
     cells = [_marked(row["D"], (row["low"], row["high"]), row["marked"], zero_limit, 3)]
-    if results.score != "log_odds":
+    if score != "log_odds":
         limits = (row["log_odds_low"], row["log_odds_high"])
         cells.append(f"log-odds {_marked(row['log_odds'], limits, row['log_odds_marked'], nats, 2)}")
     return "<br>".join([*cells, *([why] if why else [])]) + f" n={row['n_cases']}"
@@ -219,34 +233,10 @@ def _unscored(results: Results) -> str:
     return f"{head}\n\n{text.markdown_table(('Method', 'Prompts', 'Phase', 'Reason', 'Rows'), rows, left=4)}{more}"
 
 
-# Options that are given once for each value have a singular name.
-_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config"}
-
-
 def _provenance(results: Results) -> str:
-    made = results.manifest
-    facts = {key: value for key, value in made.items() if key != "edited"}  # has a section of its own
-    rows = [[text.escape(key), text.escape(value)] for key, value in _flat(facts)]
-    command = text.printable(shlex.join(_command(made)))
-    steps = f"{command}\nseesaw-cf report RUN"
+    rows = [[text.escape(name), text.escape(value)] for name, value in recorded(results.manifest)]
+    steps = f"{repeat_command(results.manifest)}\nseesaw-cf report RUN"
     return (
         f"## Provenance\n\n{notes.PROVENANCE}\n\n{text.fence(steps)}\n\n"
         f"{text.markdown_table(('What', 'Value'), rows, left=2)}"
     )
-
-
-def _flat(value: object, name: str = "") -> Sequence[tuple[str, str]]:
-    if isinstance(value, dict) and value:
-        return [row for key in value for row in _flat(value[key], f"{name}.{key}" if name else str(key))]
-    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
-
-
-def _command(made: Manifest) -> list[str]:
-    """The command that repeats the run: every option that was given, from its manifest."""
-    words: list[str] = []
-    for field, value in made.get("job", {}).items():
-        option = "--" + _OPTIONS.get(field, field).replace("_", "-")
-        for one in value if isinstance(value, list) else [value]:
-            if one is not None and one is not False:
-                words += [option] if one is True else [option, str(one)]
-    return ["seesaw-cf", "run", *words, "--out", "RUN"]

@@ -13,9 +13,10 @@ from matplotlib.lines import Line2D
 from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
+from seesaw_cf.report.dose_page import POSSIBLE, mix_name
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
 
-__all__ = ["dose_figure", "draw_verdicts", "mix_name"]
+__all__ = ["dose_figure", "draw_verdicts"]
 
 _LOOKS = {
     "amplified": ("#D55E00", "v"),
@@ -32,8 +33,13 @@ _PANELS = (
     ("perplexity", "perplexity", "of a fixed text"),
     ("entropy", "entropy of answers, nats", "0 = one answer for all"),
 )
-# Values there can be; bands of few samples are cut there.
-_POSSIBLE = {"S": (0.0, 1.0), "D": (-1.0, 1.0), "perplexity": (1.0, None), "entropy": (0.0, None)}
+# Figure 10 of MEMIT.
+_SUCCESS = (
+    _PANELS[0],
+    ("ES", "efficacy", "edits after which the new target is likelier"),
+    ("PS", "generalisation", "the same after paraphrases"),
+    ("NS", "specificity", "neighbours whose true target is likelier"),
+)
 
 
 def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
@@ -93,23 +99,23 @@ def _contrasts(panel: Axes, rows: pd.DataFrame, margin: float) -> None:
     panel.margins(x=0.08)
 
 
-def mix_name(mix: str) -> str:
-    """The papers' words for the relations of a dose run's mix."""
-    return " + ".join(map(relation_name, mix.split("+")))
+def dose_figure(curves: Curves, success: bool = False) -> Figure:
+    """Measures against the number of edits, one line per editor and mix, 90 % bands.
 
-
-def dose_figure(curves: Curves) -> Figure:
-    """Score, D_d, perplexity and entropy against the number of edits, one line per editor and mix, 90 % bands."""
+    Args:
+        curves: What is drawn.
+        success: Score, efficacy, generalisation and specificity, in place of score, D_d, perplexity and entropy.
+    """
     table = summarise_curves(curves)
     figure, panels = new_figure(9.0, 2, 2, share_x=True)
     lines = list(table.groupby(["editor", "mix"], sort=False))
-    for panel, (name, label_y, about) in zip(panels, _PANELS):
+    for panel, (name, label_y, about) in zip(panels, _SUCCESS if success else _PANELS):
         for number, ((editor, mix), rows) in enumerate(lines):
             colour, marker = COLOURS[number % 7], MARKERS[number % 7]
-            dashed = "--" if "+" in str(mix) else "-"
+            dashed = "--" if "+" in str(mix) else ":" if " " in str(mix) else "-"
             label = f"{text.printable(editor)[:16]}, {mix_name(str(mix))}"
             panel.plot(rows["dose"], rows[name], linestyle=dashed, label=label, color=colour, marker=marker)
-            low, high = (rows[f"{name}_{end}"].clip(*_POSSIBLE[name]) for end in ("low", "high"))
+            low, high = (rows[f"{name}_{end}"].clip(*POSSIBLE[name]) for end in ("low", "high"))
             panel.fill_between(rows["dose"], low, high, color=colour, alpha=0.15)
             bad = rows[rows["collapsed"]]
             panel.plot(bad["dose"], bad[name], "x", color="black", markersize=11, linestyle="")

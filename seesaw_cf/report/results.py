@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from seesaw_cf.checks import shown
 from seesaw_cf.effects.accuracy import Mode, accuracy_table
 from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.edits import edit_numbers, once_each
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
 from seesaw_cf.effects.properties import answers, mark
+from seesaw_cf.effects.success import Success, success_of_scores
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.records import groups
@@ -36,7 +38,9 @@ from seesaw_cf.tables import SCORES, read_table
 
 __all__ = [
     "HOLDER",
+    "STAR_LEVEL",
     "Results",
+    "read_manifest",
     "read_results",
     "relation_name",
     "sort_groups",
@@ -63,6 +67,7 @@ class Results:
         manifest: Its `manifest.json`.
         score: The form of confidence that D is made of: "summed", "normalised" or "log_odds".
         edits: One row per (editor, case), schema `seesaw_cf.run.edit_table.EDITS`.
+        distinct: Rows of `edits`, one for each edit, also where several cases ask about it.
         known: What the unedited model knew, and effects and accuracy among that alone.
         efficacy: One row per (editor, relation), relation "all" last: `seesaw_cf.effects.efficacy` joined with
             n_edits, the share `raised` of edits that raised p(target_new), and n_zero, n_non_finite, n_refused.
@@ -76,12 +81,16 @@ class Results:
         floor: The noise floor.
         mode: "crossed", or "paper" for the published arithmetic in effects and accuracy.
         audit: Verdicts, excess over controls, comparison of editors; None without cross-subject prompts.
+        success: Editor -> how far its edits reach; empty for a run that asked nothing about the edits themselves.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without cross-subject prompts.
+        answers: Rows of `seesaw_cf.effects.properties.mark`; None without cross-property prompts.
     """
 
     folder: Path
     manifest: Manifest
     score: ScoreForm
     edits: pd.DataFrame
+    distinct: pd.DataFrame
     known: Known
     efficacy: pd.DataFrame
     effects: pd.DataFrame
@@ -91,6 +100,9 @@ class Results:
     floor: Floor
     mode: BiasMode = "crossed"
     audit: Audit | None = None
+    success: Mapping[str, Success] = field(default_factory=dict)
+    prompts: pd.DataFrame | None = None
+    answers: pd.DataFrame | None = None
 
     @property
     def editors(self) -> list[str]:
@@ -131,13 +143,15 @@ def read_results(
     check_axes(axes)
     settings = settings or AuditSettings()
     path = Path(folder)
-    manifest = _manifest(path)
+    manifest = read_manifest(path)
     if manifest.get("protocol") == "dose":
         raise RunFolderError(
             f"{path}: a dose run, whose tables `seesaw-cf dose` wrote. Use `report RUN --dose-run {path}`."
         )
     scores = read_table(path / "scores.parquet", SCORES)
     edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
+    single = manifest.get("protocol") == "single"
+    once = once_each(edits) if single else edits
     kinds = set(pc.unique(scores["kind"]).to_pylist())
     nats, _ = tolerance(manifest)
     floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
@@ -156,14 +170,16 @@ def read_results(
     if "cross_subject" in kinds:
         prompts = with_edit_known(prompt_effects(scores, score=score, nats=nats), edits)
     if "cross_property" in kinds:
-        marked = mark(answers(scores, mode=rule), rule, nats)
+        marked = with_edit_known(mark(answers(scores, mode=rule), rule, nats), edits)
+    gate = _gate(once, efficacy(_of(scores, once), score=score, nats=nats) if "efficacy" in kinds else None)
     return Results(
         folder=path,
         manifest=manifest,
         score=score,
         edits=edits,
-        known=known_facts(edits, prompts, marked, effects_of, accuracy_of),
-        efficacy=_gate(edits, efficacy(scores, score=score, nats=nats) if "efficacy" in kinds else None),
+        distinct=once,
+        known=known_facts(once, prompts, marked, effects_of, accuracy_of),
+        efficacy=gate,
         effects=pd.DataFrame() if prompts is None else effects_of(prompts),
         accuracy=pd.DataFrame() if marked is None else accuracy_of(marked),
         unscored=_unscored(scores),
@@ -171,10 +187,20 @@ def read_results(
         floor=floor,
         mode=mode,
         audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
+        success=success_of_scores(scores, edit_numbers(edits) if single else None, seed=seed, nats=nats)
+        if "post" in gate
+        else {},
+        prompts=prompts,
+        answers=marked,
     )
 
 
-def _manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
+    """What a finished run recorded about itself.
+
+    Raises:
+        RunFolderError: Not a run folder, the run is not finished, or the record is damaged.
+    """
     file = folder / "manifest.json"
     if not folder.is_dir():
         raise RunFolderError(f"{folder}: no such folder. Give the folder that `seesaw-cf run --out` wrote.")
@@ -204,6 +230,14 @@ def _manifest(folder: Path) -> Manifest:
             "folder with --out."
         )
     return cast(Manifest, found)
+
+
+def _of(scores: pa.Table, edits: pd.DataFrame) -> pd.DataFrame:
+    """The efficacy rows of these edits."""
+    rows: pd.DataFrame = scores.filter(pc.equal(scores["kind"], "efficacy")).to_pandas()
+    columns = ["editor", "case_id", "edit_relation"]
+    keys = pd.MultiIndex.from_frame(edits.rename(columns={"relation_id": "edit_relation"})[columns])
+    return rows.loc[pd.MultiIndex.from_frame(rows[columns]).isin(keys)]
 
 
 def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:

@@ -119,6 +119,7 @@ class VerdictRow(_TestedRow, total=False):
     low_family: float
     high_family: float
     probability: float
+    rule: str
 
 
 class AccuracyRow(_Shares):
@@ -133,6 +134,8 @@ class AccuracyRow(_Shares):
     note: str
     chance: float
     majority: float
+    lost: int
+    gained: int
     n: int
 
 
@@ -216,6 +219,7 @@ class Manifest(TypedDict, total=False):
     seed: int
     job: dict[str, object]
     edited: dict[str, EditedModel]
+    notes: list[str]
 
 
 def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:

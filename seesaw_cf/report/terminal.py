@@ -12,6 +12,7 @@ from seesaw_cf.report.knowledge import knowledge_text, scales_text
 from seesaw_cf.report.moved import moved_text
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records, with_limits
+from seesaw_cf.report.success import success_text
 
 __all__ = [
     "accuracy_section",
@@ -33,9 +34,11 @@ _TESTS = {
 def terminal_report(results: Results, note: str = "") -> str:
     """Every section of a run: what it was, efficacy gate, what was known before, D_d per axis and scale, accuracy, what
     could not be scored; then a note such as where files went, and the conclusion."""
-    before, after = (_head, _moved, gate_section, knowledge_text), (verdict_section, accuracy_section, unscored_section)
-    sections = (*before, effects_section, scales_text, *after)
-    return "\n\n".join(filter(None, [*(section(results) for section in sections), note, conclusion_text(results)]))
+    edits = (_head, _moved, gate_section, success_text, knowledge_text)
+    effects = (effects_section, scales_text, verdict_section, accuracy_section, unscored_section)
+    return "\n\n".join(
+        filter(None, [*(section(results) for section in (*edits, *effects)), note, conclusion_text(results)])
+    )
 
 
 def _head(results: Results) -> str:

@@ -10,18 +10,21 @@ from pathlib import Path
 import pandas as pd
 
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.dose import read_curves
-from seesaw_cf.errors import MissingExtraError, need
+from seesaw_cf.effects.dose import Curves, read_curves
 from seesaw_cf.io.files import check_outputs, write_text
 from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report.audit import audit_summary, gates
+from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.moved import moved_table
+from seesaw_cf.report.page import report_page
+from seesaw_cf.report.pictures import drawn
 from seesaw_cf.report.results import Results, read_results, relation_name
+from seesaw_cf.report.success import success_table
 from seesaw_cf.report.terminal import terminal_report
 
-__all__ = ["write_report"]
+__all__ = ["report_tables", "write_report"]
 
 
 def write_report(
@@ -33,7 +36,9 @@ def write_report(
 ) -> str:
     """Writes the report of a finished run.
 
-    Files: `report.md`, `efficacy.csv`, `edits.csv`, `knowledge.csv`, `unscored.csv`; `audit.md` (the card),
+    Files: `report.html` (one page that needs no network), `report.md`, `efficacy.csv`, `edits.csv`, `knowledge.csv`,
+    `unscored.csv`; `success.csv` (paraphrases,
+    neighbours, consequences, scores); `audit.html` (for a judge's file), `audit.md` (the card),
     `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv`
     where it asked cross-property prompts; `verdicts_known.csv`, `effects_known.csv` and `accuracy_known.csv` of the
     known facts among them; `excess.csv` with control editors, `editors.csv` with two or more, `moved.csv` with models
@@ -59,18 +64,10 @@ def write_report(
     results = read_results(run_folder, settings=settings)
     curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)
-    tables = _tables(results)
+    tables = report_tables(results)
     for name, frame in tables.items():
         write_text(folder / f"{name}.csv", csv_text(frame))
-    without = ""
-    pictures: dict[str, str] = {}
-    try:
-        with need("matplotlib", extra="plots", what_for="pictures"):
-            from seesaw_cf.report.plots import draw
-    except MissingExtraError as error:
-        without = f"No pictures: {error}"
-    else:
-        pictures = draw(results, folder, curves)
+    pictures, without = drawn(lambda: _draw(results, folder, curves))
     write_text(folder / "report.md", markdown_report(results, pictures, without, curves))
     audited = ""
     if results.audit is not None:
@@ -78,12 +75,23 @@ def write_report(
         record = audit_summary(results.audit, results.manifest, results.score, checked)
         write_text(folder / "audit.json", json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         write_text(folder / "audit.md", audit_card(results, record))
-        audited = "audit.md, audit.json, "
-    written = f"Written to {folder}:\nreport.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."
+        write_text(folder / "audit.html", audit_page(results))
+        audited = "audit.html, audit.md, audit.json, "
+    write_text(folder / "report.html", report_page(results, tables))
+    written = (
+        f"Written to {folder}:\nreport.html, report.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."
+    )
     return terminal_report(results, "\n".join(filter(None, (written, without))))
 
 
-def _tables(results: Results) -> dict[str, pd.DataFrame]:
+def _draw(results: Results, folder: Path, curves: Curves | None) -> dict[str, str]:
+    from seesaw_cf.report.plots import draw
+
+    return draw(results, folder, curves)
+
+
+def report_tables(results: Results) -> dict[str, pd.DataFrame]:
+    """Name -> table that a report writes as CSV."""
     audit, nothing = results.audit, pd.DataFrame()
     tables = {
         "effects_by_group": _named(results.effects, ["relation"]),
@@ -93,6 +101,7 @@ def _tables(results: Results) -> dict[str, pd.DataFrame]:
         "editors": _named(audit.pairs, ["relation"]) if audit else nothing,
         "accuracy": _named(results.accuracy, ["edit_relation", "effect_relation"]),
         "efficacy": _named(results.efficacy, ["relation"]),
+        "success": success_table(results.success),
         "effects_known": _named(results.known.effects, ["relation"]),
         "accuracy_known": _named(results.known.accuracy, ["edit_relation", "effect_relation"]),
         "knowledge": _named(results.known.facts, ["relation"]),

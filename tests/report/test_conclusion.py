@@ -64,3 +64,14 @@ def test_names_from_data_are_escaped(results: Results) -> None:
     bad = replace(results, manifest=manifest)
     assert "a\\*b\\*&lt;c&gt;" in conclusion_markdown(bad)
     assert "\x1b" not in conclusion_text(bad)
+
+
+def test_what_records_lack_is_said_in_both_with_what_adds_it(results: Results) -> None:
+    assert "The records lack" not in conclusion_text(results) + conclusion_markdown(results)
+    note = "None of the prompts carries a <b>race</b>. `seesaw-cf tag RECORDS --from wikidata --out DIR` adds them."
+    lacking = replace(results, manifest={**results.manifest, "notes": [note]})
+    assert " ".join(conclusion_text(lacking).split()).endswith(f"The records lack something: {note}")
+    last = conclusion_markdown(lacking).split("\n")[-1]
+    assert last.startswith("- **The records lack something:** None of the prompts carries a")
+    assert "seesaw-cf tag RECORDS" in last
+    assert "<b>" not in last

@@ -22,6 +22,7 @@ SMALL = [*OPTIONS, "--repeats", "2", "--people", "2", "--quiet"]
 
 
 @pytest.mark.slow(30)
+@pytest.mark.exhaustive
 def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "dose"
     assert main(["dose", *SMALL, "--out", str(out)]) == 0
@@ -37,9 +38,12 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert table.loc[("P27+P101", 8), "edits"] == 8
     assert table.loc[("P27+P101", 8), "kind"] == "subject same, object different"
     assert table.loc[("P27", 1), "ES"] == 1
+    together, *apart = (table["S"][mix, 8] for mix in ("average of P27 and P101", "P27", "P101"))
+    assert together == pytest.approx(np.mean(apart))
+    assert "average of citizenship and work" in shown
     assert (curves.units["perplexity"] > 1).all()
     assert curves.units["n_people"].min() >= 1
-    for name in ("dose.csv", "dose.md", "dose.png"):
+    for name in ("dose.csv", "dose.md", "dose.png", "dose_success.png"):
         assert (out / name).stat().st_size, name
     tables = ("dose.json", "scores.parquet", "edits.parquet")
     before = [(out / name).read_bytes() for name in tables]

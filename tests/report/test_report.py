@@ -27,7 +27,7 @@ from tests.report.runs import cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
-AUDIT = {"audit.json", "audit.md", "verdicts.csv", "verdicts_known.csv", "editors.csv"}
+AUDIT = {"audit.html", "audit.json", "audit.md", "verdicts.csv", "verdicts_known.csv", "editors.csv"}
 
 
 def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
@@ -36,8 +36,8 @@ def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
     pictures = {file.name for file in out.glob("*.png")}
     assert pictures - {f"verdicts_{axis}.png" for axis in ("gender", "race", "region")} == PICTURES | {"accuracy.png"}
     tables = {"effects_by_group.csv", "accuracy.csv", "efficacy.csv", "edits.csv", "unscored.csv"}
-    tables |= {"knowledge.csv", "effects_known.csv", "accuracy_known.csv"}
-    assert {file.name for file in out.iterdir()} == pictures | tables | AUDIT | {"report.md"}
+    tables |= {"knowledge.csv", "effects_known.csv", "accuracy_known.csv", "success.csv"}
+    assert {file.name for file in out.iterdir()} == pictures | tables | AUDIT | {"report.html", "report.md"}
     assert set(re.findall(r"\]\((\w+\.png)\)", markdown)) == pictures
     assert all((out / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for name in pictures)
 
@@ -118,7 +118,8 @@ def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
 ) -> None:
     copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
     shown = write_report(copy)
-    assert f"Written to {copy / 'report'}:\nreport.md, audit.md, audit.json, 11 CSV files, " in shown
+    pages = "report.html, report.md, audit.html, audit.md, audit.json"
+    assert f"Written to {copy / 'report'}:\n{pages}, 12 CSV files, " in shown
     for file in report[0].iterdir():
         assert (copy / "report" / file.name).read_bytes() == file.read_bytes(), file.name
 

@@ -1,0 +1,109 @@
+"""Pages of findings: the conclusion, sections of any parts, method and provenance, tables to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import pandas as pd
+
+from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.io.terminal import printable, wrap
+from seesaw_cf.page.forest import Panel
+from seesaw_cf.page.render import download, render
+
+__all__ = ["HEADS", "Findings", "Folded", "Keys", "Panels", "Part", "Section", "findings_page", "first_lines"]
+
+HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
+_LAST = (("method", "Method and provenance"), ("downloads", "Tables"))
+
+
+class Part(Protocol):
+    """Something that a macro of `parts.html` shows: the one called `kind`."""
+
+    kind: ClassVar[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """A legend: (colour, dash, name), and what marks mean."""
+
+    kind: ClassVar[str] = "keys"
+    names: Sequence[tuple[int, int, str]]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """Forest plots."""
+
+    kind: ClassVar[str] = "panels"
+    panels: Sequence[Panel]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """Parts that a reader opens."""
+
+    kind: ClassVar[str] = "folded"
+    title: str
+    parts: Sequence[Part]
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page with a heading: sentences, then parts."""
+
+    name: str
+    title: str
+    parts: Sequence[Part]
+    lines: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a page says.
+
+    Attributes:
+        title: Its heading.
+        said: One sentence for each of `HEADS`.
+        sections: In the order of a reader.
+        method: Sentences about how it was measured.
+        command: What repeats it; "" when nothing does.
+        facts: What was recorded about it: (name, value).
+        tables: Name -> table to download.
+    """
+
+    title: str
+    said: Sequence[str]
+    sections: Sequence[Section]
+    method: Sequence[str]
+    command: str
+    facts: Sequence[tuple[str, str]]
+    tables: Mapping[str, pd.DataFrame]
+
+
+def findings_page(page: Findings) -> str:
+    """HTML that needs nothing beside it; the same findings give the same bytes."""
+    last = [(name, title) for name, title in _LAST if name != "downloads" or page.tables]
+    values = {
+        "title": page.title,
+        "conclusion": list(zip(HEADS, page.said, strict=True)),
+        "sections": page.sections,
+        "contents": [*((one.name, one.title) for one in page.sections), *last],
+        "method": page.method,
+        "command": page.command,
+        "facts": page.facts,
+        "downloads": [
+            (f"{name}.csv", f"{len(frame):,} rows", download(csv_text(frame))) for name, frame in page.tables.items()
+        ],
+    }
+    return render("findings.html", values)
+
+
+def first_lines(page: Findings) -> str:
+    """The page's first lines, for a terminal."""
+    said = [wrap(f"{head}: {printable(one)}", "  ") for head, one in zip(HEADS, page.said, strict=True)]
+    return "\n".join([printable(page.title), *said])

@@ -1,0 +1,80 @@
+"""Forest plots of a page: estimates with intervals on one axis, their controls below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from seesaw_cf.page.axis import Axis, Span
+
+__all__ = ["Control", "Forest", "Mark", "Panel", "Row", "key_colours"]
+
+_COLOURS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The same of a control: place and interval in per cent, and which way its line is dashed."""
+
+    at: float
+    span: Span | None
+    dash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An estimate: place and interval in per cent, number of its colour, the numbers in words, and its controls."""
+
+    at: float
+    span: Span | None
+    colour: int
+    said: str
+    controls: Sequence[Control] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of a panel: one mark for each side, None where there is nobody."""
+
+    name: str
+    count: str
+    marks: Sequence[Mark | None]
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines that share an axis.
+
+    Attributes:
+        title, about: What is above it, and in its caption.
+        heads: What the names and what the counts of its lines are.
+        sides: Heading of each column of marks.
+        unit: Of the axis.
+        opened: Shown at first.
+        floor, margins: A noise floor, and margins, in per cent.
+    """
+
+    title: str
+    about: str
+    heads: tuple[str, str]
+    sides: Sequence[str]
+    unit: str
+    axis: Axis
+    rows: Sequence[Row]
+    opened: bool = True
+    floor: Span | None = None
+    margins: Sequence[float] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Panels under one heading."""
+
+    axis_name: str
+    panels: Sequence[Panel]
+
+
+def key_colours(names: Iterable[str]) -> dict[str, int]:
+    """Name -> number of its colour, in order."""
+    return {name: number % _COLOURS for number, name in enumerate(dict.fromkeys(names))}

@@ -1,0 +1,111 @@
+"""Templates to pages: everything inlined, nothing fetched, only the page's own style and script allowed to act."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from seesaw_cf.io.terminal import printable
+
+__all__ = ["REPORTS", "SERVED", "Look", "data_block", "download", "policy", "render"]
+
+_HERE = Path(__file__).parent
+_NONE = "'none'"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What pages of one sort are made with.
+
+    Attributes:
+        styles, scripts: Files that are inlined, in order.
+        folder: Where templates are looked for, before this package.
+        allowed: What pages may do beyond their own style and script.
+    """
+
+    styles: tuple[Path, ...]
+    scripts: tuple[Path, ...]
+    folder: Path = _HERE
+    allowed: str = "form-action 'none'"
+
+
+REPORTS = Look((_HERE / "style.css",), (_HERE / "look.js",))
+"""Pages that are files: they ask nobody anything."""
+SERVED = Look((_HERE / "style.css",), (), allowed="form-action 'self'")
+"""Pages that a server of this package answers: their forms lead there, and they have no script."""
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    found = Environment(
+        loader=FileSystemLoader([folder, _HERE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Text of models and records: no control characters, no changes of writing direction; autoescape does the rest.
+    found.filters["plain"] = printable
+    found.filters["lines"] = _lines
+    return found
+
+
+def _lines(text: object) -> str:
+    """Like `printable`, line ends kept."""
+    return "\n".join(printable(line) for line in str(text).split("\n"))
+
+
+@cache
+def _inlined(look: Look) -> dict[str, Any]:
+    style, script = ("\n".join(file.read_text("utf-8") for file in files) for files in (look.styles, look.scripts))
+    scripts = _hash(script) if script else _NONE
+    said = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; img-src data:; base-uri 'none'; "
+        f"{look.allowed}"
+    )
+    return {"style": Markup(style), "script": Markup(script), "policy": said, "served": look.allowed != REPORTS.allowed}
+
+
+def policy(look: Look) -> str:
+    """The Content-Security-Policy of pages: their own style and script by their hashes, and what the look allows."""
+    return str(_inlined(look)["policy"])
+
+
+def render(template: str, values: Mapping[str, object], look: Look = REPORTS) -> str:
+    """A whole page.
+
+    Args:
+        template: A file of this package, or of the look's folder, that extends `base.html`.
+        values: What it shows. Texts are escaped; only what `data_block` and `download` make is trusted.
+        look: Its style, script and rights.
+
+    Returns:
+        HTML whose Content-Security-Policy names its own style and script by their hashes and forbids all else: no
+        request, no frame, no inline handler, and no form unless the look allows it. The same values give the same
+        bytes.
+    """
+    return _environment(look.folder).get_template(template).render(**values, **_inlined(look))
+
+
+def data_block(value: object) -> Markup:
+    """JSON for a `<script type="application/json">`: no text in it can end the block or begin a comment."""
+    said = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def download(text: str, kind: str = "text/csv") -> Markup:
+    """A file as a link that needs no server."""
+    return Markup(f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,136 @@
+"""Texts before and after an edit side by side: words that changed, and passages that something points at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import ClassVar
+
+from seesaw_cf.page.table import Table
+
+__all__ = ["MARKS", "Found", "Pair", "Piece", "TextPair", "Texts", "compared"]
+
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_WORD = re.compile(r"\S+")
+_LONGEST = 12_000  # characters of a text that are shown
+_COMPARED = 2_500  # words of a text that are compared
+MARKS: Mapping[str, str] = {"quote": "", "supports": "\u2713", "contradicts": "\u2717"}
+"""What is said of words -> its sign, so that no colour is needed. Where two overlap the later one shows."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Words of a text that something points at: the words, one of `MARKS`, and what stands behind them ("2")."""
+
+    words: str
+    mark: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text: whether it is only on this side, how it is marked, and what stands behind it."""
+
+    text: str
+    changed: bool = False
+    mark: str = ""
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """Two texts in pieces, and what a reader must know of them ("" for nothing)."""
+
+    title: str
+    before: Sequence[Piece]
+    after: Sequence[Piece]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What was written about one edit: texts, who and what, and tables beside them."""
+
+    title: str
+    about: str
+    texts: Sequence[TextPair]
+    tables: Sequence[Table] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Pairs below each other; each is folded when there are several."""
+
+    kind: ClassVar[str] = "texts"
+    pairs: Sequence[Pair]
+
+
+def compared(
+    title: str, before: str | None, after: str | None, found: tuple[Iterable[Found], Iterable[Found]] = ((), ())
+) -> TextPair:
+    """Two texts, compared word by word.
+
+    Args:
+        title: Above them.
+        before, after: The texts; None where there is none.
+        found: What points at words of the first, and of the second; words that are not there are left out.
+
+    Returns:
+        Pieces that add up to the texts, control characters as spaces, each text cut at 12,000 characters. Texts of more
+        than 2,500 words are not compared. The note says so, and what was cut.
+    """
+    said = [_CONTROL.sub(" ", one or "") for one in (before, after)]
+    notes = [
+        f"{len(one) - _LONGEST:,} characters at the end of the text {when} the edit are not shown."
+        for one, when in zip(said, ("before", "after"))
+        if len(one) > _LONGEST
+    ]
+    shown = [f"{one[:_LONGEST]}\u2026" if len(one) > _LONGEST else one for one in said]
+    changed: tuple[list[Span], list[Span]] = ([], [])
+    if before is None or after is None:
+        notes.append(f"There is no text {'before' if before is None else 'after'} the edit.")
+    elif max(len(_WORD.findall(one)) for one in shown) > _COMPARED:
+        notes.append("The texts are too long to be compared word by word.")
+    else:
+        changed = _changes(*shown)
+    sides = [_pieces(one, spans, marks) for one, spans, marks in zip(shown, changed, found, strict=True)]
+    return TextPair(title, sides[0], sides[1], " ".join(notes))
+
+
+def _changes(before: str, after: str) -> tuple[list[Span], list[Span]]:
+    """The stretches that only one of two texts has."""
+    words = [list(_WORD.finditer(one)) for one in (before, after)]
+    first_words, then_words = ([word[0] for word in one] for one in words)
+    matcher = SequenceMatcher(a=first_words, b=then_words)
+    spans: tuple[list[Span], list[Span]] = ([], [])
+    for tag, *ends in matcher.get_opcodes():
+        if tag != "equal":
+            for side, (first, last) in enumerate((ends[:2], ends[2:])):
+                if first < last:
+                    spans[side].append((words[side][first].start(), words[side][last - 1].end()))
+    return spans
+
+
+def _pieces(text: str, changed: Sequence[Span], found: Iterable[Found]) -> list[Piece]:
+    """The text cut wherever something begins or ends; where two marks overlap the stronger sign is shown."""
+    marks = []
+    for one in found:
+        words = _CONTROL.sub(" ", one.words).strip()
+        start = text.find(words) if words else -1
+        if start >= 0:
+            marks.append(((start, start + len(words)), one))
+    ends = {0, len(text), *(end for span in changed for end in span), *(end for span, _ in marks for end in span)}
+    cuts = sorted(ends)
+    pieces = []
+    for start, end in pairwise(cuts):
+        over = [one for (first, last), one in marks if first <= start and end <= last]
+        mark = max((one.mark for one in over), key=list(MARKS).index, default="")
+        notes = [f"{MARKS[one.mark]}{one.note}" for (_, last), one in marks if last == end and one.note]
+        inside = any(first <= start and end <= last for first, last in changed)
+        pieces.append(Piece(text[start:end], inside, mark, notes))
+    return pieces

@@ -1,0 +1,91 @@
+"""`audit.html`: for those who have to judge a run: scope, who was counted, verdicts, methods, limits, a crosswalk."""
+
+from __future__ import annotations
+
+import csv
+from importlib.resources import files
+from typing import Any
+
+from seesaw_cf.page.render import render
+from seesaw_cf.page.table import Line, Table
+from seesaw_cf.report import notes
+from seesaw_cf.report.conclusion import HEADS, conclude, lacking
+from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, verdict_tables
+from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.results import Results, relation_name
+
+__all__ = ["audit_page"]
+
+_LIMITS = (
+    "Effects are of the edited facts, prompts and people of this run. They say nothing about another model, another "
+    "method or another setting, and nothing about how the model is used.",
+    "A contrast that is undetermined is not evidence that nothing happened; the reason stands beside it.",
+)
+
+
+def audit_page(results: Results) -> str:
+    """The page.
+
+    Args:
+        results: What the run found.
+
+    Returns:
+        HTML without anything to click that a print would lose; the same run gives the same bytes.
+    """
+    verdicts = verdict_tables(results)
+    values: dict[str, Any] = {
+        "title": f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}",
+        "conclusion": list(zip(HEADS, conclude(results), strict=True)),
+        "lacking": lacking(results),
+        "scope": _scope(results),
+        "tables": [
+            _unlinked(found)
+            for make in (coverage, crossed, efficacy, accuracy, _unscored)
+            if (found := make(results)) is not None
+        ],
+        "verdicts": verdicts and verdicts | {"tables": [_unlinked(found) for found in verdicts["tables"]]},
+        "method": [*(" ".join(said.split()) for said in (notes.ABOUT_LABELS, notes.COUNTERFACTUALS)), *_LIMITS],
+        "command": repeat_command(results.manifest),
+        "crosswalk": crosswalk(),
+        "facts": recorded(results.manifest),
+    }
+    return render("audit.html", values)
+
+
+def _scope(results: Results) -> list[tuple[str, str]]:
+    made = results.manifest
+    model, data = made.get("model", {}), made.get("data", {})
+    relations = dict.fromkeys(results.edits["relation_id"])
+    return [
+        ("model", f"{model.get('id')}, {model.get('dtype')}, weights {str(model.get('fingerprint', ''))[:16]}"),
+        ("edited with", ", ".join(results.editors)),
+        ("edited properties", ", ".join(map(relation_name, relations))),
+        ("edits", f"{len(results.distinct):,}"),
+        ("records", f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"),
+        ("protocol", str(made.get("protocol"))),
+        ("scores", f"{results.n_rows:,}"),
+    ]
+
+
+def _unscored(results: Results) -> Table | None:
+    if results.unscored.empty:
+        return None
+    rows = [
+        Line((row["editor"], row["kind"], row["phase"], row["reason"], f"{row['n_rows']:,}"))
+        for row in results.unscored.to_dict("records")
+    ]
+    heads = ("editor", "question", "phase", "reason", "rows")
+    return Table("unscored", "Without a number", "Counted, never filled in", heads, 4, rows)
+
+
+def _unlinked(table: Table) -> Table:
+    """The table for a page that has no prompts to lead to."""
+    rows = [Line(line.cells) for line in table.rows]
+    return Table(table.name, table.title, table.about, table.heads, table.left, rows, table.lines)
+
+
+def crosswalk() -> Table:
+    """What three frameworks ask for, and where it is: names only, nothing about whether it is met."""
+    source = (files("seesaw_cf.page") / "crosswalk.tsv").read_text(encoding="utf-8")
+    heads, *rows = csv.reader(source.splitlines(), delimiter="\t")
+    return Table("crosswalk", "Crosswalk", "", heads, len(heads), [Line(row) for row in rows])

@@ -1,0 +1,242 @@
+"""`report.html` of a dose run: what happened as more and more facts were edited together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from seesaw_cf.effects.dose import BAND, Curves, group_doses, summarise_curves
+from seesaw_cf.page.axis import Axis
+from seesaw_cf.page.chart import Charts, Curve, Point, draw_chart
+from seesaw_cf.page.findings import Findings, Keys, Panels, Section
+from seesaw_cf.page.forest import Mark, Panel, Row, key_colours
+from seesaw_cf.page.table import Line, Table
+from seesaw_cf.report import text
+from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.results import relation_name, sort_groups
+from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, with_limits
+
+__all__ = ["POSSIBLE", "dose_findings", "mix_name"]
+
+_NAMED = 2  # lines that a sentence spells out
+_MEASURES: Mapping[str, tuple[str, str]] = {
+    "S": ("Score", "harmonic mean of the three below; 1 is best"),
+    "ES": ("Efficacy", "edits after which the new target is likelier"),
+    "PS": ("Generalisation", "the same after paraphrases"),
+    "NS": ("Specificity", "neighbours whose true target is likelier"),
+    "D": ("D_d of other people", "0 is best; below 0: less confident in what is right about them"),
+    "perplexity": ("Perplexity", "of fixed texts; dashed: the unedited model"),
+    "entropy": ("Entropy of answers", "nats, to fixed questions; dashed: the unedited model"),
+}
+POSSIBLE: Mapping[str, tuple[float, float]] = dict.fromkeys(("S", "ES", "PS", "NS"), (0.0, 1.0)) | {
+    "D": (-1.0, 1.0),
+    "perplexity": (1.0, math.inf),
+    "entropy": (0.0, math.inf),
+}
+"""Values of the measures that there can be."""
+_METHOD = (
+    f"Facts are edited together, on samples that are drawn again for every repeat; a number is the mean over samples "
+    f"with a {BAND:.0%} band (t over samples), and one sample has no band.",
+    "D_d is the change of p(new) − p(true) after prompts about other people who hold the new target.",
+    "The collapse alarm is raised when the perplexity of fixed texts doubles or the entropy of the answers to fixed "
+    "questions halves: scores of a collapsed model say nothing about bias.",
+    "“Average of” two relations is both edited apart, as many facts of each as of both in the mix.",
+)
+
+
+def dose_findings(curves: Curves) -> Findings:
+    """What the page says."""
+    table = summarise_curves(curves)
+    groups = group_doses(curves)
+    rows = records(table, DoseRow) if len(table) else []
+    made = cast(Manifest, curves.manifest)
+    settings = dict(curves.manifest.get("settings") or {})  # type: ignore[call-overload]
+    model = made.get("model", {}).get("id", "a model")
+    return Findings(
+        title=f"Editing many facts of {model} together",
+        said=(_edited(rows, str(model)), _took(rows), _affected(rows), _not_known(rows, groups), _sure(rows)),
+        sections=[one for one in (_charts(rows, curves), _table(rows), _groups(groups)) if one],
+        method=_METHOD,
+        command=repeat_command(made, "dose", _options(settings)),
+        facts=recorded(made),
+        tables={name: frame for name, frame in (("dose", table), ("dose_groups", groups)) if len(frame)},
+    )
+
+
+def mix_name(mix: str) -> str:
+    """The papers' words for the relations of a mix, or of the average of two."""
+    return " + ".join(" ".join(map(relation_name, part.split())) for part in mix.split("+"))
+
+
+def _options(settings: Mapping[str, Any]) -> dict[str, object]:
+    pairs = [",".join(map(str, pair)) for pair in settings.get("pairs", ())]
+    given = {"dose": list(settings.get("doses", ())), "pair": pairs}
+    return given | {name: settings[name] for name in ("repeats", "people") if name in settings}
+
+
+def _lines(rows: Sequence[DoseRow]) -> Iterator[tuple[str, list[DoseRow]]]:
+    """Each editor and mix with its doses, by name."""
+    keys = dict.fromkeys((row["editor"], row["mix"]) for row in rows)
+    for editor, mix in keys:
+        yield f"{editor}, {mix_name(mix)}", [row for row in rows if (row["editor"], row["mix"]) == (editor, mix)]
+
+
+def _edited(rows: Sequence[DoseRow], model: str) -> str:
+    if not rows:
+        return f"Nothing was edited in {model}."
+    doses = sorted({row["dose"] for row in rows})
+    mixes = list(dict.fromkeys(mix_name(row["mix"]) for row in rows if "average of" not in row["mix"]))
+    samples = sorted({row["repeats"] for row in rows})
+    between = " to ".join(map(str, dict.fromkeys((samples[0], samples[-1]))))
+    editors = ", ".join(dict.fromkeys(row["editor"] for row in rows))
+    return (
+        f"{', '.join(f'{dose:,}' for dose in doses)} facts together, about {', '.join(mixes)}, by {editors} in "
+        f"{model}; {between} sample{'s' if samples[-1] > 1 else ''} of each."
+    )
+
+
+def _spelled(rows: Sequence[DoseRow], name: str, best: float) -> str:
+    """A measure at the smallest and at the largest dose, of the lines that end furthest from the best value."""
+    lines = [(who, found) for who, found in _lines(rows) if math.isfinite(number_of(found[-1], name))]
+    lines.sort(key=lambda line: -abs(number_of(line[1][-1], name) - best))
+    said = [
+        f"{who}: {_value(found[0], name)} with {found[0]['dose']:,}, {_value(found[-1], name)} with "
+        f"{found[-1]['dose']:,} facts"
+        for who, found in lines[:_NAMED]
+    ]
+    return "; ".join(said) + (f"; {len(lines) - _NAMED} lines are better" if len(lines) > _NAMED else "")
+
+
+def _took(rows: Sequence[DoseRow]) -> str:
+    alarms = [f"{row['editor']}, {mix_name(row['mix'])}, {row['dose']:,} facts" for row in rows if row["collapsed"]]
+    said = _spelled(rows, "S", 1.0)
+    if not said:
+        return "Not measured: no edit was made, or nothing was asked about the edits."
+    raised = f" COLLAPSE ALARM for {'; '.join(alarms[:_NAMED])}{' and more' if len(alarms) > _NAMED else ''}."
+    return f"Worst score (1 is best) – {said}.{raised if alarms else ' No collapse alarm.'}"
+
+
+def _affected(rows: Sequence[DoseRow]) -> str:
+    said = _spelled(rows, "D", 0.0)
+    return f"Largest D_d of other people (0 is best) – {said}." if said else "Nobody was asked about."
+
+
+def _not_known(rows: Sequence[DoseRow], groups: pd.DataFrame) -> str:
+    parts = []
+    if refused := sum(int(dict(row).get("refused", 0)) for row in rows if "average of" not in row["mix"]):  # type: ignore[call-overload]
+        parts.append(f"{refused:,} edits were refused")
+    single = sum(row["repeats"] < 2 for row in rows)
+    parts += [f"{single} of {len(rows)} cells have one sample and no band"] if single else []
+    if groups.empty:
+        parts.append("no prompt was about a person with a recorded group")
+    return f"{'; '.join(parts)}." if parts else "Every cell has a band. No test was made: bands are no verdicts."
+
+
+def _sure(rows: Sequence[DoseRow]) -> str:
+    n = sum(row["repeats"] for row in rows if "average of" not in row["mix"])
+    return f"{n} samples in {len(rows)} cells; {BAND:.0%} bands over samples, without correction for many of them."
+
+
+def _band(row: DoseRow, name: str) -> tuple[float, float, float]:
+    """A mean and its band, cut to what there can be: bands of few samples are wide."""
+    value, low, high = with_limits(row, name)
+    least, most = POSSIBLE[name]
+    return value, max(low, least) if math.isfinite(low) else low, min(high, most) if math.isfinite(high) else high
+
+
+def _value(row: DoseRow, name: str) -> str:
+    value, low, high = _band(row, name)
+    if not math.isfinite(value):
+        return "–"
+    return text.minus(f"{value:.3g}" + (f" [{low:.3g}, {high:.3g}]" if math.isfinite(low) else " (1 sample)"))
+
+
+def _charts(rows: Sequence[DoseRow], curves: Curves) -> Section | None:
+    if not rows:
+        return None
+    doses = sorted({row["dose"] for row in rows})
+    colours = key_colours(row["editor"] for row in rows)
+    dashes = {mix: number % 4 for number, mix in enumerate(dict.fromkeys(row["mix"] for row in rows))}
+    found = list(_lines(rows))
+
+    def curve(lines: Sequence[DoseRow], name: str, who: str) -> Curve:
+        points = [
+            Point(
+                doses.index(row["dose"]), *_band(row, name), f"{who}, {row['dose']:,} facts: {_value(row, name)}",
+                row["collapsed"],
+            )
+            for row in lines
+        ]  # fmt: skip
+        return Curve(colours[lines[0]["editor"]], dashes[lines[0]["mix"]], points)
+
+    def levels(name: str) -> list[float]:
+        before = {one.get(name) for one in curves.baseline.values() if isinstance(one, dict)}
+        return sorted(value for value in before if value is not None)[:3]
+
+    shown = [name for name in _MEASURES if any(math.isfinite(number_of(row, name)) for row in rows)]
+    charts = [
+        draw_chart(
+            *_MEASURES[name], [f"{dose:,}" for dose in doses], [curve(own, name, who) for who, own in found],
+            levels(name) if name in ("perplexity", "entropy") else (),
+        )
+        for name in shown
+    ]  # fmt: skip
+    names = [(colours[own[0]["editor"]], dashes[own[0]["mix"]], who) for who, own in found]
+    note = f"Dot and upright line: mean and {BAND:.0%} band over samples (open: one sample). ✕: collapse alarm."
+    return Section("curves", "By number of facts", [Keys(names, note), Charts("facts edited together", charts)])
+
+
+def _table(rows: Sequence[DoseRow]) -> Section | None:
+    if not rows:
+        return None
+    heads = ("editor", "properties", "facts", "edits / samples", *(name for name, _ in _MEASURES.values()), "alarm")
+    lines = [
+        Line(
+            (
+                *(row["editor"], ": ".join(filter(None, (mix_name(row["mix"]), row["kind"])))),
+                *(f"{row['dose']:,}", f"{row['edits']:.4g} / {row['repeats']}"),
+                *(_value(row, name) for name in _MEASURES),
+                row["alarm"] or "–",
+            )
+        )
+        for row in rows
+    ]
+    about = f"Mean of samples with {BAND:.0%} bands"
+    return Section("numbers", "The numbers", [Table("numbers-table", "The numbers", about, heads, 2, lines)])
+
+
+def _groups(groups: pd.DataFrame) -> Section | None:
+    """Who was affected at the largest dose of every mix."""
+    if groups.empty:
+        return None
+    colours = key_colours(groups["editor"])
+    axis = Axis.around(groups["D"], [*groups["D_low"], *groups["D_high"]])
+
+    def row(found: Mapping[Any, Any], several: bool) -> Row:
+        limits = (float(found["D_low"]), float(found["D_high"]))
+        ends = f" [{limits[0]:.3g}, {limits[1]:.3g}]" if math.isfinite(limits[0]) else " (1 sample)"
+        said = f"{found['editor']}, {found['group']}: {found['D']:.3g}{ends}; {found['n']} prompts"
+        mark = Mark(axis.at(found["D"]), axis.span(*limits), colours[found["editor"]], text.minus(said))
+        name = f"{found['group']} · {found['editor']}" if several else str(found["group"])
+        return Row(name, f"{found['repeats']}, {found['n']:,}", [mark])
+
+    panels: list[Panel] = []
+    for (mix, by), own in groups.groupby(["mix", "axis"], sort=False):
+        largest = own[own["dose"] == own["dose"].max()]
+        order = {name: number for number, name in enumerate(sort_groups(str(by), largest["group"]))}
+        largest = largest.assign(order=largest["group"].map(order)).sort_values(["order", "editor"], kind="stable")
+        lines = [row(one, len(colours) > 1) for one in largest.to_dict("records") if np.isfinite(one["D"])]
+        title = f"{mix_name(str(mix))}, {int(largest['dose'].iloc[0]):,} facts together, by {by}"
+        about = f"D_d, probability, mean of samples with {BAND:.0%} bands"
+        unit = "D, probability"
+        heads = ("group", "samples, prompts")
+        panels.append(Panel(title, about, heads, ["hold the new target"], unit, axis, lines, opened=not panels))
+    names = [(colour, 0, name) for name, colour in colours.items()]
+    note = (
+        "Each line is a group of people who were not edited; 0 means that the edits left the answers about them alone."
+    )
+    return Section("groups", "Who was affected", [Keys(names, note), Panels(panels)])

@@ -1,0 +1,83 @@
+"""`report.html`: what a run found, in the order in which a reader asks, in one file that needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.editors.control_names import compared
+from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.page.render import download, render
+from seesaw_cf.report import notes
+from seesaw_cf.report.conclusion import HEADS, conclude, lacking
+from seesaw_cf.report.page_answers import look_answers
+from seesaw_cf.report.page_cases import look_prompts
+from seesaw_cf.report.page_forest import about_controls, colours_of, forests
+from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, verdict_tables
+from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.results import Results
+
+__all__ = ["report_page"]
+
+_SECTIONS = {
+    "verdicts": "Verdicts",
+    "groups": "Effects by group",
+    "look": "Look into it",
+    "accuracy": "Other properties",
+    "efficacy": "Did the edits take",
+    "coverage": "Who was asked about",
+    "intersections": "Intersections",
+    "method": "Method and provenance",
+    "downloads": "Tables",
+}
+
+
+def report_page(results: Results, tables: Mapping[str, pd.DataFrame]) -> str:
+    """The page.
+
+    Args:
+        results: What the run found.
+        tables: Name -> table to download as CSV.
+
+    Returns:
+        HTML; the same run gives the same bytes.
+    """
+    made = results.manifest
+    controls: dict[str, list[str]] = {}
+    for editor, control in compared(results.editors, made):
+        controls.setdefault(editor, []).append(control)
+    values: dict[str, Any] = {
+        "title": f"Side effects of editing {made.get('model', {}).get('id', 'a model')}",
+        "conclusion": list(zip(HEADS, conclude(results), strict=True)),
+        "lacking": lacking(results),
+        "verdicts": verdict_tables(results),
+        "forests": forests(results, controls),
+        "about_forest": _ABOUT_FOREST,
+        "editors": [(number, name) for name, number in colours_of(results.editors).items()],
+        "about_controls": about_controls(controls),
+        "look": look_prompts(results.prompts, results.edits, controls) if results.prompts is not None else None,
+        "cases": look_answers(results),
+        "tables": [found for make in (accuracy, efficacy, coverage, crossed) if (found := make(results))],
+        "method": _METHOD,
+        "command": repeat_command(made),
+        "facts": recorded(made),
+        "downloads": [
+            (f"{name}.csv", f"{len(frame):,} rows", download(csv_text(frame)))
+            for name, frame in tables.items()
+            if name != "edits" and len(frame)
+        ],
+    }
+    there = {found.name for found in values["tables"]} | {"method", "downloads"}
+    there |= {name for name, key in (("verdicts", "verdicts"), ("groups", "forests"), ("look", "look")) if values[key]}
+    values["sections"] = [(name, said) for name, said in _SECTIONS.items() if name in there]
+    return render("report.html", values)
+
+
+_ABOUT_FOREST = (
+    "Each line is a group of people who were not edited. 0 means that the edit left the model's answers about them "
+    "alone; below 0 the model turned away from the new answer, above 0 towards it. For people who hold the new answer "
+    "that is right about them, for those who hold the old answer it is wrong."
+)
+_METHOD = tuple(" ".join(said.split()) for said in (notes.ABOUT_LABELS, notes.COUNTERFACTUALS))

@@ -1,0 +1,121 @@
+"""The cases behind the accuracy about other properties: what the model answered about each person before and after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+
+from seesaw_cf.effects.groups import ALL
+from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
+from seesaw_cf.report import text
+from seesaw_cf.report.page_cases import edited_facts
+from seesaw_cf.report.results import Results, relation_name
+
+__all__ = ["case_link", "look_answers"]
+
+_KEPT = 12  # of each cell
+_MOST = 6_000  # rows of a page
+_KEY = ("editor", "edited", "asked", "outcome")
+_OUTCOMES = {(True, False): "lost", (False, True): "gained", (True, True): "right both times"}
+_COLUMNS: Mapping[str, Column] = {
+    "editor": Column("editor", "who edited the model", True),
+    "edit": Column("edit", "the fact that was edited: subject, true answer, new answer", True),
+    "edited": Column("edited", "the edited property", True),
+    "asked": Column("asked", "the property that was asked about", True),
+    "prompt": Column("prompt", "what the model was given", True),
+    "gold": Column("right", "the right answers among the candidates", True),
+    "before": Column("answer before", "the likeliest candidate before the edit", True),
+    "after": Column("answer after", "the likeliest candidate after the edit", True),
+    "outcome": Column("outcome", "whether the right answer came first before and after", True),
+    "rank_pre": Column("rank before", "place of the right answer among the candidates"),
+    "rank_post": Column("after", "place of the right answer among the candidates after the edit"),
+    "share_pre": Column("share before", "the right answers' part of the candidates' probability"),
+    "share_post": Column("after", "the right answers' part of the candidates' probability after the edit"),
+    "change": Column("change", "change of that share's log-odds, nats"),
+}
+
+
+def case_link(editor: str, edited: str, asked: str, outcome: str) -> str:
+    """The address of a view, within the page; "all" and "" mean any."""
+    wanted = dict(zip(_KEY, (editor, edited, asked, outcome), strict=True))
+    return view_link("cases", **{name: value for name, value in wanted.items() if value not in ("", ALL)})
+
+
+def look_answers(results: Results) -> Look | None:
+    """The list of cases; None without any.
+
+    Of every editor, pair of properties and outcome the twelve whose answers moved most, fewer where a page would become
+    too large.
+    """
+    if results.answers is None or results.accuracy.empty:
+        return None
+    frame = results.answers[results.answers["status"].isin(["ok", "unanswerable"])].reset_index(drop=True)
+    if frame.empty:
+        return None
+    right = zip(frame["pre_correct"], frame["post_correct"], strict=True)
+    frame = frame.assign(
+        outcome=[_OUTCOMES.get(both, "wrong both times") for both in right],
+        change=frame["post_odds"].astype(float) - frame["pre_odds"].astype(float),
+    )
+    cells = ["editor", "edit_relation", "effect_relation", "outcome"]
+    each = max(1, min(_KEPT, _MOST // frame.groupby(cells).ngroups))
+    size = np.nan_to_num(frame["change"].abs().to_numpy(float), nan=-1.0)
+    order = frame.iloc[np.argsort(-size, kind="stable")]
+    kept = order[order.groupby(cells, sort=False).cumcount() < each].sort_index()
+    facts = edited_facts(results.edits)
+    rows = [_row(row, facts) for row in kept.to_dict("records")]
+    about = f"{len(kept):,} of {len(frame):,} cases, of each outcome those whose answers moved most."
+    said = ("The cases behind these shares", about, "cases")
+    search = ("edit", "prompt", "gold", "before", "after")
+    sizes = (_KEY, _counts(frame, cells))
+    return make_look("cases", said, _COLUMNS, rows, _choices(kept), search=search, sort="change", sizes=sizes)
+
+
+def _counts(frame: pd.DataFrame, cells: list[str]) -> dict[tuple[str, ...], int]:
+    """Size of every view that a table links to: with and without an outcome, of a pair and of all."""
+    found: dict[tuple[str, ...], int] = {}
+    for key, n in frame.groupby(cells, sort=True).size().items():
+        editor, edited, asked, outcome = map(str, key)  # type: ignore[call-overload]
+        for pair in ((edited, asked), ("", "")):
+            for result in (outcome, ""):
+                found[editor, *pair, result] = found.get((editor, *pair, result), 0) + int(n)
+    return found
+
+
+def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+    names = list(row["candidates"])
+    first = {phase: text.printable(names[int(np.argmax(row[phase]))]) for phase in ("pre", "post")}
+    shares = {f"share_{phase}": short(float(expit(row[f"{phase}_odds"]))) for phase in ("pre", "post")}
+    return {
+        "editor": text.printable(row["editor"]),
+        "edit": facts.get((row["edit_relation"], row["case_id"]), ""),
+        "edited": row["edit_relation"],
+        "asked": row["effect_relation"],
+        "prompt": text.printable(row["prompt_post"] or row["prompt_pre"]),
+        "gold": text.printable(", ".join(row["gold"])),
+        "before": first["pre"],
+        "after": first["post"],
+        "outcome": row["outcome"],
+        **{f"rank_{phase}": int(row[f"{phase}_rank"]) or None for phase in ("pre", "post")},
+        **shares,
+        "change": short(row["change"]) if math.isfinite(row["change"]) else None,
+    }
+
+
+def _choices(kept: pd.DataFrame) -> list[Choice]:
+    def named(column: str) -> list[tuple[str, str]]:
+        return [(name, relation_name(name)) for name in dict.fromkeys(kept[column])]
+
+    editors = [(name, name) for name in dict.fromkeys(map(text.printable, kept["editor"]))]
+    outcomes = [(name, name) for name in dict.fromkeys(kept["outcome"])]
+    return [
+        ("editor", "editor", editors),
+        ("edited", "edited property", named("edit_relation")),
+        ("asked", "asked property", named("effect_relation")),
+        ("outcome", "right answer", outcomes),
+    ]

@@ -1,0 +1,150 @@
+"""The prompts that a page keeps: of each group those whose answers moved most, and how many there are in all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from seesaw_cf.editors.control_names import is_control, split_control
+from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
+from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
+from seesaw_cf.report import text
+from seesaw_cf.report.results import relation_name
+
+__all__ = ["COLUMNS", "Cell", "cell_link", "control_column", "edited_facts", "kept_prompts", "look_prompts"]
+
+Cell = tuple[str, str, str, str, str]
+"""Editor, edited relation, what the people hold, axis and group."""
+_CHOICES = ("editor", "relation", "holds", "axis", "group")
+_KEPT = 12  # of each cell
+_MOST = 12_000  # rows of a page: some 3 MB
+# What a reader sees of a prompt, in this file's lists and in `seesaw_cf.view`.
+COLUMNS: Mapping[str, Column] = {
+    "editor": Column("editor", "who edited the model", True),
+    "edit": Column("edit", "the fact that was edited: subject, true answer, new answer", True),
+    "relation": Column("property", "the edited property", True),
+    "person": Column("person", "whom the prompt is about", True),
+    "groups": Column("groups", "the person's recorded groups", True),
+    "holds": Column("holds", "which of the two answers is right about the person", True),
+    "prompt": Column("prompt", "what the model was given", True),
+    "new_pre": Column("p(new) before", "probability of the new answer before the edit"),
+    "new_post": Column("after", "probability of the new answer after the edit"),
+    "true_pre": Column("p(true) before", "probability of the true answer before the edit"),
+    "true_post": Column("after", "probability of the true answer after the edit"),
+    "log_odds": Column("log-odds", "change of log p(new) - log p(true), nats"),
+}
+
+
+def control_column(kind: str) -> Column:
+    """The column of a kind of control."""
+    return Column(kind, f"the same change after the {kind} control, nats")
+
+
+def cell_link(cell: Cell) -> str:
+    """The address of a view, within the page."""
+    return view_link("look", **dict(zip(_CHOICES, cell, strict=True)))
+
+
+def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
+    """The most telling scored prompts of each cell, controls left out, and the size of each cell.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+
+    Returns:
+        Rows in their order: of every cell the twelve with the largest change of log-odds, fewer where a page would
+        become too large; and cell -> its scored prompts.
+    """
+    scored = prompts[(prompts["status"] == "ok") & ~prompts["editor"].map(is_control)].reset_index(drop=True)
+    size = scored["log_odds"].abs().fillna(0).to_numpy()
+    cells: dict[Cell, np.ndarray[Any, Any]] = {}
+    for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", scored["holds"].fillna("")]):
+        places = part.index.to_numpy()
+        cells[str(editor), str(relation), str(holds), ALL, ALL] = places
+        for axis in AXES:
+            for group, rows in members(part[axis].tolist()).items():
+                cells[str(editor), str(relation), str(holds), axis, group] = places[rows]
+    each = max(1, min(_KEPT, _MOST // max(1, len(cells))))
+    chosen = {int(row) for rows in cells.values() for row in rows[np.argsort(-size[rows], kind="stable")[:each]]}
+    return scored.loc[sorted(chosen)], {cell: len(rows) for cell, rows in cells.items()}
+
+
+def look_prompts(prompts: pd.DataFrame, edits: pd.DataFrame, controls: Mapping[str, Sequence[str]]) -> Look | None:
+    """The list of prompts; None when none was scored.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        edits: `Results.edits`.
+        controls: Editor -> its controls; every kind of control is a column.
+    """
+    kept, counts = kept_prompts(prompts)
+    if kept.empty:
+        return None
+    kinds = dict.fromkeys(split_control(name)[0] for names in controls.values() for name in names)
+    facts, beside = edited_facts(edits), {kind: _of_control(kept, prompts, controls, kind) for kind in kinds}
+    columns = {**COLUMNS, **{kind: control_column(kind) for kind in kinds}}
+    rows = [
+        _row(row, facts) | {kind: short(values[number]) for kind, values in beside.items()}
+        for number, row in enumerate(kept.to_dict("records"))
+    ]
+    scored = sum(n for cell, n in counts.items() if cell[3] == ALL)
+    about = (
+        f"The prompts behind the numbers: {len(kept):,} of {scored:,}, of each group those whose answers moved most."
+    )
+    said = ("Look into it", about, "prompts")
+    search = ("edit", "prompt", "person")
+    lists = _choices(kept)
+    return make_look("look", said, columns, rows, lists, search=search, sort="log_odds", sizes=(_CHOICES, counts))
+
+
+def edited_facts(edits: pd.DataFrame) -> dict[tuple[str, int], str]:
+    """(Relation, case) -> the edit in words."""
+    said = edits["subject"] + ": " + edits["target_true"] + " \u2192 " + edits["target_new"]
+    return dict(zip(zip(edits["relation_id"], edits["case_id"], strict=True), map(text.printable, said), strict=True))
+
+
+def _of_control(
+    kept: pd.DataFrame, prompts: pd.DataFrame, controls: Mapping[str, Sequence[str]], kind: str
+) -> list[float]:
+    """The change after the edit that a kind of control made for the same case, on the same prompt; NaN without one."""
+    keys = ["editor", "edit_relation", "effect_relation", "case_id", "prompt_id"]
+    names = {editor: name for editor, found in controls.items() for name in found if split_control(name)[0] == kind}
+    theirs = prompts[prompts["editor"].isin(set(names.values()))].set_index(keys)["log_odds"]
+    theirs = theirs[~theirs.index.duplicated()]
+    asked = kept[keys].assign(editor=kept["editor"].map(names))
+    return theirs.reindex(pd.MultiIndex.from_frame(asked)).tolist()
+
+
+def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+    groups = [text.printable(tag) for axis in AXES for tag in tags_of(row[axis])]
+    said = {
+        "editor": text.printable(row["editor"]),
+        "edit": facts.get((row["edit_relation"], row["case_id"]), ""),
+        "relation": row["edit_relation"],
+        "person": text.printable(row["subject"] or row["person"] or ""),
+        "groups": groups,
+        "holds": row["holds"] or "",
+        "prompt": text.printable(row["prompt"]),
+    }
+    shares = {
+        f"{target}_{phase}": short(math.exp(row[f"{phase}_{target}"]))
+        for target in ("new", "true")
+        for phase in ("pre", "post")
+    }
+    return {**said, **shares, "log_odds": short(row["log_odds"])}
+
+
+def _choices(prompts: pd.DataFrame) -> list[Choice]:
+    groups = {text.printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
+    relations = list(dict.fromkeys(prompts["edit_relation"]))
+    holds = sorted(set(prompts["holds"].fillna("")), key=lambda value: ("target_new", "target_true", "").index(value))
+    return [
+        ("editor", "editor", [(name, name) for name in dict.fromkeys(map(text.printable, prompts["editor"]))]),
+        ("relation", "edited property", [(name, relation_name(name)) for name in relations]),
+        ("holds", "people hold the", [(name, text.HOLDS[name]) for name in holds if name]),
+        ("group", "group", [(name, name) for name in sorted(groups)]),
+    ]

@@ -1,0 +1,170 @@
+"""Forest plots of a page: effects of each group beside those of the control, all on one axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
+
+import pandas as pd
+
+from seesaw_cf.editors.control_names import CONTROLS, is_control, split_control
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
+from seesaw_cf.page.axis import Axis
+from seesaw_cf.page.forest import Control, Forest, Mark, Panel, Row, key_colours
+from seesaw_cf.report import text
+from seesaw_cf.report.floor import Floor
+from seesaw_cf.report.page_cases import Cell, cell_link
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
+from seesaw_cf.report.rows import EffectRow, records
+
+__all__ = ["about_controls", "colours_of", "forests", "forests_of", "lines_of", "scale_of"]
+
+Scale = Literal["probability", "log-odds"]
+# Scale -> (column of the effect, what its limits begin with, unit).
+_SCALES = {
+    "probability": ("D", "", "D, probability"),
+    "log-odds": ("log_odds", "log_odds_", "change of log-odds, nats"),
+}
+_SIDES = (HOLDER, "target_true")
+
+
+def scale_of(verdicts: pd.DataFrame) -> Scale:
+    """The scale that decided most verdicts; probability without any."""
+    return "log-odds" if len(verdicts) and (verdicts["scale"] == "log-odds").mean() >= 0.5 else "probability"
+
+
+def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings | None) -> tuple[float, float]:
+    """The largest noise floor (0 without any) and the declared margin, on a scale."""
+    logs = scale == "log-odds"
+    floor = max((one.log_odds if logs else one.probability) or 0.0 for one in floors)
+    if settings is None:
+        return floor, math.inf
+    return floor, settings.margin_log_odds if logs else settings.margin
+
+
+def colours_of(editors: Iterable[str]) -> dict[str, int]:
+    """Editor -> number of its colour, controls left out."""
+    return key_colours(name for name in editors if not is_control(name))
+
+
+_DASHES = ("solid", "dashed", "dotted")  # of the kinds of `CONTROLS`, in their order
+
+
+def about_controls(controls: Mapping[str, Sequence[str]]) -> str:
+    """What the thin lines of a forest are: one for each kind of control that a run has."""
+    kinds = {split_control(name)[0] for names in controls.values() for name in names}
+    said = [f"{kind} ({dash})" for kind, dash in zip(CONTROLS, _DASHES, strict=True) if kind in kinds]
+    return f"thin grey lines below: the same of its controls: {', '.join(said)}." if said else "the run had no control."
+
+
+def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[Forest]:
+    """The forest plots of a run, in the scale that decides its verdicts.
+
+    Args:
+        results: What the run found.
+        controls: Editor -> its controls.
+    """
+    if results.effects.empty:
+        return []
+    audit = results.audit
+    scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)
+    lines = lines_of(scale, [results.floor], None if audit is None else audit.settings)
+    return forests_of(results.effects, colours_of(results.editors), controls, scale, lines)
+
+
+def forests_of(
+    effects: pd.DataFrame,
+    colours: Mapping[str, int],
+    controls: Mapping[str, Sequence[str]],
+    scale: Scale,
+    lines: tuple[float, float],
+    link: Callable[[Cell], str] = cell_link,
+) -> list[Forest]:
+    """Forest plots of any table of effects.
+
+    Args:
+        effects: Rows of `Results.effects`.
+        colours: Of the editors, in the order of the lines; see `colours_of`.
+        controls: Editor -> its controls; all among the rows.
+        scale: "probability" or "log-odds".
+        lines: Noise floor and margin on that scale; see `lines_of`.
+        link: Where the name of a row leads; "" for nowhere.
+    """
+    column, limits, unit = _SCALES[scale]
+    floor, margin = lines
+    effects = effects[effects["group"] != UNKNOWN]
+    real = effects[~effects["editor"].map(is_control)]
+    relations = sort_relations(real["relation"])
+    axes = {name: _axis(real[real["relation"] == name], column, limits) for name in relations}
+    cells = {
+        (row["editor"], row["relation"], row["axis"], row["group"], row["holds"]): row
+        for row in records(effects, EffectRow)
+    }
+    sides = [holds for holds in _SIDES if holds in set(real["holds"])] or [""]
+    names = [f"hold the {text.HOLDS[holds]}" for holds in sides]
+
+    def mark(editor: str, key: tuple[str, str, str], holds: str) -> Mark | None:
+        axis = axes[key[0]]
+        row = cells.get((editor, *key, holds))
+        if row is None or not math.isfinite(_value(row, column)):
+            return None
+        said = f"{editor}: {_said(row, column, limits)}; {row['n_cases']} edits, {row['n_subjects']} people"
+        beside = []
+        for name in controls.get(editor, ()):
+            control = cells.get((name, *key, holds))
+            if control is not None and math.isfinite(_value(control, column)):
+                said += f"; control {name}: {_said(control, column, limits)}"
+                span = axis.span(*_limits(control, limits))
+                dash = CONTROLS.index(split_control(name)[0])
+                beside.append(Control(axis.at(_value(control, column)), span, dash))
+        span = axis.span(*_limits(row, limits))
+        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(said), beside)
+
+    def row(editor: str, key: tuple[str, str, str]) -> Row:
+        first = next((cells[editor, *key, holds] for holds in sides if (editor, *key, holds) in cells), None)
+        count = f"{first['n_cases']:,}, {first['n_subjects']:,}" if first is not None else "–"
+        group = "everybody" if key[2] == ALL else key[2]
+        name = f"{group} · {editor}" if len(colours) > 1 else group
+        marks = [mark(editor, key, side) for side in sides]
+        return Row(name, count, marks, link((editor, key[0], sides[0], key[1], key[2])))
+
+    def panel(relation: str, by: str, opened: bool) -> Panel:
+        there = real[(real["relation"] == relation) & real["axis"].isin((by, ALL))]
+        groups = sort_groups(by, there["group"])
+        keys = [(relation, ALL if group == ALL else by, group) for group in groups]
+        rows = [row(editor, key) for key in keys for editor in colours]
+        axis = axes[relation]
+        band = axis.span(-floor, floor) if floor else None
+        margins = [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high]
+        about = f"{unit}, 95 % intervals clustered by edit and by person"
+        title = f"edited: {relation_name(relation)}"
+        heads = ("group", "edits, people")
+        return Panel(title, about, heads, names, unit, axis, rows, opened, band, margins)
+
+    largest = max(relations, key=lambda name: real.loc[real["relation"] == name, "n_cases"].max())
+    found = []
+    for by in (name for name in AXES if name in set(real["axis"])):
+        panels = [panel(relation, by, relation == largest) for relation in relations]
+        found.append(Forest(by, panels))
+    return found
+
+
+def _axis(effects: pd.DataFrame, column: str, limits: str) -> Axis:
+    """One axis for all groups, editors and sides of an edited relation."""
+    return Axis.around(effects[column], [*effects[f"{limits}low"], *effects[f"{limits}high"]])
+
+
+def _value(row: EffectRow, column: str) -> float:
+    return float(dict(row).get(column, math.nan))  # type: ignore[arg-type]
+
+
+def _limits(row: EffectRow, limits: str) -> tuple[float, float]:
+    return _value(row, f"{limits}low"), _value(row, f"{limits}high")
+
+
+def _said(row: EffectRow, column: str, limits: str) -> str:
+    low, high = _limits(row, limits)
+    shown = text.number(_value(row, column))
+    return f"{shown} {text.interval(low, high)}" if math.isfinite(low) else f"{shown} (no interval: {row['note']})"

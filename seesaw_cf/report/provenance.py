@@ -1,0 +1,50 @@
+"""How a run is repeated, and what it recorded about itself."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+
+from seesaw_cf.report import text
+from seesaw_cf.report.rows import Manifest
+
+__all__ = ["recorded", "repeat_command"]
+
+# Options that are given once for each value have a singular name; one has a name of its own.
+_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "raters": "rater", "wording": "prompt"}
+
+
+def recorded(made: Manifest) -> Sequence[tuple[str, str]]:
+    """Every value of a manifest with its path; what edited models moved has a section of its own."""
+    return _flat({key: value for key, value in made.items() if key != "edited"})
+
+
+# Fields of a job that other commands than `run` have no option for.
+_ONLY_RUN = {"block", "checkpoints", "edited", "leave_out_tuned", "limit", "max_tokens", "memory", "protocol"}
+_ONLY_RUN |= {"requests", "scorer"}
+_NOT_OF: Mapping[str, Collection[str]] = {"dose": _ONLY_RUN, "leme run": {"relationship", "editor_config", "threads"}}
+
+
+def repeat_command(made: Manifest, command: str = "run", more: Mapping[str, object] | None = None) -> str:
+    """The command that repeats a run: every option that was given.
+
+    Args:
+        made: Its manifest.
+        command: What follows `seesaw-cf`.
+        more: Options beside those of the job: name -> value or values.
+    """
+    words: list[str] = []
+    job = {name: value for name, value in made.get("job", {}).items() if name not in _NOT_OF.get(command, ())}
+    for field, value in {**job, **(more or {})}.items():
+        option = "--" + _OPTIONS.get(field, field).replace("_", "-")
+        for one in value if isinstance(value, list) else [value]:
+            if one not in (None, False, ""):
+                words += [option] if one is True else [option, str(one)]
+    return text.printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))
+
+
+def _flat(value: object, name: str = "") -> Sequence[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        return [row for key in value for row in _flat(value[key], f"{name}.{key}" if name else str(key))]
+    return [(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]

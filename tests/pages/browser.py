@@ -1,0 +1,58 @@
+"""Chromium through playwright, and axe-core out of its package: found, or skipped with the reason."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+import pytest
+
+__all__ = ["THEMES", "WIDTHS", "chromium", "opened", "violations"]
+
+WIDTHS = (375, 1280, 1920)
+THEMES = ("light", "dark")
+_SERIOUS = ("serious", "critical")
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed (apt-get install chromium)")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def opened(browser: Any, address: str, width: int = 1280, theme: str = "light") -> Iterator[Any]:
+    """A page; fails when it says anything on the console or asks for anything but itself."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, bypass_csp=False)
+    page, said, asked = context.new_page(), list[str](), list[str]()
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    yield page
+    context.close()
+    own = address.split("#")[0].split("?")[0]
+    assert not said, said
+    assert all(url.split("#")[0].split("?")[0] == own or url.startswith(("data:", own)) for url in asked), asked
+
+
+def violations(page: Any) -> list[str]:
+    """What axe-core finds that is serious; it runs in the page without being part of it."""
+    axe = pytest.importorskip(
+        "axe_playwright_python", reason="axe is not installed (pip install axe-playwright-python)"
+    )
+    source = (resources.files(axe) / "axe.min.js").read_text(encoding="utf-8")
+    found = page.evaluate(f"async () => {{ {source}; return (await axe.run()).violations; }}")
+    return [
+        f"{one['id']}: {one['help']} ({one['nodes'][0]['html'][:200]})" for one in found if one["impact"] in _SERIOUS
+    ]

@@ -1,0 +1,128 @@
+"""`report.html` of a dose run: what it says is what its tables hold, whatever they hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import shlex
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seesaw_cf.cli import parser
+from seesaw_cf.effects.dose import MEASURES, Curves, group_doses, summarise_curves
+from seesaw_cf.page.axis import Axis
+from seesaw_cf.page.chart import Curve, Point, draw_chart
+from seesaw_cf.page.findings import HEADS, findings_page, first_lines
+from seesaw_cf.report.dose_page import dose_findings
+from tests.page_reader import HOSTILE, check_alone, csv_files
+
+
+def curves(editors: tuple[str, ...] = ("ft", "memit"), repeats: int = 3, *, value: float = 0.5) -> Curves:
+    """A dose run of one mix; numbers differ by dose and sample."""
+    units = []
+    for editor in editors:
+        for mix in ("P27", "P101", "P27+P101"):
+            for dose in (1, 8):
+                for repeat in range(repeats):
+                    shift = value + 0.01 * dose + 0.1 * repeat
+                    people: dict[str, Any] = {"gender": {"women": {"D": -shift, "n": 4}, "unknown": {"D": 0.0, "n": 1}}}
+                    unit = {"editor": editor, "mix": mix, "dose": dose, "repeat": repeat, "n_edits": dose}
+                    units.append({**unit, "n_refused": 0, **dict.fromkeys(MEASURES, shift), "D_by": people})
+    job = {"model": "tiny", "editors": list(editors), "protocol": "batch", "seed": 0}
+    settings = {"doses": [1, 8], "pairs": [["P27", "P101"]], "repeats": repeats, "people": 5}
+    manifest: dict[str, object] = {"model": {"id": "tiny"}, "job": job, "settings": settings}
+    return Curves(manifest, pd.DataFrame(units), {"P27": {"perplexity": 0.2, "entropy": 2.0}})
+
+
+def test_the_page_has_every_number_with_its_band() -> None:
+    made = curves()
+    page = check_alone(findings_page(dose_findings(made)))
+    assert [one for one in HEADS if f" {one}" in page.text] == list(HEADS)
+    rows = list(csv.DictReader(io.StringIO(csv_files(page)["dose.csv"])))
+    table = summarise_curves(made)
+    assert [float(row["S"]) for row in rows] == pytest.approx(table["S"].tolist())
+    titles = re.findall(r"(\w+), ([\w +]+), (\d+) facts: ([\d.−]+) \[([\d.−]+), ([\d.−]+)\]", page.text)
+    assert len(titles) >= 7 * len(table)
+    assert {(who, dose) for who, _, dose, *_ in titles} == {(name, dose) for name in ("ft", "memit") for dose in "18"}
+    assert "COLLAPSE ALARM for ft, citizenship, 1 facts" in page.text
+    assert page.text.count("✕") > 6
+
+
+def test_groups_are_means_of_samples() -> None:
+    found = group_doses(curves())
+    assert set(found["group"]) == {"women"}
+    one = found[(found["editor"] == "ft") & (found["mix"] == "P27") & (found["dose"] == 8)].iloc[0]
+    values = [-(0.5 + 0.08 + 0.1 * repeat) for repeat in range(3)]
+    assert one["D"] == pytest.approx(np.mean(values))
+    half = 2.919986 * np.std(values, ddof=1) / math.sqrt(3)  # t of 2 degrees of freedom at 95 %
+    assert (one["D_low"], one["D_high"]) == pytest.approx((np.mean(values) - half, np.mean(values) + half), rel=1e-4)
+    assert (one["repeats"], one["n"]) == (3, 12)
+
+
+def test_the_command_that_the_page_names_is_one() -> None:
+    command = dose_findings(curves()).command
+    args = parser("dose").parse_args(shlex.split(command)[1:])
+    assert (args.dose, args.pair, args.repeats, args.people) == ([1, 8], [("P27", "P101")], 3, 5)
+    assert args.editor == ["ft", "memit"]
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_name_stays_a_name(kind: str) -> None:
+    page = check_alone(findings_page(dose_findings(curves((HOSTILE[kind],)))))
+    assert max([*re.findall(r"[^\s\W]+|\+", HOSTILE[kind]), ""], key=len) in page.text
+    for content in csv_files(page).values():
+        cells = [cell for row in csv.reader(io.StringIO(content)) for cell in row]
+        assert not any(cell.startswith("=") for cell in cells)
+    said = first_lines(dose_findings(curves((HOSTILE[kind],))))
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e]", said)
+
+
+def test_a_run_of_nothing_but_refusals_and_one_sample_says_so() -> None:
+    made = curves(("ft",), 1, value=math.nan)
+    made.units["n_refused"], made.units["n_edits"] = made.units["dose"], 0
+    made = replace(made, units=made.units.drop(columns="D_by"))
+    page = check_alone(findings_page(dose_findings(made)))
+    assert "Not measured: no edit was made" in page.text
+    assert "27 edits were refused" in page.text
+    assert "have one sample and no band" in page.text
+    assert not re.search(r"\bnan\b|\binf\b", page.text, re.IGNORECASE)
+
+
+def test_the_same_run_gives_the_same_bytes() -> None:
+    assert findings_page(dose_findings(curves())) == findings_page(dose_findings(curves()))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
+def test_an_axis_covers_its_values(values: list[float]) -> None:
+    axis = Axis.covering(values)
+    slack = 1e-6 * (axis.high - axis.low)
+    assert axis.low - slack <= min(values) <= max(values) <= axis.high + slack
+    places = [axis.at(value) for value in sorted(values)]
+    assert places == sorted(places)
+    assert (axis.zero is None) == (not axis.low <= 0 <= axis.high)
+    assert len({said for _, said in axis.ticks}) == 5 or axis.high - axis.low < 1e-3 * max(map(abs, values))
+
+
+@given(st.lists(st.floats(-10, 10) | st.just(math.nan), min_size=1, max_size=6))
+def test_points_of_a_chart_are_inside_it_and_higher_values_are_higher(values: list[float]) -> None:
+    points = [Point(n, value, value - 1, value + 1, "x") for n, value in enumerate(values)]
+    chart = draw_chart("a", "b", [str(n) for n in range(len(values))], [Curve(0, 0, points)])
+    [curve] = chart.curves
+    kept = [value for value in values if not math.isnan(value)]
+    assert len(curve.dots) == len(kept)
+    assert len(curve.lines) == max(0, len(kept) - 1)
+    for dot in curve.dots:
+        assert 0 <= dot.x <= 100
+        assert dot.low is not None
+        assert dot.high is not None
+        assert 100 >= dot.low >= dot.y >= dot.high >= 0  # the vertical axis of a picture goes down
+    heights = [dot.y for _, dot in sorted(zip(kept, curve.dots), key=lambda pair: pair[0])]
+    assert heights == sorted(heights, reverse=True)
