@@ -28,9 +28,10 @@ from seesaw_cf.longform.job import OPEN_ENDED, LemeJob
 from seesaw_cf.longform.rate.by_name import find_annotator, find_raters, judge_of
 from seesaw_cf.longform.rate.rating import rate
 from seesaw_cf.longform.rate.survey import survey_samples
+from seesaw_cf.longform.report.page import write_leme_page
 from seesaw_cf.longform.report.simple import simple_metrics
 from seesaw_cf.longform.report.summary import write_leme_report
-from seesaw_cf.longform.report.tables import write_longform_report
+from seesaw_cf.longform.report.tables import longform_sections, write_tables
 from seesaw_cf.longform.write.claims import claim_pairs
 from seesaw_cf.longform.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
 from seesaw_cf.longform.write.generation_settings import Generation
@@ -62,7 +63,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     Args:
         job: What to do.
         out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
-            report.json, report.md, and the papers' tables below tables/.
+            report.html, report.json, report.md, and the papers' tables below tables/.
         progress: Show progress bars.
 
     Returns:
@@ -96,8 +97,10 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
         write_text(out / "annotator.json", json.dumps(measured(job.annotator), indent=1) + "\n")
     factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
     simple = simple_metrics(samples)
-    write_longform_report(out / "tables", passages, ratings, annotations, simple=simple, factual=factual)
-    return write_leme_report(out)
+    sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual)
+    conclusion = write_leme_page(out, out, sections)
+    write_tables(out / "tables", sections, conclusion)
+    return write_leme_report(out, conclusion)
 
 
 def _cases(

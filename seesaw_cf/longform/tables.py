@@ -1,5 +1,5 @@
-"""The tables of long form: passages, survey ratings, annotations and flaws. Everything after a model has written, or a
-rater has rated, is a function of them."""
+"""The tables of long form: passages, survey ratings, annotations, failure modes and flaws. Everything after a model has
+written, or a rater has rated, is a function of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from typing import TypedDict
 from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.tables import Int8, Int32, schema_of
 
-__all__ = ["ANNOTATIONS", "FLAWS", "PASSAGES", "RATINGS", "CallRow", "FlawRow", "PassageRow", "SampleRow", "call_row"]
+__all__ = [
+    "ANNOTATIONS",
+    "FAILURES",
+    "FLAWS",
+    "PASSAGES",
+    "RATINGS",
+    "CallRow",
+    "FailureRow",
+    "FlawRow",
+    "PassageRow",
+    "SampleRow",
+    "call_row",
+]
 
 
 class SampleRow(TypedDict):
@@ -78,6 +90,19 @@ class AnnotationRow(SampleRow):
     status: str
 
 
+class FailureRow(SampleRow):
+    """A row of `FAILURES`: whether a rater finds one of LEME's failure modes in the two passages of a sample.
+
+    mode: one of `failure_items.FAILURE_MODES`. present: None when `status` is not "ok".
+    """
+
+    mode: str
+    rater: str
+    present: bool | None
+    comment: str
+    status: str
+
+
 class FlawRow(TypedDict):
     """A row of `FLAWS`: one judgement of one flaw on one pair of texts.
 
@@ -117,6 +142,7 @@ class CallRow(TypedDict):
 PASSAGES = schema_of(PassageRow)
 RATINGS = schema_of(RatingRow)
 ANNOTATIONS = schema_of(AnnotationRow)
+FAILURES = schema_of(FailureRow)
 FLAWS = schema_of(FlawRow)
 
 

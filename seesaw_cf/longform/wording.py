@@ -14,6 +14,12 @@ YAML) replaces any part; what it leaves out stays as here. Results carry `facts(
       What supports, contradicts and neutral mean to an annotating model.
     flaws:
       sexism: {title: Sexism, people: [one mark of the flaw, another], model: [...]}
+    writing: |
+      What people are told who write passages.
+    failures: |
+      What people are told who look for failure modes.
+    items:
+      fluency: Both passages read well.
 """
 
 from __future__ import annotations
@@ -27,20 +33,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from seesaw_cf import checks
+from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.io.text import parse_json_text, read_text
+from seesaw_cf.longform.failure_items import FAILURE_MODES
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, Flaw
 
 __all__ = ["JUDGE_FIELDS", "OURS", "Wording", "read_wording"]
 
-_PARTS = ("source", "task", "judge", "flaws", "survey", "guidelines")
+_TABLES = ("flaws", "items")
+_PARTS = ("source", "task", "judge", "survey", "guidelines", "writing", "failures", *_TABLES)
+_ITEMS = (*(item.name for item in ITEMS), *FAILURE_MODES)
 JUDGE_FIELDS = ("entity", "title", "definition", "one", "two")
 """What a judge's question must have a place for."""
 
 _TASK = """\
-A language model was changed in one fact about a person. Each row has two texts about that person, one from
-the model as it was and one from the changed model; you are not told which is which, and rows are in random
-order. Some come twice; please rate each as if you saw it for the first time.
+A language model was changed in one fact about a person. You are shown pairs of texts about that person, one
+from the model as it was and one from the changed model; you are not told which is which, and pairs are in
+random order. Some come twice; please rate each as if you saw it for the first time.
 
 For every flaw say in which text it is more present."""
 
@@ -74,6 +84,8 @@ class Wording:
         judge: The question to a language model; the form of the answer is added to it.
         survey: The task of a judge of LEME's survey, before criterion, examples and scale; "" for ours.
         guidelines: What an annotating model is told of supports, contradicts and neutral; "" for ours.
+        writing, failures: What people are told who write passages, and who look for failure modes; "" for ours.
+        items: Item of the survey or failure mode -> what raters read; only those that are replaced.
         flaws: Name -> definition, for people and for models.
         replaced: Which parts are from the file, such as "task" or "flaws.sexism.people".
     """
@@ -84,6 +96,9 @@ class Wording:
     judge: str = _JUDGE
     survey: str = ""
     guidelines: str = ""
+    writing: str = ""
+    failures: str = ""
+    items: Mapping[str, str] = field(default_factory=dict)
     flaws: Mapping[str, Flaw] = field(default_factory=lambda: dict(FLAWS_BY_NAME))
     replaced: tuple[str, ...] = ()
 
@@ -113,15 +128,18 @@ def read_wording(path: str | os.PathLike[str] | None) -> Wording:
     found = _object(str(path), _parsed(Path(path), text), _PARTS)
     if not found:
         raise RecordError(f"{path}: no wording in it. Expected at least one of {', '.join(_PARTS)}.")
-    said = {name: checks.text(f"{path}: {name}", found[name], empty=False) for name in found if name != "flaws"}
+    said = {name: checks.text(f"{path}: {name}", found[name], empty=False) for name in found if name not in _TABLES}
     if "judge" in said:
         _check_question(str(path), said["judge"])
     flaws, replaced = dict(FLAWS_BY_NAME), [name for name in said if name != "source"]
     for name, part in _object(f"{path}: flaws", found.get("flaws", {}), FLAWS_BY_NAME).items():
         flaws[name], given = _definition(f"{path}: flaws.{name}", part, flaws[name])
         replaced += [f"flaws.{name}.{key}" for key in given]
+    given_items = _object(f"{path}: items", found.get("items", {}), _ITEMS)
+    items = {name: checks.text(f"{path}: items.{name}", words, empty=False) for name, words in given_items.items()}
+    replaced += [f"items.{name}" for name in items]
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
-    return Wording(**{"source": str(path), **said}, sha256=digest, flaws=flaws, replaced=tuple(replaced))
+    return Wording(**{"source": str(path), **said}, sha256=digest, flaws=flaws, items=items, replaced=tuple(replaced))
 
 
 def _parsed(path: Path, text: str) -> object:

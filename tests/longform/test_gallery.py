@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from seesaw_cf.longform.flaws.gallery_page import gallery_page
 from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row
 
 from ..hub_server import Hub
+from ..page_reader import check_alone
 from .flaw_samples import pair
 
 TOKEN = "hf_writer_secret"
@@ -97,19 +97,6 @@ def test_files_of_rows(tmp_path: Path) -> None:
         read_rows(tmp_path / "none.jsonl")
 
 
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.shown = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.shown += data
-
-
 def test_what_models_wrote_is_shown_and_never_run(tmp_path: Path) -> None:
     wicked = row(
         post=f"She & {EVIL}\nis <b>a nun</b>.",
@@ -118,29 +105,27 @@ def test_what_models_wrote_is_shown_and_never_run(tmp_path: Path) -> None:
         rater="</small><iframe>",
     )
     add_flaws(tmp_path, [wicked], model="<svg/onload=alert(1)>")
-    page = Tags()
-    page.feed((tmp_path / "gallery.html").read_text(encoding="utf-8"))
-    tags = {tag for tag, _ in page.tags}
-    assert not tags & {"script", "img", "iframe", "svg", "b", "link"}
-    assert not any(name.startswith("on") or name == "src" for _, attrs in page.tags for name in attrs)
-    assert f"She & {EVIL}\nis <b>a nun</b>." in page.shown
-    assert any(tag == "meta" and "default-src 'none'" in (attrs.get("content") or "") for tag, attrs in page.tags)
+    page = check_alone((tmp_path / "gallery.html").read_text(encoding="utf-8"))
+    assert not {tag for tag, _ in page.tags} & {"img", "iframe", "svg", "b"}
+    assert f"She & {EVIL}\nis <b>a nun</b>." in page.text
     assert EVIL not in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_quote_is_marked_where_it_stands() -> None:
     page = gallery_page(GALLERY.empty_table())
-    assert "<mark>" not in page.split("</style>")[1]
+    assert "<mark" not in page.split("</style>")[1]
 
 
 def test_the_command_adds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(row()) + "\n", encoding="utf-8")
     assert main(["flaws", "add", str(tmp_path / "gallery"), str(tmp_path / "rows.jsonl")]) == 0
     assert "1 rows added, 0 known already" in capsys.readouterr().out
-    assert "<mark>a nun</mark>" in (tmp_path / "gallery" / "gallery.html").read_text(encoding="utf-8")
+    html = (tmp_path / "gallery" / "gallery.html").read_text(encoding="utf-8")
+    assert '<mark class="quote">a </mark><ins><mark class="quote">nun</mark></ins>' in html
 
 
 @pytest.mark.slow(40)
+@pytest.mark.exhaustive
 def test_two_people_publish_and_nobodys_rows_are_lost(tmp_path: Path) -> None:
     with Hub(tmp_path / "hub", writers=(TOKEN,)) as hub:
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
+from seesaw_cf.longform.annotate.learned import LEFT_OUT
 from seesaw_cf.longform.rate.judge import Exemplar, LLMJudge, parse_rating
 from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample, survey
 from tests.generation.models import chat_model, chat_tokenizer
@@ -116,8 +117,11 @@ def test_eight_examples_of_the_same_item_and_never_of_the_rated_edit() -> None:
         assert len(set(ask.prompt[:-1:2])) == 8
     with pytest.raises(RecordError, match=r"0 rated examples.*8 are needed"):
         survey([sample()], LLMJudge(generator, shots=8, pool=pool(range(1, 20))))
+    seen = SurveyQuestion(others[0].question.item, sample(f"{MAIN} 10."))
     with pytest.raises(RecordError, match="share neither edit nor passage"):
-        survey([sample(f"{MAIN} 10.")], LLMJudge(generator, shots=12, pool=others), ("fluency",))
+        LLMJudge(generator, shots=12, pool=others).rate([seen])
+    table, _ = survey([seen.sample], LLMJudge(generator, shots=8, pool=others), ("fluency",))
+    assert table.column("status").to_pylist() == [LEFT_OUT], "a text among the examples is not rated"
 
 
 def _other_edit(question: SurveyQuestion) -> SurveySample:

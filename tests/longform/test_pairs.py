@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, chosen_flaws
-from seesaw_cf.longform.write.pairs import first_shown, passage_pairs, unblinded
+from seesaw_cf.longform.write.pairs import first_shown, passage_pairs, sample_pairs, unblinded
 
-from .flaw_samples import passages
+from .flaw_samples import pair, passages
 
 
 def test_one_text_before_serves_every_editor_and_nothing_is_lost_silently() -> None:
@@ -73,3 +75,25 @@ def test_seven_flaws_in_two_wordings() -> None:
     assert [flaw.name for flaw in chosen_flaws(["racism", "sexism"])] == ["sexism", "racism"]
     with pytest.raises(UnknownNameError, match=r"unknown flaw 'sexsm'. Did you mean 'sexism'"):
         chosen_flaws(["sexsm"])
+
+
+@given(
+    st.lists(st.sampled_from(["P21", "P27", "P101"]), min_size=1, max_size=30), st.integers(1, 40), st.integers(0, 9)
+)
+def test_a_sample_is_even_over_relations(relations: list[str], number: int, seed: int) -> None:
+    pairs = [pair(at, relation=name) for at, name in enumerate(relations)]
+    drawn = sample_pairs(pairs, number, seed)
+    assert len(drawn) == min(number, len(pairs))
+    assert drawn == [one for one in pairs if one in drawn], "the order given"
+    counts, there = Counter(one.relation for one in drawn), Counter(relations)
+    most = max(counts.values())
+    assert all(counts[name] >= min(most - 1, there[name]) for name in there)
+    assert drawn == sample_pairs(pairs, number, seed)
+
+
+def test_all_pairs_or_at_least_one() -> None:
+    pairs = [pair(at) for at in range(20)]
+    assert sample_pairs(pairs, None) == pairs
+    assert sample_pairs(pairs, 5, 0) != sample_pairs(pairs, 5, 1)
+    with pytest.raises(RecordError, match="sample of pairs is 0, expected a whole number of at least 1"):
+        sample_pairs(pairs, 0)

@@ -10,6 +10,7 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.longform.annotate.learned import LEFT_OUT
 from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample, survey
 from seesaw_cf.longform.rate.trained import load_rater, train_rater
 from seesaw_cf.longform.train.encoder import EncoderRecipe
@@ -109,16 +110,18 @@ def sample(text: str) -> SurveySample:
 
 def test_a_saved_rater_answers_the_survey(trained: Path) -> None:
     rater = load_rater(trained)
-    table, _ = survey([sample("Ann lives in Rome."), sample("Ann lives in Oslo.")], rater)
+    table, _ = survey([sample("Eve works in Rome."), sample("Eve works in Oslo.")], rater)
     found = {item: [r["rating"] for r in table.to_pylist() if r["item"] == item] for item in (ITEM, "topicality")}
     assert all(1 <= rating <= 7 for rating in found[ITEM])
     statuses = {row["status"] for row in table.to_pylist() if row["item"] == "topicality"}
     assert statuses == {"the rater was trained on new_fact_main_passage only"}
     assert found["topicality"] == [None, None]
     again = [
-        rating.rating for rating in load_rater(trained).rate([SurveyQuestion(ITEMS[0], sample("Ann lives in Rome."))])
+        rating.rating for rating in load_rater(trained).rate([SurveyQuestion(ITEMS[0], sample("Eve works in Rome."))])
     ]
     assert again == pytest.approx(found[ITEM][:1], abs=1e-5)
+    learned, _ = survey([sample("Ann lives in Rome.")], rater, (ITEM,))
+    assert [(row["rating"], row["status"]) for row in learned.to_pylist()] == [(None, LEFT_OUT)]
 
 
 def test_batches_change_nothing(trained: Path) -> None:

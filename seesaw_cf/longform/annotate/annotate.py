@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.longform.annotate.learned import LEFT_OUT, digest, learned_of
 from seesaw_cf.longform.tables import ANNOTATIONS
 from seesaw_cf.longform.write.claims import ClaimPair
 
@@ -89,13 +90,20 @@ def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: 
         any_language: Annotate passages in other languages, too; else they get a status.
 
     Returns:
-        `tables.ANNOTATIONS`, one row per pair in order. Rows whose status is not "ok" have no label.
+        `tables.ANNOTATIONS`, one row per pair in order. Rows whose status is not "ok" have no label; passages that the
+        annotator was trained on are such rows.
 
     Source: LEME, section 3.3.
     """
     reasons: dict[str, str] = {}
     if not any_language:
         reasons = {text: foreign(text) for text in dict.fromkeys(pair.premise for pair in pairs)}
+    learned = learned_of(annotator)
+    if learned:
+        pairs = [
+            replace(pair, status=LEFT_OUT) if pair.status == "ok" and digest(pair.premise) in learned else pair
+            for pair in pairs
+        ]
     statuses = [
         pair.status if pair.status != "ok" or not reasons.get(pair.premise)
         else f"the passage is not English: {reasons[pair.premise]}"

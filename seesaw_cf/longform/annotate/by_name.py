@@ -10,6 +10,7 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.annotate.annotate import Annotator
 from seesaw_cf.longform.annotate.folder import read_settings
+from seesaw_cf.longform.annotate.learned import remember
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, Measured
 
@@ -57,15 +58,20 @@ def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
     if kind == "match":
         from seesaw_cf.longform.annotate.match import load_match
 
-        return load_match(folder, device)
+        return _remembering(load_match(folder, device), folder)
     if kind == "pair":
         from seesaw_cf.longform.annotate.encoder import load_pair
 
-        return load_pair(folder, device)
+        return _remembering(load_pair(folder, device), folder)
     raise StorageError(
         f"{folder}: holds a {kind!r}, expected an annotator. Give a folder made by `seesaw-cf leme train-annotator`, "
         "'trained', 'lexical' or 'nli:MODEL'."
     )
+
+
+def _remembering(annotator: Annotator, folder: Path) -> Annotator:
+    remember(annotator, folder)
+    return annotator
 
 
 check_public(globals())

@@ -26,7 +26,16 @@ from seesaw_cf.longform.write.pairs import (
 )
 from seesaw_cf.tables import Int32, schema_of
 
-__all__ = ["CALLS", "JUDGE_SAMPLING", "JudgeOptions", "Judged", "judge_pairs", "judge_prompt", "parse_reply"]
+__all__ = [
+    "CALLS",
+    "JUDGE_SAMPLING",
+    "JudgeOptions",
+    "Judged",
+    "judge_pairs",
+    "judge_prompt",
+    "judge_questions",
+    "parse_reply",
+]
 
 # temperature 0: a judge that answers differently each time measures nothing by it.
 JUDGE_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0)
@@ -163,22 +172,33 @@ def judge_pairs(
         labels look as if the sign was misread.
     """
     how, name = options or JudgeOptions(), rater or generator.name
-    chosen, seed = how.wording.chosen(flaw.name for flaw in chosen_flaws(how.flaws)), how.seed
-    orders = [(pair, first_shown(seed, pair.pair_id)) for pair in pairs]
-    again = [(p, _other(first)) for p, first in orders if seeded_uniform(seed, "swap", p.pair_id) < swap]
-    questions = [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
+    questions = judge_questions(pairs, how, swap)
     rows: list[FlawRow] = []
     calls: list[dict[str, object]] = []
     for start in range(0, len(questions), _BLOCK):
         asked = [(*about, judge_prompt(*about, how.wording)) for about in questions[start : start + _BLOCK]]
         done, made = _ask(asked, generator, how, name)
         rows, calls = rows + done, calls + made
-    cut = len(orders) * len(chosen)
+    cut = len(pairs) * len(chosen_flaws(how.flaws))
     counts = Counter(row["status"] for row in rows if row["status"] != "ok")
     counts.update(judgements=len(rows), retries=len(calls) - len(rows))
     return Judged(
         flaw_table(rows[:cut]), flaw_table(rows[cut:]), pa.Table.from_pylist(calls, schema=CALLS), dict(counts)
     )
+
+
+def judge_questions(
+    pairs: Sequence[PassagePair], how: JudgeOptions, swap: float = 0.0
+) -> list[tuple[PassagePair, Flaw, str]]:
+    """What is asked: pair, flaw, and which text stands first; then once more for the pairs that are swapped.
+
+    Args:
+        pairs, how, swap: See `judge_pairs`.
+    """
+    chosen = how.wording.chosen(flaw.name for flaw in chosen_flaws(how.flaws))
+    orders = [(pair, first_shown(how.seed, pair.pair_id)) for pair in pairs]
+    again = [(p, _other(first)) for p, first in orders if seeded_uniform(how.seed, "swap", p.pair_id) < swap]
+    return [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
 
 
 def _other(first: str) -> str:

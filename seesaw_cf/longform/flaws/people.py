@@ -37,6 +37,7 @@ __all__ = [
     "ReflectedRow",
     "import_sheet",
     "intra_rater",
+    "read_item",
     "read_sheet",
     "reflected_row",
     "share_reflected",
@@ -162,7 +163,7 @@ def _read_key(path: str | os.PathLike[str]) -> _Key:
     """The parts of a key that an import needs, each checked."""
     try:
         record = read_json(path, dict)
-        items = [_read_item(item) for item in checks.items("items", record["items"])]
+        items = [read_item(item) for item in checks.items("items", record["items"])]
         flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
     except StorageError as error:
         raise StorageError(f"{error} The key was written beside the sheet.") from error
@@ -174,7 +175,12 @@ def _read_key(path: str | os.PathLike[str]) -> _Key:
     return _Key(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
 
 
-def _read_item(given: object) -> SheetItem:
+def read_item(given: object) -> SheetItem:
+    """A row of a sheet as a key keeps it.
+
+    Raises:
+        RecordError, UnknownNameError, KeyError: It is not that.
+    """
     item: dict[str, object] = checks.instance("an item", given, dict, "an object")
     pair = checks.instance("pair", item["pair"], dict, "an object")
     for name in PassagePair.__slots__:

@@ -22,7 +22,7 @@ from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import PassagePair, first_shown, seeded_uniform
 from seesaw_cf.records.relations import relation
 
-__all__ = ["SheetItem", "SheetOptions", "edit_sentences", "export_sheet"]
+__all__ = ["SheetItem", "SheetOptions", "edit_sentences", "export_sheet", "sheet_items"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +93,13 @@ def export_sheet(
     how = options or SheetOptions()
     seed, wording = how.seed, how.wording
     chosen = [flaw.name for flaw in chosen_flaws(how.flaws)]
-    checks.number("duplicates", how.duplicates, 0, 1)
-    if not pairs or len({pair.pair_id for pair in pairs}) < len(pairs):
-        raise RecordError(f"sheet of ratings: {len(pairs)} pairs, expected at least one and none of them twice.")
     lost = [pair for pair in pairs if edits is not None and (pair.editor, pair.case_id) not in edits]
     if lost:
         raise RecordError(
             f"sheet of ratings: {len(lost)} pairs are of edits that are not in the table of edits, first "
             f"{lost[0].editor} case {lost[0].case_id}. Give the edits.parquet of the same run, or hide the edit."
         )
-    items = [_item(pair, seed, copy) for copy in (1, 2) for pair in _copy(pairs, seed, how.duplicates, copy)]
-    items.sort(key=lambda item: seeded_uniform(seed, "row", item.item))
+    items = sheet_items(pairs, how)
     record = {"seed": seed, "flaws": chosen, "shows_edit": edits is not None, "wording": wording.facts()}
     about = json.dumps({**record, "items": [asdict(item) for item in items]}, ensure_ascii=False, indent=1) + "\n"
     files: list[tuple[Path, bytes | str]] = [
@@ -113,6 +109,20 @@ def export_sheet(
     ]
     write_new(files, inputs=inputs, overwrite=overwrite)
     return len(items)
+
+
+def sheet_items(pairs: Sequence[PassagePair], how: SheetOptions) -> list[SheetItem]:
+    """The rows of a sheet, blind and in random order; some pairs are there twice.
+
+    Raises:
+        RecordError: No pairs, one twice, or a share of duplicates outside 0..1.
+    """
+    checks.number("duplicates", how.duplicates, 0, 1)
+    if not pairs or len({pair.pair_id for pair in pairs}) < len(pairs):
+        raise RecordError(f"sheet of ratings: {len(pairs)} pairs, expected at least one and none of them twice.")
+    seed = how.seed
+    items = [_item(pair, seed, copy) for copy in (1, 2) for pair in _copy(pairs, seed, how.duplicates, copy)]
+    return sorted(items, key=lambda item: seeded_uniform(seed, "row", item.item))
 
 
 def _sheet_text(items: Sequence[SheetItem], flaws: Sequence[str], edits: Mapping[tuple[str, int], str] | None) -> str:

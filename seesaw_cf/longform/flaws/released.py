@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
+from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.people import REFLECTED, HumanWork, ReflectedRow, read_sheet, reflected_row
 from seesaw_cf.longform.tables import FlawRow
@@ -26,7 +27,14 @@ _NEEDED = ("props", "target_true", "target_new", "subj", "pre_text", "post_text"
 _REFLECTED = {"1": "yes", "1.0": "yes", "0": "no", "0.0": "no", "": None}
 
 
-def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equal", coding: str = "auto") -> HumanWork:
+def released_work(
+    path: str | os.PathLike[str],
+    rater: str,
+    *,
+    blank: str = "equal",
+    coding: str = "auto",
+    like: pa.Table | None = None,
+) -> HumanWork:
     """Reads one rater's file in the layout of the SEESAW-CF authors.
 
     Pairs are known by their texts and edit, so files whose rows are in different orders still meet.
@@ -39,14 +47,16 @@ def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equ
             "missing" (their third rater wrote equals down, and has twelve rows without a rating).
         coding: "halves" (1 = more before, 1.5 = equal, 2 = more after), "signed" (-1, 0, 1), or "auto": the one that
             the file's own labels decide.
+        like: Rows of `FLAWS` of another rater of the same study, whose pairs must all be here, and no other.
 
     Returns:
-        Rows of `FLAWS`, nothing rated twice; `relation` is the edited property, `first` is "pre" (raters were not
-        blind).
+        Rows of `FLAWS`, nothing rated twice; `case_id` is made of the edit, the same in every file; `relation` is the
+        edited property, `first` is "pre" (raters were not blind).
 
     Raises:
         StorageError: No such file.
-        RecordError: Not that layout, a label outside the coding, labels of both codings or of neither, or a pair twice.
+        RecordError: Not that layout, a label outside the coding, labels of both codings or of neither, a pair twice, or
+            other pairs than those of `like`; the message has the file and the row.
     """
     if blank not in ("equal", "missing"):
         raise RecordError(f"{path}: blank is {blank!r}, expected 'equal' or 'missing'.")
@@ -68,7 +78,8 @@ def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equ
             )
         seen[pair_id] = number
         relation = row["props"].split("_")[0]
-        pair = PassagePair(pair_id, "memit", number - 1, relation, "", row["subj"], row["pre_text"], row["post_text"])
+        case_id = seed_of(*parts[:4])
+        pair = PassagePair(pair_id, "memit", case_id, relation, "", row["subj"], row["pre_text"], row["post_text"])
         for flaw, column in columns.items():
             change = _answer(path, number, column, row[column].strip(), answers)
             answer = FlawAnswer(change, reply=row[column], status="not rated" if change is None else "ok")
@@ -77,8 +88,34 @@ def released_work(path: str | os.PathLike[str], rater: str, *, blank: str = "equ
         if word not in _REFLECTED:
             raise RecordError(f"{path}: row {number} has {word!r} for 'Edit reflected?', expected 1, 0 or nothing.")
         reflected.append(reflected_row(pair, rater, _REFLECTED[word]))
+    if like is not None:
+        _check_same_pairs(path, out, seen, like)
     table = pa.Table.from_pylist(reflected, schema=REFLECTED)
     return HumanWork(flaw_table(out), flaw_table([]), table)
+
+
+def _check_same_pairs(
+    path: str | os.PathLike[str], rows: Sequence[FlawRow], numbers: Mapping[str, int], like: pa.Table
+) -> None:
+    """Two raters of one study rated the same pairs, in whatever order."""
+    theirs: dict[str, FlawRow] = {row["pair_id"]: row for row in like.to_pylist()}
+    ours = {row["pair_id"]: row for row in rows}
+    other = [row for pair_id, row in ours.items() if pair_id not in theirs]
+    lost = [row for pair_id, row in theirs.items() if pair_id not in ours]
+    if not other and not lost:
+        return
+    where = f"{path}: {len(other)} of {len(ours)} pairs are not among those of {like['rater'][0].as_py()!r}, and "
+    where += f"{len(lost)} of theirs are not here"
+    if not other:
+        raise RecordError(f"{where}, first that of {lost[0]['entity']!r}. Add the rows, or leave out --like.")
+    first = other[0]
+    near = next((row for row in lost if row["case_id"] == first["case_id"]), None)
+    differs = [name for name in ("pre", "post") if near and near[name].split() != first[name].split()]
+    why = f"its {' and '.join(f'{name}_text' for name in differs)} differ" if differs else "no such edit is there"
+    raise RecordError(
+        f"{where}; first in row {numbers[first['pair_id']]}, {first['entity']!r}: {why}. Put the texts right, or leave "
+        "out --like."
+    )
 
 
 def _coding(

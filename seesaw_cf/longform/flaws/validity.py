@@ -14,7 +14,7 @@ from seesaw_cf.effects.flaws import open_ended_flaws
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.write.pairs import PHASES
 from seesaw_cf.stats.agreement import annotator_agreement
-from seesaw_cf.stats.case_means import CaseMeanRecord, case_mean
+from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
 from seesaw_cf.stats.plain import as_json, plain
 
 __all__ = ["flaw_results", "position_bias", "sign_check", "validate_judge"]
@@ -59,7 +59,7 @@ def position_bias(table: pa.Table) -> PositionBias:
         table: Rows of `FLAWS` of one rater.
 
     Returns:
-        `first`: share of unequal answers for the text shown first (`case_mean`, p against 1/2), `shown_pre_first`:
+        `first`: share of unequal answers for the text shown first (`case_share`, p against 1/2), `shown_pre_first`:
         share of rows where the text before the edit was shown first, `equal`: share of answers "equal".
     """
     frame = _answered(table)
@@ -68,7 +68,7 @@ def position_bias(table: pa.Table) -> PositionBias:
     first = (shown[unequal] < 0).astype(float)
     found: PositionBias = plain(
         {
-            "first": case_mean(first, frame.loc[unequal, "case_id"], against=0.5),
+            "first": case_share(first, frame.loc[unequal, "case_id"], against=0.5),
             "shown_pre_first": float((frame["first"] == "pre").mean()) if len(frame) else None,
             "equal": float((~unequal).mean()) if len(frame) else None,
             "n": len(frame),
@@ -85,7 +85,7 @@ def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
 
     Returns:
         `same`: share of questions with the same answer in both orders; `turned`: the same among questions where either
-        answer is not "equal" (`case_mean` each); `stuck`: share of those where the rater named the same position
+        answer is not "equal" (`case_share` each); `stuck`: share of those where the rater named the same position
         twice, which is the opposite claim about the edit; `n_unanswered` in either order.
 
     Raises:
@@ -102,9 +102,9 @@ def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
     stuck = (rated["change"] == -rated["change_again"]).astype(float)
     found: SignCheck = plain(
         {
-            "same": case_mean(same, rated["case_id"]),
-            "turned": case_mean(same[either], rated.loc[either, "case_id"]),
-            "stuck": case_mean(stuck[either], rated.loc[either, "case_id"]),
+            "same": case_share(same, rated["case_id"]),
+            "turned": case_share(same[either], rated.loc[either, "case_id"]),
+            "stuck": case_share(stuck[either], rated.loc[either, "case_id"]),
             "n_unanswered": len(both) - len(rated),
         }
     )

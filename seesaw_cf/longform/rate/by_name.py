@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.generation.cached import CachedGenerator
@@ -18,8 +17,9 @@ from seesaw_cf.longform.annotate.annotate import Annotator
 from seesaw_cf.longform.annotate.by_name import load_annotator
 from seesaw_cf.longform.annotate.llm import GUIDELINES, LLMAnnotator
 from seesaw_cf.longform.rate.baselines import LexicalRater, MiniLMRater
+from seesaw_cf.longform.rate.from_people import answered_questions
 from seesaw_cf.longform.rate.judge import INTRO, Exemplar, LLMJudge
-from seesaw_cf.longform.rate.survey import Rater, SurveyQuestion, survey_samples
+from seesaw_cf.longform.rate.survey import Rater
 from seesaw_cf.longform.rate.trained import load_rater
 from seesaw_cf.longform.tables import PASSAGES, RATINGS
 from seesaw_cf.longform.wording import read_wording
@@ -104,9 +104,15 @@ def _judge(job: LemeJob, generator: Generator) -> LLMJudge:
             )
         folder = Path(job.judge_examples)
         records = [row for config in job.configs if config != "open_ended" for row in read_records(job.data, config)]
-        pool = exemplars(
-            read_table(folder / "passages.parquet", PASSAGES), read_table(folder / "ratings.parquet", RATINGS), records
-        )
+        ratings = read_table(folder / "ratings.parquet", RATINGS)
+        people = any(name.startswith("human") for name in ratings.column("rater").to_pylist())
+        if not people and (folder / "manifest.json").exists():
+            raise RecordError(
+                f"{folder}: the ratings are those of a run's raters, none begins with 'human'. Give a folder with "
+                "people's ratings.parquet, as `seesaw-cf annotate export` writes it, and their passages.parquet."
+            )
+        passages = read_table(folder / "passages.parquet", PASSAGES)
+        pool = exemplars(passages, ratings, records, "human" if people else "")
     intro = read_wording(job.judge_wording or None).survey or INTRO
     return LLMJudge(generator, job.judge_shots, pool, tries=job.judge_tries, seed=job.seed, intro=intro)
 
@@ -122,15 +128,4 @@ def exemplars(
         records: Rows of the `coupled_*` config that the passages are of.
         rater: Beginning of the names of the raters to learn from.
     """
-    items = {item.name: item for item in ITEMS}
-    keys = ("editor", "case_id", "phase", "sample")
-    samples = {tuple(getattr(s, key) for key in keys): s for s in survey_samples(passages, records)}
-    found = []
-    for row in ratings.to_pylist():
-        sample = samples.get(tuple(row[key] for key in keys))
-        if sample is None or row["status"] != "ok" or not row["rater"].startswith(rater):
-            continue
-        question = SurveyQuestion(items[row["item"]], sample)
-        if not question.skip_reason and float(row["rating"]).is_integer():
-            found.append(Exemplar(question, int(row["rating"])))
-    return tuple(found)
+    return tuple(answered_questions(passages, ratings, records, rater))

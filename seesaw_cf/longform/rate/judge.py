@@ -12,6 +12,7 @@ from seesaw_cf.effects.survey_items import SCALE, Item, Shown
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
+from seesaw_cf.longform.annotate.learned import digest
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
 from seesaw_cf.longform.replies import is_refusal
 from seesaw_cf.longform.tables import CallRow, call_row
@@ -82,6 +83,12 @@ class LLMJudge:
         how = f"{self.shots}-shot, temperature {self.sampling.temperature:g}, {self.tries} tries, seed {self.seed}"
         words = "" if self.intro == INTRO else f", wording {hashlib.sha256(self.intro.encode()).hexdigest()[:12]}"
         return f"{self.generator.name}, {how}{words}"
+
+    @property
+    def learned(self) -> frozenset[str]:
+        """Digests of the passages that examples are drawn from."""
+        shown = (text for one in self.pool for text in one.question.sample.passages.values() if text)
+        return frozenset(map(digest, shown)) if self.shots else frozenset()
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from seesaw_cf.effects.survey_items import Item, Shown, chosen_items
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.annotate.annotate import foreign
+from seesaw_cf.longform.annotate.learned import LEFT_OUT, digest, learned_of
 from seesaw_cf.longform.tables import RATINGS, CallRow, PassageRow, SampleRow
 from seesaw_cf.longform.write.claims import claims_of
 from seesaw_cf.longform.write.records import LongformRecord
@@ -209,19 +210,25 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
 
     Returns:
         `tables.RATINGS`, one row per (sample, item), and `CALLS`. What cannot be asked, or has no usable answer, keeps
-        its row with a status and no rating.
+        its row with a status and no rating; so does a sample of a passage that the rater has learned from.
     """
     questions = [SurveyQuestion(item, sample) for sample in samples for item in chosen_items(items)]
-    asked = [question for question in questions if not question.skip_reason]
-    answers = iter(rater.rate(asked))
+    learned = learned_of(rater)
+    reasons = [question.skip_reason or (LEFT_OUT if _seen(question, learned) else "") for question in questions]
+    answers = iter(rater.rate([question for question, why in zip(questions, reasons) if not why]))
     rows, calls = [], []
-    for question in questions:
-        answer = Rating(None, status=question.skip_reason) if question.skip_reason else next(answers)
+    for question, why in zip(questions, reasons, strict=True):
+        answer = Rating(None, status=why) if why else next(answers)
         rows.append(_row(question, rater.name, answer))
         about = {name: getattr(question.sample, name) for name in ("editor", "case_id", "phase", "sample")}
         about |= {"item": question.item.name, "rater": rater.name}
         calls += [{**about, "attempt": attempt, **call} for attempt, call in enumerate(answer.calls, 1)]
     return pa.Table.from_pylist(rows, schema=RATINGS), pa.Table.from_pylist(calls, schema=CALLS)
+
+
+def _seen(question: SurveyQuestion, learned: frozenset[str]) -> bool:
+    """Whether a rater has learned from one of the passages of a sample."""
+    return bool(learned) and any(digest(text) in learned for text in question.sample.passages.values() if text)
 
 
 def _row(question: SurveyQuestion, rater: str, answer: Rating) -> dict[str, object]:

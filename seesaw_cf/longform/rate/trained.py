@@ -23,9 +23,17 @@ from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.longform.annotate.embed import load_encoder, save_encoder
 from seesaw_cf.longform.annotate.encoder import encode_pairs, weights_digest
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
+from seesaw_cf.longform.annotate.learned import remember, write_learned
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion
 from seesaw_cf.longform.train.encoder import EncoderRecipe, Outputs, fit_trainer, fresh_encoder, validation_part
-from seesaw_cf.longform.train.ratings import RatingData, RatingScores, rater_texts, rating_scores, read_ratings
+from seesaw_cf.longform.train.ratings import (
+    RatingData,
+    RatingScores,
+    passages_of,
+    rater_texts,
+    rating_scores,
+    read_ratings,
+)
 from seesaw_cf.longform.train.splits import grouped_folds
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
@@ -106,7 +114,9 @@ def load_rater(folder: str | os.PathLike[str], device: str = "cpu") -> EncoderRa
         )
     source = str(path / "encoder")
     model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(path))
-    return EncoderRater(model, tokenizer, settings["name"], settings["items"], settings["max_length"])
+    rater = EncoderRater(model, tokenizer, settings["name"], settings["items"], settings["max_length"])
+    remember(rater, path)
+    return rater
 
 
 def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = None, seed: int = 0) -> EncoderRater:
@@ -199,6 +209,7 @@ def train_rater(
                 found["constant"][fold == one] = _constant(train, test)
             report["figures"] = {name: _by_item(rows, given) for name, given in found.items()}
         fit_rater(rows, encoder, recipe, seed).save(folder, {"seed": seed, "n": len(rows.ratings)})
+        write_learned(folder, (text for pair in rows.pairs for text in passages_of(pair)))
         write_text(folder / "report.json", json_text(report))
     return report
 

@@ -104,6 +104,7 @@ _BARS: dict[str, tuple[list[str], str, str, tuple[float | None, float | None], f
     "survey": (["rater"], "metric", "mean rating", (1, 7.6), 3.4, ""),
     "contradicted": (["annotator", "passage"], "claim_kind", "share contradicted", (0, 1), 3.0, "passages: "),
     "kind_differences": (["rater", "metric"], "contrast", "difference", (None, None), 2.8, ""),
+    "short_differences": (["metric"], "contrast", "difference of shares", (None, None), 2.4, "short form: "),
 }
 _PICTURES: dict[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
     "survey": ("Mean rating of every method on every item, with 95 % intervals", partial(_bar_panels, "survey")),
@@ -115,5 +116,9 @@ _PICTURES: dict[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
     "kind_differences": (
         "Rating by kind of edit: difference from the other edits",
         partial(_bar_panels, "kind_differences"),
+    ),
+    "short_differences": (
+        "Short form by kind of edit: difference from the other edits",
+        partial(_bar_panels, "short_differences"),
     ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import MissingExtraError
 from seesaw_cf.longform.rate.survey import SurveySample
 
-__all__ = ["simple_metrics"]
+__all__ = ["measure_rows", "passage_columns", "simple_metrics"]
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +31,23 @@ def simple_metrics(samples: Sequence[SurveySample]) -> pd.DataFrame | None:
     """
     if not samples:
         return None
+    columns = passage_columns(samples)
+    try:
+        measures = text_measures(columns)
+    except MissingExtraError as error:
+        log.warning("no simple metrics: %s", error)
+        return None
+    for size in (2, 3):
+        measures[f"entropy_{size}_grams"] = [
+            ngram_entropy(text, size) if text.strip() else float("nan") for text in columns.subject_passage
+        ]
+    return measure_rows(samples, measures)
+
+
+def passage_columns(samples: Sequence[SurveySample]) -> PassageColumns:
+    """What the measures of pairs of passages compare."""
     main, related = ([sample.passages.get(side, "") for sample in samples] for side in ("main", "related"))
-    columns = PassageColumns(
+    return PassageColumns(
         subject=[sample.subject for sample in samples],
         related=[sample.related_entity for sample in samples],
         subject_passage=main,
@@ -41,15 +56,10 @@ def simple_metrics(samples: Sequence[SurveySample]) -> pd.DataFrame | None:
         subject_facts=[sample.old_facts.get("subject", ()) for sample in samples],
         related_facts=[sample.old_facts.get("related", ()) for sample in samples],
     )
-    try:
-        measures = text_measures(columns)
-    except MissingExtraError as error:
-        log.warning("no simple metrics: %s", error)
-        return None
-    for size in (2, 3):
-        measures[f"entropy_{size}_grams"] = [
-            ngram_entropy(text, size) if text.strip() else float("nan") for text in main
-        ]
+
+
+def measure_rows(samples: Sequence[SurveySample], measures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
+    """Measures, one value per sample, as rows: method, case_id, metric, value."""
     about = {"method": [sample.editor for sample in samples], "case_id": [sample.case_id for sample in samples]}
     parts = [pd.DataFrame({**about, "metric": name, "value": values}) for name, values in measures.items()]
     return pd.concat(parts, ignore_index=True)

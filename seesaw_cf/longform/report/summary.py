@@ -20,7 +20,7 @@ from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.train.card import held_out_lines
 from seesaw_cf.longform.write.writing import EDITS
 from seesaw_cf.report import text
-from seesaw_cf.stats.case_means import CaseMeanRecord, case_mean
+from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
 from seesaw_cf.stats.plain import as_json, json_text, plain
 from seesaw_cf.tables import read_table
 
@@ -162,30 +162,33 @@ def _annotations(file: Path) -> list[ClaimShares]:
     for key, rows in frame.groupby(by, sort=False):
         labelled = rows[rows["status"] == "ok"]
         shares = {
-            label: case_mean((labelled["label"] == label).astype(float), labelled["case_id"])
-            for label in LABELS
-            if len(labelled)
+            label: case_share(labelled["label"] == label, labelled["case_id"]) for label in LABELS if len(labelled)
         }
         counts = {"n": len(labelled), "n_missing": len(rows) - len(labelled), "shares": shares}
         found.append(cast(ClaimShares, dict(zip(by, key, strict=True)) | counts))
     return found
 
 
-def write_leme_report(folder: Path) -> str:
+def write_leme_report(folder: Path, conclusion: str = "") -> str:
     """Writes `report.json` and `report.md` into a finished run folder.
+
+    Args:
+        folder: The run.
+        conclusion: Markdown that stands first.
 
     Returns:
         The Markdown.
     """
     results = leme_results(folder)
     write_text(folder / "report.json", json_text(results))
-    markdown = _markdown(results)
+    markdown = _markdown(results, conclusion)
     write_text(folder / "report.md", markdown)
     return markdown
 
 
-def _markdown(results: LemeResults) -> str:
-    parts = [f"# Long-form texts of {text.escape(results['model']['id'])}", _READING, _written_how(results)]
+def _markdown(results: LemeResults, conclusion: str) -> str:
+    title = f"# Long-form texts of {text.escape(results['model']['id'])}"
+    parts = [title, *filter(None, (conclusion,)), _READING, _written_how(results)]
     parts += [_passage_table(results)]
     for rater, found in results["survey"].items():
         parts += [f"## Survey, rated by {text.escape(rater)}", _survey_table(found)]

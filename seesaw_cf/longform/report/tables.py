@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -13,38 +12,14 @@ import pyarrow as pa
 from seesaw_cf.arguments import checked
 from seesaw_cf.effects.groups import need_columns
 from seesaw_cf.errors import MissingExtraError, RecordError, need
-from seesaw_cf.io.files import write_text
-from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.validity import flaw_results
 from seesaw_cf.longform.report import comparisons as analyses_tests
 from seesaw_cf.longform.report import kinds as analyses_kinds
 from seesaw_cf.longform.report import values as analyses
-from seesaw_cf.report.text import escape, markdown_table
-from seesaw_cf.stats.plain import json_text
+from seesaw_cf.longform.report.sections import Section, write_sections
 
-__all__ = ["Section", "longform_sections", "write_longform_report"]
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One table of the report.
-
-    Attributes:
-        name: Of its CSV file and its key in the JSON file.
-        title: Headline, with the paper's number.
-        about: What the numbers are.
-        frame: One row per number.
-        across: Column of the frame whose values become columns of the Markdown table; "" = the frame as it is.
-        digits: Decimals shown.
-    """
-
-    name: str
-    title: str
-    about: str
-    frame: pd.DataFrame
-    across: str = ""
-    digits: int = 2
+__all__ = ["flaw_sections", "longform_sections", "write_longform_report", "write_tables"]
 
 
 def longform_sections(
@@ -70,8 +45,8 @@ def longform_sections(
     if scores is not None:
         found += _short(scores, kinds)
     if simple is not None and len(simple):
-        found.append(Section("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "metric", 3))
-    found += _flaws(flaws) if flaws is not None and flaws.num_rows else []
+        found.append(Section("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
+    found += flaw_sections(flaws) if flaws is not None and flaws.num_rows else []
     return [one for one in found if len(one.frame)]
 
 
@@ -151,7 +126,8 @@ def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Section]:
     return found
 
 
-def _flaws(flaws: pa.Table) -> list[Section]:
+def flaw_sections(flaws: pa.Table) -> list[Section]:
+    """Changes per flaw and agreement, of `FLAWS`."""
     result = flaw_results(flaws)
     order = list(FLAWS_BY_NAME)
     rows = [
@@ -208,15 +184,24 @@ def write_longform_report(
         if table is not None and len(table):
             need_columns(name, pd.DataFrame(columns=list(getattr(table, "column_names", table))), _NEEDED[name])
     sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
-    place = Path(folder)
-    for one in sections:
-        write_text(place / f"{one.name}.csv", csv_text(one.frame))
-    numbers = {one.name: one.frame.astype(object).to_dict("records") for one in sections}
-    write_text(place / "longform.json", json_text(numbers))
-    pictures = _pictures(sections, place)
-    path = place / "longform.md"
-    write_text(path, _markdown(sections, pictures))
-    return path
+    return write_tables(Path(folder), sections)
+
+
+def write_tables(folder: Path, sections: Sequence[Section], conclusion: str = "") -> Path:
+    """What `write_longform_report` writes, of these sections.
+
+    Args:
+        folder: Where to.
+        sections: Of `longform_sections`.
+        conclusion: Markdown that stands first.
+    """
+    head = "\n\n".join(filter(None, (_HEAD, conclusion)))
+    return write_sections(folder, "longform", head, sections, _pictures(sections, folder))
+
+
+_HEAD = """# What the edited models write
+
+"none" is the unedited model. An empty interval has its reason beside it."""
 
 
 def _pictures(sections: Sequence[Section], folder: Path) -> Mapping[str, str]:
@@ -226,54 +211,3 @@ def _pictures(sections: Sequence[Section], folder: Path) -> Mapping[str, str]:
     except MissingExtraError as error:
         return {"": f"No pictures: {error}"}
     return draw({one.name: one.frame for one in sections}, folder)
-
-
-def _markdown(sections: Sequence[Section], pictures: Mapping[str, str]) -> str:
-    parts = [
-        "# What the edited models write",
-        "",
-        '"none" is the unedited model. An empty interval has its reason beside it.',
-    ]
-    for one in sections:
-        parts += ["", f"## {one.title}", "", one.about, "", _table(one)]
-    for file, about in pictures.items():
-        parts += ["", f"![{about}]({file})" if file else about]
-    return "\n".join(parts) + "\n"
-
-
-def _table(section: Section) -> str:
-    frame = section.frame
-    if not section.across:
-        shown = [[_cell(value, section.digits) for value in row] for row in frame.astype(object).to_numpy()]
-        names = next((at for at, name in enumerate(frame) if pd.api.types.is_numeric_dtype(frame[name])), 1)
-        return markdown_table([escape(name) for name in frame], shown, max(1, names))
-    numbers = {"value", "low", "high", "sd", "n", "n_cases", "n_missing", "note", "p"}
-    index = [name for name in frame if name not in numbers and name != section.across]
-    columns = list(dict.fromkeys(frame[section.across]))
-    lines = []
-    for key, rows in frame.groupby(index, sort=False, observed=True, dropna=False):
-        by_column = {row[section.across]: row for _, row in rows.iterrows()}
-        cells = [_number(by_column[name], section.digits) if name in by_column else "" for name in columns]
-        lines.append([*map(escape, key), *cells, "; ".join(sorted({escape(x) for x in rows["note"] if x}))])
-    return markdown_table([*map(escape, (*index, *columns)), "note"], lines, len(index))
-
-
-def _number(row: pd.Series, digits: int) -> str:
-    """A value with its spread, interval and counts, as one cell."""
-    spread = f" ± {row['sd']:.{digits}f}" if not pd.isna(row.get("sd")) else ""
-    ends = "" if pd.isna(row["low"]) else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
-    value = "-" if pd.isna(row["value"]) else f"{row['value']:.{digits}f}"
-    missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""
-    return f"{value}{spread}{ends} (n = {row['n']} of {row['n_cases']} edits{missing})"
-
-
-def _cell(value: object, digits: int) -> str:
-    if isinstance(value, float):
-        return (
-            ""
-            if pd.isna(value)
-            else f"{int(value)}"
-            if value.is_integer() and abs(value) > 1
-            else f"{value:.{digits}f}"
-        )
-    return "" if value is None else escape(value)

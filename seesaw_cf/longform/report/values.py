@@ -15,7 +15,7 @@ import pyarrow as pa
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.stats.case_means import case_difference, case_mean, with_adjusted
+from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
 
 __all__ = [
     "BASELINE",
@@ -94,16 +94,19 @@ def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) ->
 def short_values(scores: pa.Table) -> pd.DataFrame:
     """Short-form metrics of every edit from a score table: method, case_id, metric, value in 0..1.
 
-    Metrics: "edit_success" and "generalization", the share of the edit's own and of paraphrased prompts where greedy
-    writing gives the new target; "ground_truth", where it still gives the old one; "locality", the share of
-    neighbourhood prompts whose greedy right answer is as it was before the edit. Portability is not in score tables.
+    Metrics: "edit_success", "generalization" and "portability", the share of the new target's (of the consequence's)
+    tokens that are the model's first choice after the edit's own, after paraphrased and after consequences' prompts;
+    "ground_truth", the same of the old target; "locality", the share of neighbourhood prompts whose true answer has as
+    many such tokens as before the edit. Tables of older versions say only whether all tokens of a target are.
 
     Source: LEME appendix H.
-    Deviates: a whole target must be the model's first choice, where the reference takes shares of tokens; locality
-    looks at the true answer, not at every token.
+    Deviates: locality looks at the true answer, not at every token.
     """
     frame: pd.DataFrame = scores.to_pandas()
-    frame = frame[frame["status"] == "ok"].assign(value=frame["greedy"].astype(float))
+    frame = frame[frame["status"] == "ok"]
+    whole = frame["greedy"].astype(float)
+    shares = frame["n_greedy"].astype(float) / frame["n_tokens"].astype(float) if "n_greedy" in frame else whole
+    frame = frame.assign(value=shares.fillna(whole))
     after = frame[frame["phase"] == "post"]
     parts = [
         after[(after["kind"] == kind) & (after["role"] == role)].assign(metric=metric)
@@ -111,6 +114,7 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
             ("edit_success", "efficacy", "target_new"),
             ("generalization", "paraphrase", "target_new"),
             ("ground_truth", "efficacy", "target_true"),
+            ("portability", "portability", "target_new"),
         )
     ]
     near = frame[(frame["kind"] == "neighborhood") & (frame["role"] == "target_true")]
@@ -157,8 +161,7 @@ def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     for key, rows in blocks(labelled(annotations), "method", "passage", "claim_kind"):
         there = rows[rows["label"].notna()]
         for label in LABELS:
-            share = case_mean((there["label"] == label).astype(float), there["case_id"])
-            share["low"], share["high"] = float(np.clip(share["low"], 0, 1)), float(np.clip(share["high"], 0, 1))
+            share = case_share(there["label"] == label, there["case_id"])
             found.append({**key, "label": label, **share, "n_missing": len(rows) - len(there)})
     return pd.DataFrame(found).drop(columns="p", errors="ignore")
 
@@ -215,7 +218,7 @@ def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, object]:
     key = ["case_id", "claim_id", "sample"]
     pairs = after.merge(before, on=key, suffixes=("", "_before"))
     supported = pairs[pairs["label_before"] == "supports"]
-    lost = case_mean((supported["label"] == "contradicts").astype(float), supported["case_id"])
+    lost = case_share(supported["label"] == "contradicts", supported["case_id"])
     more = {"lost": lost["value"], "lost_low": lost["low"], "lost_high": lost["high"], "n_supported": lost["n"]}
     more["n_missing"] = missing
     return {name: found[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more

@@ -15,6 +15,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.calibration import temper
+from seesaw_cf.longform.annotate.learned import write_learned
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, ClassifierScores, Figures
 from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations
 from seesaw_cf.longform.train.baselines import lexical, majority, tfidf
@@ -262,6 +263,7 @@ def train_annotator(
             last = sorted(answers, key=lambda own: own == name)
             report["samples"] = by_sample(rows, {own: answers[own].calibrated for own in last})
         fits[name](rows, seed).save(folder, {"recipe": name, "labels": LABELS, "seed": seed, "n": len(rows.labels)})
+        write_learned(folder, (premise for premise, _ in rows.pairs))
         write_text(folder / "report.json", json_text(report))
         write_text(folder / "README.md", annotator_card(report, source))
     return report

@@ -22,7 +22,16 @@ from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["FACTS", "PASSAGES", "RatingData", "RatingScores", "rater_texts", "rating_scores", "read_ratings"]
+__all__ = [
+    "FACTS",
+    "PASSAGES",
+    "RatingData",
+    "RatingScores",
+    "passages_of",
+    "rater_texts",
+    "rating_scores",
+    "read_ratings",
+]
 
 _ITEMS = {item.name: item for item in ITEMS}
 FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
@@ -41,6 +50,12 @@ def rater_texts(item: str, shown: Shown) -> tuple[str, str]:
     passages = [f"{label}: {getattr(shown, name)}" for name, label in PASSAGES.items() if name in seen]
     facts = [f"{label}: {_text(getattr(shown, name))}." for name, label in FACTS.items() if name in seen]
     return "\n".join(passages), " ".join([f"{_ITEMS[item].statement}.", *facts])
+
+
+def passages_of(texts: tuple[str, str]) -> list[str]:
+    """The passages in what `rater_texts` made."""
+    main, _, related = f"\n{texts[0]}".partition(f"\n{PASSAGES['related']}: ")
+    return [text for text in (main.removeprefix(f"\n{PASSAGES['main']}: "), related) if text]
 
 
 def _text(value: str | Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,8 +10,9 @@ from typing import NamedTuple, cast
 
 import pyarrow as pa
 
+from seesaw_cf.checks import whole
 from seesaw_cf.errors import RecordError
-from seesaw_cf.io.seeds import chance_of
+from seesaw_cf.io.seeds import chance_of, seed_of
 from seesaw_cf.longform.tables import FLAWS, PASSAGES, FlawRow, PassageRow
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "flaw_table",
     "joined_ratings",
     "passage_pairs",
+    "sample_pairs",
     "seeded_uniform",
     "unblinded",
 ]
@@ -135,6 +138,40 @@ def passage_pairs(
         about = (editor, row["case_id"], row["relation"], row["entity_id"] or "", row["entity"])
         pairs.append(PassagePair(pair_id, *about, before[place], row["text"] or ""))
     return pairs, left_out
+
+
+def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0) -> list[PassagePair]:
+    """Draws pairs for raters, as many of each edited relation as of any other while it has some.
+
+    With one seed people (`seesaw-cf annotate`) and judges get the same pairs.
+
+    Args:
+        pairs: The texts.
+        number: How many; None, or more than there are: all.
+        seed: Of the draw.
+
+    Returns:
+        The drawn pairs in the order given.
+
+    Raises:
+        RecordError: `number` is below 1.
+
+    Source: SEESAW-CF section 5 (252 pairs of three relations).
+    """
+    if number is None:
+        return list(pairs)
+    whole("sample of pairs", number, 1)
+    groups: dict[str, list[PassagePair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair.relation, []).append(pair)
+    kept: set[str] = set()
+    left = min(number, len(pairs))
+    for rank, name in enumerate(sorted(groups, key=lambda name: (len(groups[name]), name))):
+        count = min(len(groups[name]), -(-left // (len(groups) - rank)))
+        drawn = random.Random(seed_of(seed, "sample", name)).sample(groups[name], count)
+        kept.update(pair.pair_id for pair in drawn)
+        left -= count
+    return [pair for pair in pairs if pair.pair_id in kept]
 
 
 def _place(row: PassageRow) -> _Place:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,7 @@ from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.tables import PassageRow
 from seesaw_cf.longform.write.records import SIDES, LongformRecord
+from seesaw_cf.records.sample import SAMPLES
 from seesaw_cf.types import EditRequest, Entity
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "open_ended_cases",
     "passage_rows",
     "read_records",
+    "records_of_run",
     "request_of",
     "sample_seed",
 ]
@@ -67,7 +69,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
     """Reads the rows of a config whose rows are not cases to score: `coupled_*` or `open_ended`.
 
     Args:
-        source: "sample", a dataset folder, a Parquet file (`config` is then not needed), or a Hub id.
+        source: "sample", "sample-claims", a dataset folder, a Parquet file (`config` is then not needed), or a Hub id.
         config: Name of the config.
 
     Raises:
@@ -75,11 +77,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
         RecordError: A file is damaged.
         StorageError: Nothing can be read there.
     """
-    if source == "sample":
-        from seesaw_cf.records.sample import path
-
-        source = str(path())
-    local = Path(source)
+    local = SAMPLES.get(source, Path(source))
     if not local.exists():
         from datasets import load_dataset
 
@@ -87,14 +85,38 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
             return [cast(LongformRecord, dict(row)) for part in load_dataset(source, config).values() for row in part]
         except (OSError, ValueError) as error:
             raise StorageError(
-                f"{source!r} is neither 'sample', a file or folder here, nor a data set the Hub answers for "
-                f"({type(error).__name__}: {error}). Check the name, the config {config!r} and the network."
+                f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
+                f"Hub answers for ({type(error).__name__}: {error}). Check the name, the config {config!r} and the "
+                "network."
             ) from error
     files = [local] if local.is_file() else _files(local, config)
     try:
         return [row for file in files for row in pq.read_table(file).to_pylist()]
     except (pa.ArrowInvalid, OSError) as error:
         raise RecordError(f"{source}: not whole Parquet files ({error}). Make them again.") from error
+
+
+def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[LongformRecord]:
+    """The records that the texts of a run were written for.
+
+    Args:
+        manifest: `manifest.json` of the run; its job says where records come from.
+        passages: `tables.PASSAGES`.
+
+    Raises:
+        RecordError: The manifest is of no such run, or records are not there any more.
+    """
+    job, written = manifest.get("job") or {}, set(passages["case_id"].to_pylist())
+    if not {"data", "configs"} <= job.keys():
+        raise RecordError("manifest: no job with data and configs in it. Give the folder of `seesaw-cf leme run`.")
+    rows = [row for config in job["configs"] for row in read_records(job["data"], config)]
+    kept = [row for row in rows if row["case_id"] in written]
+    if lost := written - {row["case_id"] for row in kept}:
+        raise RecordError(
+            f"{job['data']} {job['configs']}: {len(lost)} of {len(written)} cases of the run are not there any more, "
+            f"first {min(lost)}. Put the records back where they were."
+        )
+    return kept
 
 
 def _files(folder: Path, config: str) -> list[Path]:

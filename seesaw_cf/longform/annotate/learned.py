@@ -1,0 +1,39 @@
+"""What an instrument has learned from: such passages are never evaluated with it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.text import read_json
+
+__all__ = ["LEFT_OUT", "digest", "learned_of", "remember", "write_learned"]
+
+LEFT_OUT = "left out: the instrument learned from this passage"
+"""Status of what is not evaluated."""
+_FILE = "learned.json"
+
+
+def digest(text: str) -> str:
+    """Sixteen digits that tell a passage; white space and case do not matter."""
+    return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def write_learned(folder: Path, passages: Iterable[str]) -> None:
+    """Keeps the digests of the passages that an instrument was trained on beside it."""
+    write_text(folder / _FILE, json.dumps(sorted({digest(text) for text in passages if text.strip()})) + "\n")
+
+
+def remember(instrument: object, folder: Path) -> None:
+    """Gives a loaded instrument what `write_learned` kept; older folders have nothing."""
+    file = folder / _FILE
+    vars(instrument)["learned"] = frozenset(read_json(file, list)) if file.exists() else frozenset()
+
+
+def learned_of(instrument: object) -> frozenset[str]:
+    """Digests of the passages that a rater, judge or annotator has learned from."""
+    found: frozenset[str] = getattr(instrument, "learned", frozenset())
+    return found

@@ -1,0 +1,1 @@
+"""Label Studio: tasks and labelling configurations out, results in."""

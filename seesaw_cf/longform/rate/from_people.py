@@ -1,0 +1,101 @@
+"""People's answers as training data, from the tables that `annotate export` and others write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from seesaw_cf.effects.survey_items import ITEMS
+from seesaw_cf.errors import RecordError
+from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.longform.rate.judge import Exemplar
+from seesaw_cf.longform.rate.survey import SurveyQuestion, survey_samples
+from seesaw_cf.longform.tables import AnnotationRow, PassageRow, RatingRow
+from seesaw_cf.longform.train.annotations import AnnotationData
+from seesaw_cf.longform.train.ratings import RatingData, rater_texts
+from seesaw_cf.longform.train.splits import join_groups
+from seesaw_cf.longform.write.records import LongformRecord
+
+__all__ = ["annotation_data", "answered_questions", "rating_data"]
+
+_PLACE = ("editor", "case_id", "phase", "sample")
+
+
+def answered_questions(
+    passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord], rater: str = ""
+) -> list[Exemplar]:
+    """Questions of the survey with what people said.
+
+    Args:
+        passages: `tables.PASSAGES`.
+        ratings: `tables.RATINGS`; rows without a whole rating are left out.
+        records: Rows of the `coupled_*` config that the passages are of.
+        rater: Beginning of the names of those to learn from.
+    """
+    items = {item.name: item for item in ITEMS}
+    samples = {tuple(getattr(s, key) for key in _PLACE): s for s in survey_samples(passages, records)}
+    rows: list[RatingRow] = ratings.to_pylist()
+    found = []
+    for row in rows:
+        sample = samples.get((row["editor"], row["case_id"], row["phase"], row["sample"]))
+        rating = row["rating"]
+        if sample is None or row["status"] != "ok" or rating is None or not row["rater"].startswith(rater):
+            continue
+        question = SurveyQuestion(items[row["item"]], sample)
+        if not question.skip_reason and float(rating).is_integer():
+            found.append(Exemplar(question, int(rating)))
+    return found
+
+
+def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord]) -> RatingData:
+    """Ratings of people, for `train_rater`; see `answered_questions` for the arguments.
+
+    Raises:
+        RecordError: No rating is about a passage that is there.
+    """
+    found = answered_questions(passages, ratings, records)
+    if not found:
+        raise RecordError(
+            f"ratings: none of {ratings.num_rows} is about one of {passages.num_rows} passages. Give the run whose "
+            "texts people rated."
+        )
+    shown = [one.question.shown for one in found]
+    cases = [str(one.question.sample.case_id) for one in found]
+    return RatingData(
+        tuple(rater_texts(one.question.item.name, what) for one, what in zip(found, shown)),
+        tuple(float(one.rating) for one in found),
+        tuple(one.question.item.name for one in found),
+        tuple(join_groups(cases, [what.main for what in shown], [what.related for what in shown])),
+    )
+
+
+def annotation_data(passages: pa.Table, annotations: pa.Table) -> AnnotationData:
+    """Labels of people, for `train_annotator`: a row for the passage, and one for each sentence marked as evidence.
+
+    Args:
+        passages: `tables.PASSAGES`.
+        annotations: `tables.ANNOTATIONS`; rows without a label are left out.
+
+    Raises:
+        RecordError: No label is about a passage that is there.
+    """
+    written: list[PassageRow] = passages.to_pylist()
+    texts = {(*(row[key] for key in _PLACE), row["passage"]): row["text"] or "" for row in written}  # type: ignore[literal-required]
+    said: list[AnnotationRow] = annotations.to_pylist()
+    rows = []
+    for row in said:
+        text = texts.get((row["editor"], row["case_id"], row["phase"], row["sample"], row["passage"]), "")
+        if text.strip() and row["label"] in LABELS:
+            units = [(text, "paragraph"), *((part, "sentence") for part in row["evidence"] or () if part.strip())]
+            rows += [
+                ((part, row["claim"]), LABELS.index(row["label"]), unit, str(row["case_id"]), text)
+                for part, unit in units
+            ]
+    if not rows:
+        raise RecordError(
+            f"annotations: none of {annotations.num_rows} labels one of {passages.num_rows} passages. Give the run "
+            "whose texts people annotated."
+        )
+    pairs, labels, kinds, cases, whole = zip(*rows, strict=True)
+    return AnnotationData(pairs, labels, kinds, tuple(join_groups(cases, whole)))

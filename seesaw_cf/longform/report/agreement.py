@@ -1,0 +1,120 @@
+"""Agreement of raters as sections: per cent, beyond chance, and for every pair of raters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from seesaw_cf.longform.report.sections import Section
+from seesaw_cf.stats.agreement import Agreement, annotator_agreement
+from seesaw_cf.types import Estimate
+
+__all__ = ["Agreeing", "agreement_sections"]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreeing:
+    """What an agreement is about.
+
+    Attributes:
+        by: Column that splits the ratings, such as "flaw"; also that of the sections.
+        level: Level of measurement of Krippendorff's alpha.
+        unit: What raters rated, for headings.
+        prefix: Of the sections' names.
+        title: What the headings begin with.
+        percent, beyond: What the first two headings end with: the paper's table.
+        draws: Bootstrap samples.
+    """
+
+    by: str
+    level: str
+    unit: str
+    prefix: str
+    title: str
+    percent: str = ""
+    beyond: str = ""
+    draws: int = 1000
+
+
+def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Section]:
+    """Sections about one set of ratings.
+
+    Args:
+        rated: item, rater, value (NaN = none), group (items of one edit; intervals resample whole groups), and the
+            column `how.by`.
+        how: What they are about.
+
+    Returns:
+        PREFIX_percent, PREFIX (alpha, Fleiss) and PREFIX_pairs (Cohen); without rows where there is one rater.
+    """
+    found: dict[str, Agreement] = {}
+    paired: dict[str, int] = {}
+    for name, rows in rated.groupby(how.by, sort=False, observed=True):
+        wide = rows.pivot(index="item", columns="rater", values="value")
+        groups = rows.groupby("item")["group"].first().loc[wide.index].tolist()
+        if wide.shape[1] > 1 and wide.notna().any(axis=None):
+            table = wide.to_numpy(float).tolist()
+            paired[str(name)] = int((wide.notna().sum(axis=1) > 1).sum())
+            found[str(name)] = annotator_agreement(
+                table, names=[str(name) for name in wide], groups=groups, draws=how.draws
+            )
+    percent, kappas = (_pairs(found, how.by, figure) for figure in ("percent", "cohen"))
+    beyond = pd.DataFrame([{how.by: name, **_beyond(one, how.level, paired[name])} for name, one in found.items()])
+    return [
+        Section(
+            f"{how.prefix}_percent",
+            f"{how.title}, per cent{how.percent}",
+            f"Pairs of raters, and all of them (`all`), on {how.unit} that each of them rated. Where one rating is "
+            "common much of it is chance: see the next table.",
+            percent,
+            how.by,
+            1,
+            how.unit,
+        ),
+        Section(
+            how.prefix,
+            f"{how.title}, beyond chance{how.beyond}",
+            f"Krippendorff's alpha ({how.level}) and Fleiss' kappa, of all raters; `constant` is how common the "
+            "commonest rating is. `n`: items that two or more raters rated, which alpha is of; `fleiss_n`: items "
+            "that all of them rated; `n_items`: items given.",
+            beyond,
+            digits=3,
+        ),
+        Section(f"{how.prefix}_pairs", f"{how.title}, two by two", "Cohen's kappa.", kappas, how.by, 2, how.unit),
+    ]
+
+
+def _pairs(found: Mapping[str, Agreement], by: str, figure: str) -> pd.DataFrame:
+    rows = [
+        {"raters": raters, by: name, **_numbers(one, agreement.n_items)}
+        for name, agreement in found.items()
+        for raters, one in getattr(agreement, figure).items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _numbers(one: Estimate, n_items: int) -> dict[str, object]:
+    note = "" if one.value == one.value else "no two different ratings" if one.n else "nothing rated by both"
+    return one.columns("value", "low", "high", "n") | {"n_cases": n_items, "note": note}
+
+
+def _beyond(found: Agreement, level: str, paired: int) -> dict[str, object]:
+    alpha, fleiss = found.krippendorff[level], found.fleiss
+    about: dict[str, object] = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "n": paired}
+    about |= {"fleiss": fleiss.value, "fleiss_low": fleiss.low, "fleiss_high": fleiss.high, "fleiss_n": fleiss.n}
+    reasons = {"alpha": _why(alpha, paired, "two raters"), "Fleiss": _why(fleiss, fleiss.n, "all raters")}
+    counts = {"n_items": found.n_items, "n_missing": found.n_missing}
+    note = "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
+    return about | {"constant": found.majority_share} | counts | {"note": note}
+
+
+def _why(one: Estimate, n: int, whose: str) -> str:
+    """Why there is no number, or no interval; "" where there are both."""
+    if not n:
+        return f"nothing rated by {whose}"
+    if math.isnan(one.value):
+        return "no two different ratings"
+    return "fewer than two bootstrap samples have a value" if math.isnan(one.low) else ""

@@ -1,0 +1,195 @@
+"""Flaws rated by people: the papers' tables without any judge, and judges beside people where both rated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+
+from seesaw_cf.checks import one_of
+from seesaw_cf.errors import UnknownNameError
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws.people import HumanWork, intra_rater, share_reflected
+from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections
+from seesaw_cf.longform.report.collected import Collected
+from seesaw_cf.longform.report.flaw_judges import judge_sections
+from seesaw_cf.longform.report.flaw_page import write_flaw_page
+from seesaw_cf.longform.report.page_tables import conclusion_markdown
+from seesaw_cf.longform.report.rater_plan import plan_section
+from seesaw_cf.longform.report.sections import Section, write_sections
+from seesaw_cf.records.relations import relation
+from seesaw_cf.stats import adjust, clustered_mean, t_test
+from seesaw_cf.stats.case_means import case_share
+
+__all__ = ["flaw_sections", "write_flaw_report"]
+
+_PEOPLE = "people"
+_HEAD = """# Flaws in pairs of texts, as people rate them
+
+A rating is 1 where a flaw is more present after the edit, -1 where it is more present before it, 0 where it is equal.
+Intervals are 95 %, clustered by edit. An empty interval has its reason beside it. \\* marks p < 0.05 after Holm's
+correction over the table."""
+_ABOUT = {
+    "raters": "Ratings given and left out, and how often each says 'equal'.",
+    "flaws": "Mean of all ratings of all people, as published; above 0 is more after the edit. The CSV has the "
+    "pooled t-test, too (`p_paper`).",
+    "flaws_raters": "The same means with an interval for raters like these, clustered by edit and by rater. It takes "
+    "five raters; with fewer, Table 6 speaks of these raters only.",
+    "flaws_editors": "People, and every judge apart, over all edited properties.",
+    "repeats": "Pairs that a rater was shown again in the other order: in how many the second rating is the first.",
+    "reflected": "Pairs where a text says what the edit says. Wilson intervals.",
+}
+
+
+def flaw_sections(
+    found: Collected,
+    judges: Sequence[str] = (),
+    *,
+    effects: Sequence[float] = (0.1,),
+    per_rater: int | None = None,
+    draws: int = 1000,
+) -> list[Section]:
+    """Every table that ratings of flaws allow.
+
+    Args:
+        found: Tables of raters.
+        judges: Which raters are models; all others are people.
+        effects: Mean ratings that a study should find, for the plan.
+        per_rater: Edits that one rater takes, for the plan; None = as here.
+        draws: Bootstrap samples behind the intervals of agreement.
+
+    Raises:
+        UnknownNameError: A judge who has rated nothing.
+        RecordError: An effect of 0.
+    """
+    table = found.get("flaws")
+    frame = table.to_pandas()
+    frame["flaw"] = pd.Categorical(frame["flaw"], [name for name in FLAWS_BY_NAME if name in set(frame["flaw"])])
+    for name in judges:
+        one_of("rater", name, list(dict.fromkeys(frame["rater"])))
+    people = frame[~frame["rater"].isin(list(judges))]
+    named = people.rename(columns={"pair_id": "item", "change": "value", "case_id": "group"})
+    how = Agreeing("flaw", "nominal", "pairs", "agreement", "Agreement of people", " (SEESAW-CF Table 21)", draws=draws)
+    sections = [
+        Section("raters", "Who rated", _ABOUT["raters"], _raters(frame, judges), digits=3),
+        Section("flaws", "Flaws by edited property (SEESAW-CF Table 6)", _ABOUT["flaws"], _means(people), "flaw", 3),
+        Section("flaws_raters", "With other raters", _ABOUT["flaws_raters"], _across_raters(people), digits=3),
+        Section(
+            "flaws_editors",
+            "Flaws by editor (SEESAW-CF Table 19)",
+            _ABOUT["flaws_editors"],
+            _by_editor(frame, judges),
+            "flaw",
+            3,
+        ),
+        *agreement_sections(named, how),
+        *judge_sections(table, judges, draws),
+        Section("repeats", "Rated twice", _ABOUT["repeats"], _repeats(found, draws), "flaw", 1, "pairs"),
+        Section("reflected", "Edit reflected?", _ABOUT["reflected"], _reflected(found), digits=3),
+        plan_section(named.dropna(subset="value"), "flaw", effects, per_rater),
+    ]
+    return [one for one in sections if len(one.frame)]
+
+
+def write_flaw_report(folder: Path, found: Collected, judges: Sequence[str] = (), **options: Any) -> Path:
+    """Writes `report.html`, `people.md`, `people.json` and one CSV per table; see `flaw_sections` for the arguments.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        UnknownNameError, RecordError: See `flaw_sections`.
+        StorageError: A file cannot be written.
+    """
+    sections = flaw_sections(found, judges, **options)
+    facts = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
+    page = write_flaw_page(folder, found.get("flaws"), sections, facts, _took(found))
+    return write_sections(folder, "people", f"{_HEAD}\n\n{conclusion_markdown(page)}", sections)
+
+
+def _took(found: Collected) -> str:
+    shares = _reflected(found).to_dict("records")
+    said = [f"{row['rater']}: {100 * row['value']:.0f} % of {row['n']} pairs" for row in shares if row["n"]]
+    return f"A text says what the edit says – {', '.join(said)}." if said else ""
+
+
+def _raters(frame: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
+    rows = []
+    for name, own in frame.groupby("rater", sort=False):
+        given = own.dropna(subset="change")
+        equal = case_share(given["change"] == 0, given["case_id"])
+        about = {"rater": name, "is a": "judge" if name in judges else "person", "pairs": own["pair_id"].nunique()}
+        counts = {"n": len(given), "n_missing": len(own) - len(given)}
+        rows.append(about | counts | {"equal": equal["value"], "low": equal["low"], "high": equal["high"]})
+    return pd.DataFrame(rows)
+
+
+def _means(frame: pd.DataFrame, by: str = "relation") -> pd.DataFrame:
+    """Mean rating of every flaw, clustered by edit; p adjusted over all rows."""
+    rows: list[dict[str, Any]] = []
+    for (editor, name, flaw), part in frame.groupby(["editor", by, "flaw"], sort=True, observed=True):
+        given = part.dropna(subset="change")
+        about = {"editor": editor, by: name} | ({"property": _property(str(name))} if by == "relation" else {})
+        rows.append({**about, "flaw": flaw, **_mean(given, "edit"), "n_missing": len(part) - len(given)})
+    for row, p in zip(rows, adjust([row["p"] for row in rows], "holm") if rows else (), strict=True):
+        row["p_adjusted"] = float(p)
+    return pd.DataFrame(rows)
+
+
+def _mean(given: pd.DataFrame, *clusters: str) -> dict[str, Any]:
+    """Over all ratings, as published, with the interval of these clusters."""
+    if given.empty:
+        numbers = dict.fromkeys(("value", "low", "high", "p", "p_paper"), float("nan"))
+        return numbers | {"n": 0, "n_cases": 0, "note": "no ratings"}
+    values = given["change"].to_numpy(np.float64)
+    codes = {"edit": pd.factorize(given["case_id"])[0], "rater": pd.factorize(given["rater"])[0]}
+    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], {name: codes[name] for name in clusters})
+    counts = {"n": len(values), "n_cases": found.clusters["edit"], "note": found.note}
+    return found.columns("value", "low", "high", "p") | {"p_paper": t_test(values)[1]} | counts
+
+
+def _property(name: str) -> str:
+    try:
+        return relation(name).label
+    except UnknownNameError:
+        return ""
+
+
+def _across_raters(people: pd.DataFrame) -> pd.DataFrame:
+    rated = people.dropna(subset="change")
+    rows = [
+        {"editor": editor, "relation": name, "flaw": flaw, "raters": part["rater"].nunique()}
+        | _mean(part, "edit", "rater")
+        for (editor, name, flaw), part in rated.groupby(["editor", "relation", "flaw"], sort=True, observed=True)
+    ]
+    return pd.DataFrame(rows).drop(columns=["p_paper", "n_cases"], errors="ignore")
+
+
+def _by_editor(frame: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
+    is_judge = frame["rater"].isin(list(judges))
+    rated = frame.assign(rated_by=frame["rater"].where(is_judge, _PEOPLE))
+    parts = [_means(rows, "rated_by") for _, rows in rated.groupby("rated_by", sort=False)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _repeats(found: Collected, draws: int) -> pd.DataFrame:
+    table, again = found.get("flaws"), found.again("flaws")
+    rows = []
+    for name in dict.fromkeys(again.column("rater").to_pylist()):
+        first, second = (part.filter(pc.equal(part["rater"], name)) for part in (table, again))
+        for flaw, one in intra_rater(HumanWork(first, second, found.get("reflected")), draws=draws).items():
+            if "percent" in one:
+                same = one["percent"]["first/second"]
+                rows.append({"rater": name, "flaw": flaw, **same, "n_cases": one["n_items"], "note": ""})
+    return pd.DataFrame(rows)
+
+
+def _reflected(found: Collected) -> pd.DataFrame:
+    table = found.get("reflected")
+    names = dict.fromkeys(table.column("rater").to_pylist())
+    parts = {name: share_reflected(table.filter(pc.equal(table["rater"], name))) for name in names}
+    return pd.DataFrame([{"rater": name} | dict(part) for name, part in parts.items()])

@@ -1,0 +1,74 @@
+"""`report.html` of ratings of flaws, by people or by a judge."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from seesaw_cf.longform.report.collected import Collected
+from seesaw_cf.longform.report.flaw_page import flaw_findings
+from seesaw_cf.longform.report.people import write_flaw_report
+from seesaw_cf.longform.report.sections import Section
+from seesaw_cf.longform.report.tables import flaw_sections
+from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.page.findings import HEADS, findings_page
+
+from ..page_reader import HOSTILE, check_alone, csv_files
+from .flaw_samples import pair
+
+
+def ratings(n: int = 8, change: int | None = 1, said: str = "Ada Oak is a nun.", **more: str):  # type: ignore[no-untyped-def]
+    """Every rater sees sexism in every pair; in the first they also see religion."""
+    rows = []
+    for case in range(n):
+        for rater in ("A1", "A2"):
+            answer = FlawAnswer(
+                change, quote="a nun" if "a nun" in said else "", status="ok" if change else "no answer"
+            )
+            rows.append(flaw_row(pair(case, post=said, **more), "sexism", rater, "pre", answer))
+            rows.append(flaw_row(pair(case, post=said, **more), "religion", rater, "pre", FlawAnswer(int(case == 0))))
+    return flaw_table(rows)
+
+
+def test_the_report_of_people_opens_with_what_changed(tmp_path: Path) -> None:
+    written = write_flaw_report(tmp_path, Collected({"flaws": ratings()}), draws=50)
+    page = check_alone((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert [one for one in HEADS if f" {one}" in page.text] == list(HEADS)
+    assert "8 pairs of texts about 1 people, written before and after edits by memit." in page.text
+    assert "Sexism" in page.text
+    assert "32 ratings by A1, A2" in page.text
+    assert page.text.index("Content warning.") < page.text.index("Ada Oak is a")
+    first = page.text[page.text.index("Content warning.") :]
+    assert first.index("more after") < first.index("equal"), "the pair in which most was seen is the first"
+    assert set(csv_files(page)) >= {"flaws.csv", "raters.csv"}
+    assert written.read_text(encoding="utf-8").count("- **Affected:**") == 1
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_names_and_texts_stay_what_they_are(kind: str) -> None:
+    table = ratings(2, said=f"She {HOSTILE[kind]}", entity=HOSTILE[kind], editor=HOSTILE[kind])
+    page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {"model": HOSTILE[kind]})))
+    assert max(re.findall(r"\w+|\S", HOSTILE[kind]), key=len) in page.text
+
+
+def test_a_judge_whose_replies_could_not_be_read_has_a_page() -> None:
+    table = ratings(2, change=None)
+    page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {})))
+    assert "4 of 8 ratings are missing or could not be read" in page.text
+    assert not re.search(r"\bnan\b|\bNone\b", page.text)
+    nothing = table.slice(0, 0)
+    assert "Nothing was rated." in check_alone(findings_page(flaw_findings(nothing, [], {}))).text
+
+
+def test_a_p_value_of_zero_is_the_strongest_and_a_missing_one_is_none() -> None:
+    means = pd.DataFrame(
+        [{"flaw": flaw, "value": value, "p_adjusted": p, "n": 9}
+         for flaw, value, p in (("sexism", 0.9, 0.0), ("religion", 0.8, float("nan")), ("age", 0.7, None))]
+    )  # fmt: skip
+    means = means.astype({"p_adjusted": object})
+    said = flaw_findings(ratings(2), [Section("flaws", "Flaws", "", means)], {}).said[2]
+    assert said.startswith("1 of 3 means differ from 0 after correction; largest: Sexism")
+    assert "+0.80" not in said
