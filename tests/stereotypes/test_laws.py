@@ -24,7 +24,7 @@ from seesaw_cf.stereotypes.filters import KEPT, refusals_for, verdict
 from seesaw_cf.stereotypes.folder import Crawl, read_crawl
 from seesaw_cf.stereotypes.graph import export_graphml, to_graph
 from seesaw_cf.stereotypes.identities import CLASSES, IDENTITIES, Identity, find
-from seesaw_cf.stereotypes.page import export_page
+from seesaw_cf.stereotypes.page import graph_findings
 from seesaw_cf.stereotypes.parse import parse
 from seesaw_cf.stereotypes.results import clusters, content_texts
 from seesaw_cf.stereotypes.scorers import Detoxifier
@@ -219,25 +219,17 @@ def test_objects_that_differ_in_case_alone_are_one_node(crawled: Crawl, tmp_path
     assert "object: \ufffd\ufffd\ufffd﷽ nul" in nx.read_graphml(tmp_path / "odd.graphml")
 
 
-def test_the_page_of_an_unscored_crawl_has_no_scores_and_any_text(crawled: Crawl, tmp_path: Path) -> None:
-    text = 'لا "quotes" </script> & \u2028 \U0001f600'
-    export_page(_table(crawled, object=[text] * len(crawled.triples)), tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    assert {row[2] for row in data["triples"]} == {text}
-    assert all(row[3:7] == [None] * 4 for row in data["triples"])
-    assert (data["regards"], data["identities"]) == ([], sorted(person.name for person in PEOPLE))
-
-
-def test_missing_scores_are_empty_cells_of_the_page(crawled: Crawl, tmp_path: Path) -> None:
+def test_scores_that_are_missing_are_empty_cells_of_the_page(crawled: Crawl) -> None:
     place = crawled.triples[["kind", "identity", "run", "step"]]
     scores = place.assign(regard=None, p_positive=float("nan"), p_negative=float("nan"), regard_masked=None,
                           attack=float("nan"), attack_masked=0.25, status="attack: time-out")  # fmt: skip
     assert list(scores.columns) == SCORES.names
-    export_page(replace(crawled, scores=scores), tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    assert {tuple(row[3:7]) for row in data["triples"]} == {(None, None, None, 0.25)}
+    unscored, scored = (graph_findings(one).tables["triples"] for one in (crawled, replace(crawled, scores=scores)))
+    assert len(unscored) == len(scored) > 0
+    for found in (unscored, scored[["regard", "masked", "attack"]].assign(attack_masked=None)):
+        assert (found[["regard", "masked"]] == "").all(axis=None)
+        assert found[["attack", "attack_masked"]].isna().all(axis=None)
+    assert set(scored["attack_masked"]) == {0.25}
 
 
 @pytest.mark.parametrize("runs", [1, int(MIN_EFFECTIVE) - 1, int(MIN_EFFECTIVE), int(MIN_EFFECTIVE) + 1])

@@ -20,7 +20,6 @@ from seesaw_cf.stereotypes.draw import draw
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.graph import export_graphml, export_json, to_graph
 from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.page import export_page
 from seesaw_cf.stereotypes.perspective import Perspective
 from seesaw_cf.stereotypes.results import content_texts, regard_and_attack
 from seesaw_cf.stereotypes.score import MASK, score_crawl
@@ -87,21 +86,6 @@ def test_graph_files_round_trip_with_provenance_and_odd_text(crawled: Crawl, tmp
     export_graphml(odd, tmp_path / "odd.graphml")
     assert "object: </script>" in str(nx.read_graphml(tmp_path / "odd.graphml").nodes)
     assert to_graph(odd).number_of_nodes() == len(PEOPLE) + 1
-
-
-def test_the_page_holds_every_triple_escaped_and_loads_nothing(crawled: Crawl, tmp_path: Path) -> None:
-    triples = crawled.triples.copy()
-    triples.loc[0, "object"] = EVIL
-    export_page(replace(crawled, triples=triples), tmp_path / "g.html")
-    page = (tmp_path / "g.html").read_text()
-    assert page.count("</script>") == 2  # of the data and of the program
-    assert "<img" not in page
-    assert "innerHTML" not in page
-    assert page.count("http") == page.count("http://www.w3.org/2000/svg") + page.count("http-equiv")
-    data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    assert len(data["triples"]) == 120
-    assert data["triples"][0][2] == EVIL
-    assert page.index("Warning:") < page.index('id="rows"')
 
 
 def test_all_figures_are_drawn(crawled: Crawl, tmp_path: Path) -> None:
