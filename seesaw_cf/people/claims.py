@@ -1,0 +1,146 @@
+"""Claims: does a passage support or contradict each recorded fact, and which of its sentences say so?
+
+Source: LEME, section 3.3 and appendix E. Deviates: all claims of a passage are asked on one page (published: pairs),
+and sentences are marked by their numbers; training and attention items are ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.longform.annotate.annotate import foreign
+from seesaw_cf.longform.tables import ANNOTATIONS
+from seesaw_cf.longform.write.claims import ClaimPair, claim_pairs
+from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.people.runs import Run
+from seesaw_cf.people.study import Gold, Item, Question, Text
+
+__all__ = ["CLAIM_TASK"]
+
+_CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
+_KEYS = "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the last claim."
+_TASK = (
+    "You read a passage and claims. Say of each claim whether the passage supports it, contradicts it, or neither.",
+    "Supports: there is evidence for the claim in the passage, even if only for a part of it. Contradicts: there is "
+    "evidence against it; a passage that contradicts a claim even a little, and supports it elsewhere, contradicts it. "
+    "Neither: the passage has no evidence. What you know yourself does not count.",
+    "Where a claim is supported or contradicted, mark every sentence that is evidence or that the evidence needs. "
+    "Several may be marked.",
+)
+_PASSAGE = (
+    "Lena Arvid was a Norwegian engineer. She built bridges in Bergen for thirty years. In old age she moved to "
+    "Lisbon, where she took Portuguese citizenship."
+)
+_ATTENTION = (
+    "This passage is here to see that it is read. Please choose \u201ccontradicts\u201d for the claim and mark the "
+    "second sentence. Marten Hale was a painter. This is the second sentence from the end. He lived in Ghent."
+)
+# Claim, label and sentences of the training passage.
+_TRAINING: tuple[tuple[str, str, list[int]], ...] = (
+    ("Lena Arvid worked as an engineer", "supports", [1, 2]),
+    ("Lena Arvid was born in Bergen", "neutral", []),
+    ("Lena Arvid is a citizen of Norway only", "contradicts", [3]),
+)
+
+
+def _make(run: Run, settings: Settings) -> Made:
+    mask = pa.array([case in {r["case_id"] for r in run.records} for case in run.passages["case_id"].to_pylist()])
+    groups: dict[tuple[object, ...], list[ClaimPair]] = {}
+    left_out = Counter[str]()
+    for pair in claim_pairs(run.passages.filter(mask), run.records):
+        why = pair.status if pair.status != "ok" else "not English" if foreign(pair.premise) else ""
+        if why:
+            left_out[why] += 1
+        elif not (settings.blind_edit and pair.claim_kind == "new_fact"):
+            groups.setdefault((*sample_fields(pair).values(), pair.passage), []).append(pair)
+    items = [_item(pairs) for pairs in groups.values()]
+    task = tuple(settings.wording.guidelines.strip().split("\n\n")) if settings.wording.guidelines else _TASK
+    return Made(task, (), items, [_training(), _attention()], left_out)
+
+
+def _item(pairs: Sequence[ClaimPair]) -> Item:
+    one = pairs[0]
+    claims = {f"c{number}": pair for number, pair in enumerate(pairs, 1)}
+    about = {
+        name: {key: getattr(pair, key) for key in ("claim_kind", "claim_id", "claim")} for name, pair in claims.items()
+    }
+    return Item(
+        item_id("claims", *sample_fields(one).values(), one.passage, one.premise),
+        one.relation,
+        (),
+        (Text("Passage", one.premise, marked=True),),
+        questions=_questions({name: pair.claim for name, pair in claims.items()}),
+        about={"sample": sample_fields(one), "passage": one.passage, "claims": about},
+    )
+
+
+def _questions(claims: Mapping[str, str]) -> tuple[Question, ...]:
+    return tuple(Question(name, claim, _CHOICES, shape="claim") for name, claim in claims.items())
+
+
+def _training() -> Item:
+    return Item(
+        item_id("claims", "training"),
+        "",
+        (),
+        (Text("Passage", _PASSAGE, marked=True),),
+        questions=_questions({f"c{number}": claim for number, (claim, _, _) in enumerate(_TRAINING, 1)}),
+        about={"role": "training"},
+        gold=Gold(
+            {f"c{n}": {"choice": label, "sentences": marked} for n, (_, label, marked) in enumerate(_TRAINING, 1)},
+            "Sentence 1 says what she was and sentence 2 what she did. Where she was born is not said: to have worked "
+            "in Bergen is no evidence. Sentence 3 gives her another citizenship.",
+        ),
+    )
+
+
+def _attention() -> Item:
+    return Item(
+        item_id("claims", "attention"),
+        "",
+        (),
+        (Text("Passage", _ATTENTION, marked=True),),
+        questions=_questions({"c1": "Marten Hale lived in Ghent"}),
+        about={"role": "attention"},
+        gold=Gold({"c1": {"choice": "contradicts", "sentences": [2]}}),
+    )
+
+
+def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+    for name, role in (("annotations", "item"), ("annotations.repeats", "repeat")):
+        rows = [row for one in rated if one.task.role == role for row in _rows(one)]
+        yield name, pa.Table.from_pylist(rows, schema=ANNOTATIONS)
+
+
+def _rows(one: Rated) -> Iterator[dict[str, object]]:
+    about, numbered = one.item.about, sentences(one.item.texts[0].body)
+    for name, claim in about["claims"].items():
+        said = (one.answer or {}).get(name) or {"choice": "", "sentences": []}
+        label = said["choice"] if said["choice"] in LABELS else None
+        yield {
+            **about["sample"],
+            "passage": about["passage"],
+            **claim,
+            "annotator": one.task.rater,
+            "label": label,
+            **dict.fromkeys(("p_supports", "p_neutral", "p_contradicts")),
+            "evidence": [numbered[number - 1] for number in said["sentences"]],
+            "reply": "",
+            "status": "ok" if label else "not rated",
+        }
+
+
+def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    keys = ("claim_kind", "claim_id", "claim")
+    names = {tuple(claim[key] for key in keys): name for name, claim in item.about["claims"].items()}
+    known = [row for row in rows if of_sample(row, item) and row["passage"] == item.about["passage"] and row["label"]]
+    labels = {names.get(tuple(row[key] for key in keys), ""): row["label"] for row in known}
+    return {name: {"choice": label, "sentences": []} for name, label in labels.items() if name}
+
+
+CLAIM_TASK = Kind("what a passage supports or contradicts, its sentences marked", _make, _tables, _gold, _KEYS)

@@ -1,0 +1,80 @@
+"""From a study to the tables that judges write, too: the answers that count, un-blinded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seesaw_cf.io.files import write_new
+from seesaw_cf.people.kinds import KINDS
+from seesaw_cf.people.making import Rated
+from seesaw_cf.people.progress import standing
+from seesaw_cf.people.status import RaterStatus, status_of
+from seesaw_cf.people.store import Store
+from seesaw_cf.stats.plain import json_text
+from seesaw_cf.tables import table_bytes
+
+__all__ = ["Exported", "export_study"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written.
+
+    Attributes:
+        rows: File -> rows.
+        raters: Whose answers are in them.
+        left_out: Rater -> why there are none of theirs.
+    """
+
+    rows: dict[str, int]
+    raters: list[str]
+    left_out: dict[str, str]
+
+
+def export_study(store: Store, out: Path, *, attention: float = 0.0, overwrite: bool = False) -> Exported:
+    """Writes the tables of a study, and `raters.json` with how well hidden items were answered.
+
+    Only the last answer to each item counts. An item without one has a row with the status "not rated".
+
+    Args:
+        store: The study; it may be in use.
+        out: Folder.
+        attention: Share of attention judgements that must be right; raters below it are left out and named.
+        overwrite: Replace tables with other content.
+
+    Raises:
+        StorageError: A table is there with other content, or cannot be written.
+    """
+    found = status_of(store)
+    left_out = {one.rater: why for one in found if (why := _unfit(one, attention))}
+    kept = [one.rater for one in found if one.rater not in left_out]
+    rated = [one for rater in kept for one in _rated(store, rater)]
+    tables = dict(KINDS[store.study.kind].tables(rated, store.study.questions))
+    study = store.study
+    about = {"study": study.id, "kind": study.kind, "seed": study.seed, **study.facts, "left_out": left_out}
+    about["raters"] = [one.row() for one in found]
+    files: list[tuple[Path, bytes | str]] = [
+        (out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()
+    ]
+    write_new([*files, (out / "raters.json", json_text(about))], inputs=[store.path], overwrite=overwrite)
+    return Exported({f"{name}.parquet": table.num_rows for name, table in tables.items()}, kept, left_out)
+
+
+def _unfit(one: RaterStatus, attention: float) -> str:
+    if not one.consented:
+        return "did not begin"
+    if one.qualified is False:
+        return f"gold items: {one.gold[0]} of {one.gold[1]} right, too few"
+    right, asked = one.attention
+    return f"attention: {right} of {asked} right, below {attention:g}" if asked and right < attention * asked else ""
+
+
+def _rated(store: Store, rater: str) -> Sequence[Rated]:
+    answers = standing(store, rater).answers
+    return [
+        Rated(store.items[task.item], task, answers[task.position].content if task.position in answers else None)
+        for task in store.tasks[rater]
+        if task.role in ("item", "repeat")
+    ]

@@ -1,0 +1,91 @@
+"""From a posted form to an answer, and whether it is whole and right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.people.study import Answer, Item, Question, Study, Task
+
+__all__ = ["LONGEST", "agrees", "blanks", "expected", "read_answer"]
+
+LONGEST = 20_000
+"""Letters of a free text that are kept."""
+Form = Mapping[str, Sequence[str]]
+SENTENCES = ".sentences"  # what follows a claim's name in a form
+
+
+def read_answer(study: Study, item: Item, form: Form) -> dict[str, Any]:
+    """What a form says about an item; whatever it should not hold is left out."""
+    return {question.name: _READ[question.shape](question, item, form) for question in study.asked(item)}
+
+
+def _choice(question: Question, item: Item, form: Form) -> str:
+    said = (form.get(question.name) or [""])[0]
+    return said if said in dict(question.choices) else ""
+
+
+def _several(question: Question, item: Item, form: Form) -> list[str]:
+    said = set(form.get(question.name, ()))
+    return [value for value, _ in question.choices if value in said]
+
+
+def _claim(question: Question, item: Item, form: Form) -> dict[str, Any]:
+    choice, said = _choice(question, item, form), set(form.get(question.name + SENTENCES, ()))
+    numbers = range(1, len(sentences(item.texts[0].body)) + 1)
+    marked = [number for number in numbers if str(number) in said]
+    return {"choice": choice, "sentences": [] if choice == "neutral" else marked}
+
+
+def _free(question: Question, item: Item, form: Form) -> str:
+    said = (form.get(question.name) or [""])[0].replace("\r\n", "\n").strip()[:LONGEST]
+    return said.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+
+
+_READ: dict[str, Callable[[Question, Item, Form], Any]] = {
+    "choice": _choice,
+    "several": _several,
+    "claim": _claim,
+    "line": _free,
+    "text": _free,
+}
+
+
+def blanks(study: Study, item: Item, answer: Answer) -> dict[str, str]:
+    """Question -> what is still wanted; empty when the item is answered."""
+    found = {}
+    for question in study.asked(item):
+        said = answer.get(question.name)
+        if question.shape == "claim" and isinstance(said, dict):
+            if said["choice"] in ("supports", "contradicts") and not said["sentences"]:
+                found[question.name] = "mark at least one sentence that says so"
+            said = said["choice"]
+        if question.needed and not said:
+            found[question.name] = "not answered yet"
+    return found
+
+
+def expected(item: Item, task: Task) -> dict[str, Any]:
+    """The right answers, in the order in which this rater saw the texts."""
+    if item.gold is None:
+        return {}
+    turned = {"A": "B", "B": "A"} if task.first == "post" else {}
+    return {name: turned.get(said, said) if isinstance(said, str) else said for name, said in item.gold.answers.items()}
+
+
+def agrees(given: Any, right: Any, *, exactly: bool) -> bool:
+    """Whether an answer is the right one.
+
+    Args:
+        given, right: Values of one question.
+        exactly: Else a number may differ by 1. Which sentences of a claim were marked is not compared.
+    """
+    if isinstance(right, dict):
+        return isinstance(given, dict) and given.get("choice") == right["choice"]
+    if isinstance(right, list | tuple):
+        return isinstance(given, list | tuple) and set(given) == set(right)
+    if not exactly and str(right).isdecimal() and str(given).isdecimal():
+        return math.fabs(int(given) - int(right)) <= 1
+    return bool(given == right)

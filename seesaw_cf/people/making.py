@@ -1,0 +1,111 @@
+"""What every kind of task is made with, and what it gives."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from seesaw_cf.longform.wording import OURS, Wording
+from seesaw_cf.people.runs import Run
+from seesaw_cf.people.study import Answer, Item, Question, Task
+
+__all__ = ["Example", "Kind", "Made", "Rated", "Settings", "item_id", "of_sample", "sample_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is asked of a run.
+
+    Attributes:
+        blind_edit: Raters are not told what was edited.
+        passages: Kinds of passages that are paired (flaws only).
+        wording: Whose words the task is in.
+    """
+
+    blind_edit: bool = False
+    passages: tuple[str, ...] = ("free", "guided")
+    wording: Wording = OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Items of a run, before any is drawn.
+
+    Attributes:
+        task: What raters are told, paragraph by paragraph.
+        questions: Of items that have none of their own.
+        items: To be rated.
+        shared: Training and attention items; `about` has their role.
+        left_out: Why -> how many texts have no item.
+    """
+
+    task: tuple[str, ...]
+    questions: tuple[Question, ...]
+    items: Sequence[Item]
+    shared: Sequence[Item]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+class Rated(NamedTuple):
+    """A task with its answer; None = not rated."""
+
+    item: Item
+    task: Task
+    answer: Answer | None
+
+
+class Example(NamedTuple):
+    """A rated example of the guide: the criterion, what was said of it, and what was shown."""
+
+    criterion: str
+    words: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of task.
+
+    Attributes:
+        about: In one line.
+        make: Items of a run.
+        tables: (rated, study's questions) -> (file name, table), as judges write them.
+        gold: (item, rows of the first table about its edit) -> the right answers; None = nothing is right or wrong.
+        keys: What the keyboard does on its pages.
+        examples: Shown in the guide.
+        orders: Two texts are shown in two orders.
+        repeats: Items may come twice, and some only look whether texts are read.
+        per_item: Raters of an item, unless it is said otherwise; 0 = all.
+        sample: Items drawn, unless it is said otherwise; 0 = all.
+    """
+
+    about: str
+    make: Callable[[Run, Settings], Made]
+    tables: Callable[[Sequence[Rated], Sequence[Question]], Iterator[tuple[str, pa.Table]]]
+    gold: Callable[[Item, Sequence[Mapping[str, Any]]], dict[str, object]] | None = None
+    keys: str = ""
+    examples: tuple[Example, ...] = ()
+    orders: bool = False
+    repeats: bool = True
+    per_item: int = 0
+    sample: int = 0
+
+
+def item_id(*parts: object) -> str:
+    """A name that tells a rater nothing; the same for the same parts."""
+    return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def of_sample(row: Mapping[str, Any], item: Item) -> bool:
+    """Whether a row is about the texts of an item."""
+    return all(row[name] == value for name, value in item.about["sample"].items())
+
+
+def sample_fields(sample: Any) -> dict[str, object]:
+    """Which text of which edit: what a row about a sample begins with."""
+    return {name: getattr(sample, name) for name in ("editor", "case_id", "relation", "phase", "sample")}

@@ -1,0 +1,175 @@
+"""One study from the copies of its file that were served on several machines.
+
+Every entry of every log is kept. Where two copies end with different answers of one rater to one item, and neither
+knows the other's, no clock decides: it is a conflict, it is named, and who runs the study says which copy counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.people.store import Entry, Store, create_study
+
+__all__ = ["Conflict", "Merged", "conflicts_of", "merge_studies"]
+
+_Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Different answers of one rater to one task.
+
+    Attributes:
+        rater, position, item: Which.
+        said: File -> the answer that counts there.
+    """
+
+    rater: str
+    position: int
+    item: str
+    said: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """Which answers stand against each other."""
+        said = "; ".join(f"{file} has {_differing(self.said, file)}" for file in self.said)
+        return f"{self.rater}, task {self.position} (item {self.item}): {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What became one.
+
+    Attributes:
+        entries: In the merged log.
+        new: File -> entries that no file before it has.
+        conflicts: Decided by the file that is preferred.
+    """
+
+    entries: int
+    new: Mapping[str, int]
+    conflicts: Sequence[Conflict]
+
+
+def merge_studies(files: Sequence[Path], out: Path, *, prefer: Path | None = None) -> Merged:
+    """Writes a study with the logs of all files. One file alone gives a whole copy of it, also while it is served.
+
+    Args:
+        files: Copies of one study.
+        out: The file to write; it must not exist.
+        prefer: Which of the files counts where they are in conflict.
+
+    Raises:
+        RecordError: Files of different studies, or a conflict that `prefer` does not decide because it has none of the
+            answers; every one is named.
+        StorageError: A file cannot be read, or `out` exists.
+    """
+    if prefer is not None and prefer not in files:
+        raise RecordError(f"{prefer}: not among the files to merge ({', '.join(map(str, files))}). Prefer one of them.")
+    ordered = sorted(files, key=lambda file: file == prefer)  # of drafts the last one is shown
+    stores = [Store(file, readonly=True) for file in ordered]
+    try:
+        _check_same(stores)
+        logs = {str(store.path): store.entries() for store in stores}
+        conflicts = conflicts_of(logs, stores[0])
+        _check_decided(conflicts, prefer)
+        known: dict[str, Entry] = {}
+        new = {}
+        for name, log in logs.items():
+            fresh = [entry for entry in log if entry.entry not in known]
+            known |= {entry.entry: entry for entry in fresh}
+            new[name] = len(fresh)
+        items = list(stores[0].items.values())
+        tasks = [task for own in stores[0].tasks.values() for task in own]
+        create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, known, prefer))
+    finally:
+        for store in stores:
+            store.close()
+    return Merged(len(known), new, conflicts)
+
+
+def _check_same(stores: Sequence[Store]) -> None:
+    first = stores[0]
+    for store in stores[1:]:
+        if (store.study, store.secret, store.tasks) != (first.study, first.secret, first.tasks):
+            raise RecordError(
+                f"merge: {store.path} is study {store.study.id}, {first.path} is study {first.study.id}, expected "
+                "copies of one. Merge the tables of `annotate export` instead."
+            )
+
+
+def _check_decided(conflicts: Sequence[Conflict], prefer: Path | None) -> None:
+    open_ones = [conflict for conflict in conflicts if prefer is None or str(prefer) not in conflict.said]
+    if not open_ones:
+        return
+    named = "\n  ".join(map(str, open_ones))
+    advice = "Say which file counts with --prefer FILE; all answers are kept in the log."
+    if prefer is not None:
+        advice = f"{prefer} has none of these answers: merge the files that differ first, preferring one of them."
+    raise RecordError(
+        f"merge: {len(open_ones)} answers differ between the files, and no clock decides:\n  {named}\n"
+        f"Nothing was written. {advice}"
+    )
+
+
+def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: Store) -> list[Conflict]:
+    """Tasks whose answers that count differ, and none of the files was made knowing the others'.
+
+    Args:
+        logs: File -> its log.
+        store: For the items of tasks.
+    """
+    found = []
+    for (rater, position), ends in sorted(_ends(logs).items()):
+        if len({str(entry.content) for entry in ends.values()}) > 1:
+            said = {name: entry.content for name, entry in ends.items()}
+            found.append(Conflict(rater, position, store.tasks[rater][position - 1].item, said))
+    return found
+
+
+def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]:
+    """Task -> file -> its last answer, without those that another file has corrected."""
+    last: dict[_Place, dict[str, Entry]] = {}
+    for name, log in logs.items():
+        for entry in log:
+            if entry.act == "answer":
+                last.setdefault((entry.rater, entry.position), {})[name] = entry
+    ids = {name: {entry.entry for entry in log} for name, log in logs.items()}
+
+    def corrected(name: str, own: Mapping[str, Entry]) -> bool:
+        """Another file has its last answer and ends with one that it does not know."""
+        return any(own[name].entry in ids[file] and end.entry not in ids[name] for file, end in own.items())
+
+    found = {}
+    for place, own in last.items():
+        # Where each corrects another, in a circle, nothing is decided: all stay.
+        found[place] = {name: end for name, end in own.items() if not corrected(name, own)} or own
+    return found
+
+
+def _log(logs: Mapping[str, Sequence[Entry]], known: Mapping[str, Entry], prefer: Path | None) -> list[Entry]:
+    """All entries; within a task, those of the file that decides it come last, in that file's order."""
+    own: dict[str, dict[_Place, list[Entry]]] = {name: {} for name in logs}
+    for name, log in logs.items():
+        for entry in log:
+            own[name].setdefault((entry.rater, entry.position), []).append(entry)
+    merged: dict[_Place, list[Entry]] = {}
+    for entry in known.values():
+        merged.setdefault((entry.rater, entry.position), []).append(entry)
+    for place, ends in _ends(logs).items():
+        # Of files with the same answer, the one that has more about the task: perhaps a draft since.
+        decides = max(ends, key=lambda name: (name == str(prefer), len(own[name][place])))
+        tail = {entry.entry: entry for entry in own[decides][place]}
+        merged[place] = [entry for entry in merged[place] if entry.entry not in tail] + list(tail.values())
+    turns = {place: iter(entries) for place, entries in merged.items()}
+    return [next(turns[entry.rater, entry.position]) for entry in known.values()]
+
+
+def _differing(said: Mapping[str, Any], file: str) -> str:
+    """Of one answer what no other has the same."""
+    others = [answer for name, answer in said.items() if name != file]
+    own = {key: value for key, value in said[file].items() if any(value != other.get(key) for other in others)}
+    return f"{own!r:.200}"

@@ -1,0 +1,125 @@
+"""Where a rater stands: what is answered, what comes next, the time left, how well hidden items were answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from seesaw_cf.people.forms import agrees, expected
+from seesaw_cf.people.store import Entry, Store
+from seesaw_cf.people.study import Answer, Task
+
+__all__ = ["MAIN", "Standing", "standing"]
+
+MAIN = ("item", "repeat", "attention")
+"""Roles of the items that a rater counts."""
+_TIMED = 3  # answers whose time is known before a time is promised
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One rater, now.
+
+    Attributes:
+        tasks: In order.
+        answers: Position -> the entry that counts, the last one.
+        drafts: Position -> the last entry of a form that is not sent yet.
+        consented, submitted: Whether.
+        gold: Right and asked judgements of the qualifying items.
+        attention: Right and asked judgements of the attention items.
+        qualified: None while there are qualifying items without an answer.
+        seconds: Middle time of an item; None while too few are known.
+        last: When the rater last did something; "" before that.
+        back: Entries whose clock is before that of the entry before them.
+    """
+
+    tasks: Sequence[Task]
+    answers: Mapping[int, Entry]
+    drafts: Mapping[int, Entry]
+    consented: bool
+    submitted: bool
+    gold: tuple[int, int]
+    attention: tuple[int, int]
+    qualified: bool | None
+    seconds: float | None
+    last: str
+    back: int
+
+    @property
+    def next(self) -> int | None:
+        """The first task without an answer; None when all have one."""
+        return next((task.position for task in self.tasks if task.position not in self.answers), None)
+
+    @property
+    def total(self) -> int:
+        """Items that a rater counts."""
+        return sum(task.role in MAIN for task in self.tasks)
+
+    @property
+    def done(self) -> int:
+        """Those that have an answer."""
+        return sum(task.role in MAIN and task.position in self.answers for task in self.tasks)
+
+    @property
+    def minutes_left(self) -> int | None:
+        """About; None while nothing is known."""
+        if self.seconds is None:
+            return None
+        return max(1, round(self.seconds * (len(self.tasks) - len(self.answers)) / 60))
+
+    def number(self, position: int) -> int:
+        """Which item it is for the rater, from 1."""
+        return sum(task.role in MAIN for task in self.tasks[:position])
+
+    def locked(self, task: Task) -> bool:
+        """Whether its answer can no longer be changed."""
+        return self.submitted or (task.role == "gold" and self.qualified is not None)
+
+    def may_open(self, position: int) -> bool:
+        """No item is skipped, and none is shown to who has not qualified."""
+        if not 1 <= position <= len(self.tasks):
+            return False
+        first = self.next or len(self.tasks)
+        return position <= first and (self.qualified is not False or self.tasks[position - 1].role not in MAIN)
+
+
+def standing(store: Store, rater: str) -> Standing:
+    """Reads where a rater stands from the log."""
+    log, tasks = store.entries(rater), store.tasks[rater]
+    answers = {entry.position: entry for entry in log if entry.act == "answer"}
+    drafts = {entry.position: entry for entry in log if entry.act == "draft"}
+    golds = [task for task in tasks if task.role == "gold"]
+    gold = _right(store, golds, answers)
+    known = all(task.position in answers for task in golds)
+    times = [entry.seconds for entry in answers.values() if entry.seconds is not None]
+    dates = [entry.at for entry in log]
+    return Standing(
+        tasks,
+        answers,
+        {place: entry for place, entry in drafts.items() if place not in answers or entry.seq > answers[place].seq},
+        any(entry.act == "consent" for entry in log),
+        any(entry.act == "submit" for entry in log),
+        gold,
+        _right(store, [task for task in tasks if task.role == "attention"], answers, exactly=True),
+        None if not known else not golds or gold[0] >= store.study.qualify * gold[1],
+        median(times) if len(times) >= _TIMED else None,
+        dates[-1] if dates else "",
+        sum(later < earlier for earlier, later in pairwise(dates)),
+    )
+
+
+def _right(
+    store: Store, tasks: Sequence[Task], answers: Mapping[int, Entry], *, exactly: bool = False
+) -> tuple[int, int]:
+    """Right and asked judgements of the tasks that are answered."""
+    found = []
+    for task in tasks:
+        if task.position in answers:
+            said: Answer = answers[task.position].content
+            item = store.items[task.item]
+            asked = {question.name for question in store.study.asked(item)}
+            right = {name: value for name, value in expected(item, task).items() if name in asked}
+            found += [agrees(said.get(name), value, exactly=exactly) for name, value in right.items()]
+    return sum(found), len(found)

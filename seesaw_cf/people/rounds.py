@@ -1,0 +1,208 @@
+"""What a rater does, page by page; an answer is on the disk before the next page is shown."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+
+from seesaw_cf.errors import StorageError
+from seesaw_cf.people.forms import blanks, read_answer
+from seesaw_cf.people.guard import Form, first_of
+from seesaw_cf.people.progress import MAIN, Standing, standing
+from seesaw_cf.people.security import Keys
+from seesaw_cf.people.store import Entry, Store
+from seesaw_cf.people.study import Task
+from seesaw_cf.people.views import FormState, guide_page, task_page, words_page
+
+__all__ = ["Rounds"]
+
+_SHOWN = 20_000  # pages whose time of showing is remembered
+_LONGEST = 3600.0  # seconds; who takes longer was not at the page
+_TABS = (
+    "This item was also answered on another page, perhaps in a second tab. Both answers are kept; the one that "
+    "you sent last counts."
+)
+_LATE = "You had submitted already. What you sent is kept, but it does not count."
+_NOTES = {"tabs": _TABS, "late": _LATE}
+_BREAK = "You have done {done} of {total} items. This is a good moment for a break; everything is kept."
+_STOPPED = (
+    "Thank you. The first items were to see whether these judgements come easily to you, and too many of yours differ "
+    "from those of others who know the task. There is nothing more to do."
+)
+
+
+class Rounds:
+    """The pages of all raters of a study."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        """Prepares the pages.
+
+        Args:
+            store: The study.
+            keys: For the tokens of forms.
+        """
+        self._store, self._keys = store, keys
+        self._shown: OrderedDict[str, float] = OrderedDict()
+
+    def home(self, request: Request, rater: str) -> Response:
+        """The next thing to do."""
+        study, now = self._store.study, standing(self._store, rater)
+        if not now.consented:
+            more = {"post": "/consent", "csrf": self._csrf(rater), "button": "I have read this and take part"}
+            return HTMLResponse(words_page("Before you begin", [study.consent], **more))
+        if now.submitted:
+            return HTMLResponse(words_page("Thank you", ["Your answers are submitted. There is nothing more to do."]))
+        if now.qualified is False:
+            return HTMLResponse(words_page("Thank you", [_STOPPED]))
+        return _go(f"/task/{now.next}" if now.next else "/review")
+
+    def consent(self, request: Request, rater: str, form: Form) -> Response:
+        """The rater takes part."""
+        try:
+            self._store.add(Entry(rater, "consent"))
+        except StorageError as error:
+            raise HTTPException(507, f"Not saved: {error}") from error
+        return _go("/guide")
+
+    def guide(self, request: Request, rater: str) -> Response:
+        """What is asked."""
+        return HTMLResponse(guide_page(self._store.study, "/"))
+
+    def task(self, request: Request, rater: str) -> Response:
+        """One item with its form."""
+        now, task = self._open(request, rater)
+        kept = max(_entries(now, task), key=lambda entry: entry.seq, default=None)
+        note = _NOTES.get(request.query_params.get("note", ""))
+        said = kept.content if kept else {}
+        return self._page(now, task, self._state(now, task, said, notes=[note] if note else []))
+
+    def answer(self, request: Request, rater: str, form: Form) -> Response:
+        """An answer; when it is whole it is on the disk before the next page is shown."""
+        now, task = self._open(request, rater)
+        item = self._store.items[task.item]
+        said = read_answer(self._store.study, item, form)
+        wrong = blanks(self._store.study, item, said)
+        whole = not wrong
+        if now.locked(task) and not now.submitted:
+            raise HTTPException(409, "This answer can no longer be changed; what you sent was not stored.")
+        try:
+            self._keep(rater, "answer" if whole else "draft", task, said, form)
+        except StorageError as error:
+            notes = [f"Not saved: {error} What you entered is still below; send it again when that is done."]
+            return self._page(now, task, self._state(now, task, said, wrong, notes, form), 507)
+        if wrong:
+            notes = ["Something is missing; what you entered is kept."]
+            return self._page(now, task, self._state(now, task, said, wrong, notes, form), 422)
+        note = "late" if now.submitted else "tabs" if _elsewhere(now, task, form) else ""
+        return _go(self._after(standing(self._store, rater), task, new=task.position not in now.answers), note)
+
+    def draft(self, request: Request, rater: str, form: Form) -> Response:
+        """What stands in a form that is not sent yet."""
+        now, task = self._open(request, rater)
+        said = read_answer(self._store.study, self._store.items[task.item], form)
+        try:
+            self._keep(rater, "draft", task, said, form)
+        except StorageError as error:
+            return PlainTextResponse(f"Not saved: {error}", 507)
+        if now.submitted:
+            return PlainTextResponse(_LATE)
+        return PlainTextResponse(
+            _TABS if _elsewhere(now, task, form) else "Kept. Press the button when it is complete."
+        )
+
+    def rest(self, request: Request, rater: str) -> Response:
+        """A break."""
+        now = standing(self._store, rater)
+        return HTMLResponse(
+            words_page("A break?", [_BREAK.format(done=now.done, total=now.total)], link="/", button="Go on")
+        )
+
+    def review(self, request: Request, rater: str) -> Response:
+        """All items once more before they are submitted."""
+        now = standing(self._store, rater)
+        note = _NOTES.get(request.query_params.get("note", ""))
+        known = [task for task in now.tasks if task.role in MAIN and task.position in now.answers]
+        todo = [(f"/task/{task.position}", f"Item {now.number(task.position)}") for task in known]
+        if now.submitted or now.next is not None:
+            return _go("/") if not note else HTMLResponse(words_page("Note", [note], link="/", button="Go on"))
+        text = (
+            "Every item has an answer. You may open each once more and correct it. After submitting, nothing changes."
+        )
+        more = {"post": "/submit", "csrf": self._csrf(rater), "button": "Submit my answers", "todo": todo}
+        return HTMLResponse(words_page("All done", [text], notes=[note] if note else [], **more))
+
+    def submit(self, request: Request, rater: str, form: Form) -> Response:
+        """The rater is done."""
+        if standing(self._store, rater).next is not None:
+            raise HTTPException(409, "Some items have no answer yet.")
+        try:
+            self._store.add(Entry(rater, "submit"))
+        except StorageError as error:
+            raise HTTPException(507, f"Not submitted: {error}") from error
+        return _go("/")
+
+    def _csrf(self, rater: str) -> str:
+        return self._keys.token("form", rater)
+
+    def _open(self, request: Request, rater: str) -> tuple[Standing, Task]:
+        now, position = standing(self._store, rater), int(request.path_params["position"])
+        if not now.consented or not now.may_open(position):
+            raise HTTPException(404, "This item is not open to you, or not yet.")
+        return now, now.tasks[position - 1]
+
+    def _state(
+        self,
+        now: Standing,
+        task: Task,
+        said: dict[str, object],
+        wrong: dict[str, str] | None = None,
+        notes: list[str] | None = None,
+        form: Form | None = None,
+    ) -> FormState:
+        name = first_of(form, "form") if form else secrets.token_hex(8)
+        if not form:
+            self._shown[name] = time.monotonic()
+            while len(self._shown) > _SHOWN:
+                self._shown.popitem(last=False)
+        seen = max((entry.seq for entry in _entries(now, task)), default=0)
+        return FormState(self._csrf(task.rater), name, seen, said, wrong or {}, notes or [])
+
+    def _page(self, now: Standing, task: Task, state: FormState, status: int = 200) -> Response:
+        return HTMLResponse(task_page(self._store.study, self._store.items[task.item], task, now, state), status)
+
+    def _keep(self, rater: str, act: str, task: Task, said: dict[str, object], form: Form) -> Entry:
+        name = first_of(form, "form")[:32]
+        then = self._shown.get(name)
+        taken = None if then is None else round(time.monotonic() - then, 1)
+        seconds = taken if taken is not None and act == "answer" and taken <= _LONGEST else None
+        return self._store.add(Entry(rater, act, task.position, said, name, seconds))
+
+    def _after(self, now: Standing, task: Task, *, new: bool) -> str:
+        """Where to go from an answered item."""
+        if task.role == "training":
+            return f"/task/{task.position}"
+        every = self._store.study.breaks
+        if new and every and now.next and task.role in MAIN and now.done % every == 0:
+            return "/break"
+        return f"/task/{now.next}" if now.next and now.qualified is not False else "/review" if not now.next else "/"
+
+
+def _entries(now: Standing, task: Task) -> list[Entry]:
+    """What is stored about a task: its answer and its draft."""
+    return [found[task.position] for found in (now.answers, now.drafts) if task.position in found]
+
+
+def _elsewhere(now: Standing, task: Task, form: Form) -> bool:
+    """Whether another page has written about the task since this one was shown."""
+    seen, name = first_of(form, "seen"), first_of(form, "form")
+    known = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
+    return any(entry.seq > known and entry.form != name for entry in _entries(now, task))
+
+
+def _go(place: str, note: str = "") -> Response:
+    return RedirectResponse(f"{place}?note={note}" if note else place, 303)

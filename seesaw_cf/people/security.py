@@ -1,0 +1,77 @@
+"""Who is who: secret links, cookies, tokens of forms, and rate limits.
+
+All are made from the study's secret by HMAC, so a server that was killed knows everybody again, and copies of a study
+on several machines share their links. Nothing is kept of a caller but a count in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+
+__all__ = ["Keys", "Limit"]
+
+_CALLERS = 10_000  # remembered at once
+
+
+class Keys:
+    """Tokens of one study."""
+
+    def __init__(self, secret: str, raters: Sequence[str]) -> None:
+        """Prepares the tokens.
+
+        Args:
+            secret: Of the study.
+            raters: Their names.
+        """
+        self._secret, self._raters = secret.encode(), tuple(raters)
+
+    def token(self, use: str, rater: str = "") -> str:
+        """160 bits that only who has the secret can make.
+
+        Args:
+            use: "link", "cookie", "form" or "status"; a token is good for one use.
+            rater: Whose; "" for nobody's.
+        """
+        return hmac.new(self._secret, f"{use}\0{rater}".encode(), hashlib.sha256).hexdigest()[:40]
+
+    def rater_of(self, use: str, given: str) -> str | None:
+        """Whose token it is; all are compared, each in constant time."""
+        found = None
+        for rater in self._raters:
+            if self.same(self.token(use, rater), given):
+                found = rater
+        return found
+
+    def same(self, right: str, given: str) -> bool:
+        """Compares in constant time."""
+        return hmac.compare_digest(right.encode(), given.encode("utf-8", "replace"))
+
+
+class Limit:
+    """So many times at once, and so many a second after that, for each caller."""
+
+    def __init__(self, burst: float, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Starts with nobody.
+
+        Args:
+            burst: Times at once.
+            rate: Times a second.
+            clock: Seconds; it never goes back.
+        """
+        self._burst, self._rate, self._clock = burst, rate, clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, caller: str) -> float:
+        """Counts one; the seconds after which it would be allowed, 0 when it is."""
+        now = self._clock()
+        left, then = self._left.pop(caller, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        allowed = left >= 1
+        self._left[caller] = (left - 1 if allowed else left, now)
+        while len(self._left) > _CALLERS:
+            self._left.popitem(last=False)
+        return 0.0 if allowed else (1 - left) / self._rate

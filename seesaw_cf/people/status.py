@@ -1,0 +1,113 @@
+"""How far a study is, from its file alone; nothing is written, so it may be asked while raters work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from seesaw_cf.people.forms import agrees
+from seesaw_cf.people.progress import standing
+from seesaw_cf.people.store import Store
+from seesaw_cf.stats.simple import proportion
+
+__all__ = ["HEAD", "RaterStatus", "status_of", "status_rows"]
+
+HEAD = ("rater", "done", "of", "submitted", "gold right", "attention right", "same again", "s/item", "last answer")
+
+
+@dataclass(frozen=True, slots=True)
+class RaterStatus:
+    """One rater.
+
+    Attributes:
+        rater: Name.
+        done, total: Items with an answer, and all.
+        consented, submitted: Whether.
+        qualified: None while it is not known.
+        gold, attention, repeats: Right (or equal) judgements and all that were asked.
+        seconds: Middle time of an item.
+        late: Answers after submission; they are kept and do not count.
+        clock_back: Times at which the clock of the machine went back.
+        last: Date of the last entry.
+    """
+
+    rater: str
+    done: int
+    total: int
+    consented: bool
+    submitted: bool
+    qualified: bool | None
+    gold: tuple[int, int]
+    attention: tuple[int, int]
+    repeats: tuple[int, int]
+    seconds: float | None
+    late: int
+    clock_back: int
+    last: str
+
+    def row(self) -> dict[str, Any]:
+        """Plain values, each share with its n and interval."""
+        shares = {
+            name: proportion(*getattr(self, name)).columns("value", "low", "high", "n")
+            for name in ("gold", "attention", "repeats")
+            if getattr(self, name)[1]
+        }
+        return asdict(self) | shares
+
+
+def status_of(store: Store) -> list[RaterStatus]:
+    """Every rater, in order."""
+    return [_status(store, rater) for rater in store.study.raters]
+
+
+def _status(store: Store, rater: str) -> RaterStatus:
+    now, late = standing(store, rater), sum(entry.act == "late" for entry in store.entries(rater))
+    return RaterStatus(
+        rater,
+        now.done,
+        now.total,
+        now.consented,
+        now.submitted,
+        now.qualified,
+        now.gold,
+        now.attention,
+        _repeats(store, rater, {place: entry.content for place, entry in now.answers.items()}),
+        now.seconds,
+        late,
+        now.back,
+        now.last,
+    )
+
+
+def _repeats(store: Store, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> tuple[int, int]:
+    """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
+    first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
+    same = []
+    for task in store.tasks[rater]:
+        other = first.get(task.item)
+        if task.role != "repeat" or other is None or not {task.position, other.position} <= answers.keys():
+            continue
+        turned = {"A": "B", "B": "A"} if task.first != other.first else {}
+        for question in store.study.asked(store.items[task.item]):
+            if question.shape not in ("line", "text"):
+                said, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
+                said = turned.get(said, said) if isinstance(said, str) else said
+                same.append(agrees(again, said, exactly=True) if said else not again)
+    return sum(same), len(same)
+
+
+def status_rows(found: Sequence[RaterStatus]) -> list[list[str]]:
+    """Cells under `HEAD`."""
+    return [
+        [
+            one.rater,
+            str(one.done),
+            str(one.total),
+            "not qualified" if one.qualified is False else "yes" if one.submitted else "no",
+            *(f"{right}/{asked}" if asked else "" for right, asked in (one.gold, one.attention, one.repeats)),
+            "" if one.seconds is None else f"{one.seconds:.0f}",
+            one.last,
+        ]
+        for one in found
+    ]

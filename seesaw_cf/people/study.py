@@ -1,0 +1,164 @@
+"""What a study is made of: questions, items, tasks. All of it is plain data that a file of SQLite keeps as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+__all__ = ["ROLES", "Answer", "Gold", "Item", "Question", "Study", "Task", "Text", "plain_item", "plain_study"]
+
+# What a task is for. Raters are told of the first two; "repeat" and "attention" look like any other.
+ROLES = ("training", "gold", "item", "repeat", "attention")
+
+Answer = Mapping[str, Any]
+"""Question -> text of a choice, list of choices, free text, or {"choice", "sentences"} of a claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question about an item.
+
+    Attributes:
+        name: In answers and tables.
+        text: What raters read.
+        choices: (value, words); none for a free text.
+        help: What counts, one line each.
+        shape: "choice" (one of), "several" (any of), "claim" (one of, and sentences of the first text), "line" or
+            "text" (free).
+        needed: An item is not answered without it.
+    """
+
+    name: str
+    text: str
+    choices: tuple[tuple[str, str], ...] = ()
+    help: tuple[str, ...] = ()
+    shape: str = "choice"
+    needed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that is judged, or facts to write from.
+
+    Attributes:
+        title: Above it.
+        body: As it was written.
+        marked: Its sentences are numbered, to be marked.
+    """
+
+    title: str
+    body: str
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What an item should be answered with.
+
+    Attributes:
+        answers: Question -> the right value; for texts in two orders, of the order as stored.
+        why: What a rater is told after a training item.
+    """
+
+    answers: Mapping[str, Any] = field(hash=False)
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to rate.
+
+    Attributes:
+        id: The same for the same texts in every study.
+        group: What items are sampled by: the relation of the edit.
+        told: What stands above the texts: (label, lines).
+        texts: To be judged; in the flaws task before and after the edit.
+        ask: Names of the study's questions that are asked.
+        questions: Its own questions, where they differ from item to item.
+        about: What the table needs of it; never shown.
+        gold: What is right, where that is known.
+    """
+
+    id: str
+    group: str
+    told: tuple[tuple[str, tuple[str, ...]], ...]
+    texts: tuple[Text, ...]
+    ask: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    gold: Gold | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An item in the sequence of one rater.
+
+    Attributes:
+        rater: Who.
+        position: From 1.
+        item: Its id.
+        role: One of `ROLES`.
+        first: Which of two texts is shown first, "pre" or "post"; "" where they have no order.
+    """
+
+    rater: str
+    position: int
+    item: str
+    role: str = "item"
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What holds for every item.
+
+    Attributes:
+        id: Of this study; copies of its file share it.
+        kind: Name out of `kinds.KINDS`.
+        raters: Their names, such as "R1"; nothing else is known of them.
+        task: What raters are told, paragraph by paragraph.
+        questions: Of every item that has none of its own.
+        consent: Shown before anything else.
+        qualify: Share of gold answers that must be right; 0 = no such test.
+        breaks: A break is offered after this many items; 0 = never.
+        seed: Of the sample and the design.
+        facts: Where the items come from, whose words are used, and the settings of the design.
+    """
+
+    id: str
+    kind: str
+    raters: tuple[str, ...]
+    task: tuple[str, ...]
+    questions: tuple[Question, ...]
+    consent: str
+    qualify: float = 0.0
+    breaks: int = 20
+    seed: int = 0
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def asked(self, item: Item) -> tuple[Question, ...]:
+        """The questions about an item."""
+        return item.questions or tuple(one for one in self.questions if not item.ask or one.name in item.ask)
+
+
+def plain_study(found: Mapping[str, Any]) -> Study:
+    """A study from what `dataclasses.asdict` and JSON made of it."""
+    questions = tuple(map(_question, found["questions"]))
+    lists = {name: tuple(found[name]) for name in ("raters", "task")}
+    return Study(**{**found, **lists, "questions": questions})
+
+
+def plain_item(found: Mapping[str, Any]) -> Item:
+    """An item from what `dataclasses.asdict` and JSON made of it."""
+    told = tuple((label, tuple(lines)) for label, lines in found["told"])
+    texts = tuple(Text(**text) for text in found["texts"])
+    gold = Gold(**found["gold"]) if found["gold"] else None
+    questions = tuple(map(_question, found["questions"]))
+    lists = {"told": told, "texts": texts, "ask": tuple(found["ask"]), "questions": questions}
+    return Item(**{**found, **lists, "gold": gold})
+
+
+def _question(found: Mapping[str, Any]) -> Question:
+    choices = tuple((value, words) for value, words in found["choices"])
+    return replace(Question(**found), choices=choices, help=tuple(found["help"]))

@@ -1,0 +1,167 @@
+"""LEME's survey: two passages about coupled entities, nine statements, agreement from 1 to 7.
+
+Source: LEME, appendix D. Training items are the published examples of four criteria; attention items are ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
+from seesaw_cf.longform.rate.judge import INTRO
+from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample
+from seesaw_cf.longform.tables import RATINGS
+from seesaw_cf.people.making import Example, Kind, Made, Rated, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.people.runs import Run
+from seesaw_cf.people.study import Gold, Item, Question, Text
+
+__all__ = ["SURVEY_TASK", "facts_told"]
+
+_CHOICES = tuple((str(number), words) for number, words in SCALE.items())
+_TITLES = {"main": "Main passage", "related": "Related passage"}
+_KEYS = "1 to 7; J and K for the next and the last statement."
+_HELP = "Some samples may be very similar or the same; that is on purpose."
+_TRAINING = (
+    ("new_fact_main_passage", "good"),
+    ("main_passage_old_facts", "bad"),
+    ("main_passage_consistency", "bad"),
+    ("cross_passage_consistency", "bad"),
+)
+_ATTENTION = (
+    ("2", "This sample is here to see that the passages are read. Please choose 2 (Disagree) for every statement."),
+    ("6", "Please choose 6 (Agree) for every statement about this sample, whatever it says."),
+)
+
+
+def _make(run: Run, settings: Settings) -> Made:
+    items, left_out = [], Counter[str]()
+    for sample in run.samples:
+        if sample.missing:
+            left_out[next(iter(sample.missing.values()))] += 1
+        else:
+            items.append(_item(sample, settings.blind_edit))
+    shared = [*_training(), *_attention()]
+    task = (*(settings.wording.survey or INTRO).strip().split("\n\n"), _HELP)
+    return Made(task, _questions(settings), items, shared, left_out)
+
+
+def _questions(settings: Settings) -> tuple[Question, ...]:
+    said = settings.wording.items
+    return tuple(
+        Question(item.name, said.get(item.name, item.statement), _CHOICES, (f"Criterion: {item.criterion}",))
+        for item in ITEMS
+    )
+
+
+def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The new fact, and the old facts about both entities."""
+    told = [
+        ("New fact", (sample.new_fact,) if not blind_edit else ()),
+        ("Subject", (sample.subject,)),
+        ("Related entity", (sample.related_entity,)),
+        ("Old facts about the subject", tuple(sample.old_facts.get("subject", ()))),
+        ("Old facts about the related entity", tuple(sample.old_facts.get("related", ()))),
+    ]
+    return tuple((label, lines) for label, lines in told if any(lines))
+
+
+def _item(sample: SurveySample, blind_edit: bool) -> Item:
+    skipped = {item.name: SurveyQuestion(item, sample).skip_reason for item in ITEMS}
+    if blind_edit:
+        skipped |= {item.name: "the edit was not told" for item in ITEMS if "new_fact" in item.fields}
+    texts = tuple(Text(title, sample.passages[name]) for name, title in _TITLES.items())
+    place = sample_fields(sample)
+    return Item(
+        item_id("survey", *place.values(), *(text.body for text in texts)),
+        sample.relation,
+        facts_told(sample, blind_edit),
+        texts,
+        tuple(name for name, why in skipped.items() if not why),
+        about={"sample": place, "skipped": {name: why for name, why in skipped.items() if why}},
+    )
+
+
+def _training() -> list[Item]:
+    known = {item.name: item for item in ITEMS}
+    found = []
+    for name, which in _TRAINING:
+        shown: Shown = getattr(known[name], which)
+        told = [("New fact", (shown.new_fact,)), ("Old facts", shown.old_facts)]
+        found.append(
+            Item(
+                item_id("survey", "training", name, which),
+                "",
+                tuple((label, lines) for label, lines in told if any(lines)),
+                tuple(Text(title, getattr(shown, key)) for key, title in _TITLES.items() if getattr(shown, key)),
+                (name,),
+                about={"role": "training"},
+                gold=Gold({name: str(shown.rating)}, shown.reason),
+            )
+        )
+    return found
+
+
+def _examples() -> tuple[Example, ...]:
+    """The published example of a high and of a low rating, item by item."""
+    found = []
+    for item in ITEMS:
+        for shown in (item.good, item.bad):
+            told = [("New fact", (shown.new_fact,)), ("Old facts", shown.old_facts)]
+            told += [(title, (getattr(shown, name),)) for name, title in _TITLES.items()]
+            rows = [*((label, lines) for label, lines in told if any(lines)), ("Reason", (shown.reason,))]
+            found.append(Example(item.criterion, f"{shown.rating} ({SCALE[shown.rating]})", tuple(rows)))
+    return tuple(found)
+
+
+def _attention() -> list[Item]:
+    names = tuple(item.name for item in ITEMS)
+    return [
+        Item(
+            item_id("survey", "attention", rating),
+            "",
+            (("New fact", ("The lighthouse of Norrvik is in Chile",)),),
+            (
+                Text("Main passage", text),
+                Text("Related passage", "Norrvik is a harbour town. " + text),
+            ),
+            names,
+            about={"role": "attention"},
+            gold=Gold(dict.fromkeys(names, rating)),
+        )
+        for rating, text in _ATTENTION
+    ]
+
+
+def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+    for name, role in (("ratings", "item"), ("ratings.repeats", "repeat")):
+        rows = [row for one in rated if one.task.role == role for row in _rows(one)]
+        yield name, pa.Table.from_pylist(rows, schema=RATINGS)
+
+
+def _rows(one: Rated) -> Iterator[dict[str, object]]:
+    skipped = one.item.about["skipped"]
+    for item in ITEMS:
+        said = (one.answer or {}).get(item.name)
+        status = skipped.get(item.name) or ("ok" if said else "not rated")
+        yield {
+            **one.item.about["sample"],
+            "item": item.name,
+            "rater": one.task.rater,
+            "rating": float(said) if said and status == "ok" else None,
+            "reply": said or "",
+            "status": status,
+            "tries": 1 if said else 0,
+            "prompt_tokens": None,
+            "new_tokens": None,
+        }
+
+
+def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    return {row["item"]: f"{row['rating']:g}" for row in rows if of_sample(row, item) and row["rating"] is not None}
+
+
+SURVEY_TASK = Kind("two passages, the nine statements of LEME, 1 to 7", _make, _tables, _gold, _KEYS, _examples())

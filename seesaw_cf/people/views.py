@@ -1,0 +1,134 @@
+"""What raters see: the values behind every page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.page.render import REPORTS, Look, policy, render
+from seesaw_cf.people.forms import agrees, expected
+from seesaw_cf.people.kinds import KINDS
+from seesaw_cf.people.progress import MAIN, Standing
+from seesaw_cf.people.status import HEAD, RaterStatus, status_rows
+from seesaw_cf.people.study import Item, Study, Task
+
+__all__ = ["POLICY", "FormState", "guide_page", "status_page", "task_page", "words_page"]
+
+_PAGES = Path(__file__).parent / "pages"
+_LOOK = Look(
+    (*REPORTS.styles, _PAGES / "annotate.css"),
+    (_PAGES / "annotate.js",),
+    _PAGES,
+    "form-action 'self'; connect-src 'self'",
+)
+POLICY = policy(_LOOK) + "; frame-ancestors 'none'"
+_ROLES = {"training": "Training", "gold": "First items"}
+
+
+@dataclass(frozen=True, slots=True)
+class FormState:
+    """What a form is filled with.
+
+    Attributes:
+        csrf, form: Its tokens.
+        seen: The last entry about the task that the rater has seen.
+        said: Question -> value.
+        wrong: Question -> what is wanted.
+        notes: Said above.
+    """
+
+    csrf: str
+    form: str
+    seen: int
+    said: Mapping[str, Any]
+    wrong: Mapping[str, str]
+    notes: Sequence[str] = ()
+
+
+def words_page(title: str, parts: Sequence[str], **more: object) -> str:
+    """A page of text, with a button, a link or a list where they are given."""
+    blank: dict[str, object] = {"notes": (), "help": (), "examples": (), "todo": (), "post": "", "csrf": ""}
+    parts = [paragraph for part in parts for paragraph in _paragraphs(part)]
+    return render("words.html", {**blank, "link": "", "button": "", "title": title, "parts": parts, **more}, _LOOK)
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Plain text as its paragraphs; its lines are joined, but for those of a list."""
+    joined = (re.sub(r"(?<=\S)[ \t]*\n(?![ \t]*[-*\d])", " ", part) for part in re.split(r"\n\s*\n", text.strip()))
+    return [part.strip() for part in joined if part.strip()]
+
+
+def guide_page(study: Study, onward: str) -> str:
+    """What is asked, what counts, and the examples."""
+    help = [question for question in study.questions if question.help]
+    examples = KINDS[study.kind].examples
+    return words_page("What is asked", study.task, help=help, examples=examples, link=onward, button="Go on")
+
+
+def status_page(study: Study, found: Sequence[RaterStatus]) -> str:
+    """How far the raters are, for who runs the study."""
+    done, total = sum(one.done for one in found), sum(one.total for one in found)
+    notes = [f"{one.rater}: the clock went back {one.clock_back} times." for one in found if one.clock_back]
+    notes += [f"{one.rater}: {one.late} answers after submission; they do not count." for one in found if one.late]
+    about = f"Study {study.id}, {study.kind}: {done} of {total} items have an answer."
+    values = {"title": "Status", "about": about, "head": HEAD, "rows": status_rows(found), "notes": notes}
+    return render("status.html", values, _LOOK)
+
+
+def task_page(study: Study, item: Item, task: Task, now: Standing, state: FormState) -> str:
+    """One item with its form; a training item that is answered with what others would say."""
+    shown = item.texts if task.first != "post" else item.texts[::-1]
+    marked = any(text.marked for text in item.texts)
+    questions = study.asked(item)
+    trained = task.role == "training" and task.position in now.answers and not state.wrong
+    after = now.next
+    values = {
+        "title": _title(task, now),
+        "where": _where(task, now),
+        "back": f"/task/{task.position - 1}" if task.position > 1 else "",
+        "total": now.total,
+        "done": now.done,
+        "notes": state.notes,
+        "item": item,
+        "texts": [(text.title or f"Text {'AB'[place]}", text.body) for place, text in enumerate(shown)],
+        "sentences": sentences(item.texts[0].body) if marked else [],
+        "questions": questions,
+        "action": f"/task/{task.position}",
+        "csrf": state.csrf,
+        "form": state.form,
+        "seen": state.seen,
+        "said": {question.name: state.said.get(question.name) for question in questions},
+        "wrong": state.wrong,
+        "locked": now.locked(task),
+        "keys": KINDS[study.kind].keys,
+        "feedback": _feedback(study, item, task, now) if trained else None,
+        "why": item.gold.why if item.gold else "",
+        "onward": f"/task/{after}" if after else "/review",
+    }
+    return render("task.html", values, _LOOK)
+
+
+def _title(task: Task, now: Standing) -> str:
+    if task.role in MAIN:
+        return f"Item {now.number(task.position)} of {now.total}"
+    own = [one.position for one in now.tasks if one.role == task.role]
+    return f"{_ROLES[task.role]}: {own.index(task.position) + 1} of {len(own)}"
+
+
+def _where(task: Task, now: Standing) -> str:
+    left = now.minutes_left
+    time = "" if left is None else f"; about {left} minute{'s' if left > 1 else ''} left"
+    return f"{now.done} of {now.total} done{time}"
+
+
+def _feedback(study: Study, item: Item, task: Task, now: Standing) -> list[tuple[object, object, bool]]:
+    right, said = expected(item, task), now.answers[task.position].content
+    return [
+        (question, right[question.name], agrees(said.get(question.name), right[question.name], exactly=False))
+        for question in study.asked(item)
+        if question.name in right
+    ]
