@@ -6,6 +6,7 @@ from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import load_delta, save_delta
 from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
 from seesaw_cf.sharing.hub import FORMS, ShareOptions, prepare_repo, share
+from seesaw_cf.sharing.space import share_page
 
 __all__ = [
     "FORMS",
@@ -19,6 +20,7 @@ __all__ = [
     "prepare_repo",
     "save_delta",
     "share",
+    "share_page",
     "to_peft",
 ]
 

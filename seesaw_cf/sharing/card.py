@@ -11,7 +11,8 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constant
 
 from seesaw_cf.citations import EDITOR_PAPERS, bibtex
 from seesaw_cf.models.embedded import EMBEDDED
-from seesaw_cf.sharing.evidence import MEASURES, Evidence, Result
+from seesaw_cf.records.tasks import TASKS
+from seesaw_cf.sharing.evidence import Evidence, Result
 
 __all__ = ["SCORES_FILE", "WARNING", "card", "escaped", "result_entries"]
 
@@ -108,7 +109,7 @@ def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
             dataset_config=evidence.config or None,
             dataset_revision=evidence.revision or None,
             metric_type=result.task,
-            metric_name=MEASURES[result.task],
+            metric_name=TASKS[result.task].meaning,
             metric_value=round(result.estimate.value, 6),
             metric_args=_facts(result) | ({"date": evidence.date} if evidence.date else {}),
             source_name=_source(evidence, repo)["source_name"],
@@ -148,7 +149,7 @@ def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]
 
 def _notes(result: Result, evidence: Evidence) -> str:
     facts = [f"{key} {value}" for key, value in _facts(result).items()]
-    return "; ".join([MEASURES[result.task], *facts, f"config {evidence.config}", f"protocol {evidence.protocol}"])
+    return "; ".join([TASKS[result.task].meaning, *facts, f"config {evidence.config}", f"protocol {evidence.protocol}"])
 
 
 def _shown(evidence: Evidence) -> list[Result]:
@@ -250,7 +251,7 @@ def _results(evidence: Evidence | None) -> str:
     ]
     lines += [_row(result) for result in evidence.results]
     named = dict.fromkeys(result.task for result in evidence.results)
-    lines += ["", *(f"- `{task}`: {MEASURES[task]}." for task in named)]
+    lines += ["", *(f"- `{task}`: {TASKS[task].meaning}." for task in named)]
     if evidence.scores is not None:
         missed = sum(status != "ok" for status in evidence.scores["status"].to_pylist())
         rows = evidence.scores.num_rows

@@ -25,21 +25,8 @@ if TYPE_CHECKING:
 
     from seesaw_cf.effects.prompts import ScoreForm
 
-__all__ = ["MEASURES", "Evidence", "Result", "edit_evidence"]
+__all__ = ["Evidence", "Result", "edit_evidence"]
 
-# Task id -> what it is. The first five are log-odds, log p(a) - log p(b), in nats.
-MEASURES: dict[str, str] = {
-    "efficacy_log_odds": "new target against true target after the prompt of the edit, in nats",
-    "paraphrase_log_odds": "new target against true target after the edit in other words, in nats",
-    "neighborhood_log_odds": "true target against new target after prompts about other holders of the true target, "
-    "in nats; above 0 the answer stayed",
-    "cross_property_log_odds": "best right answer against best wrong answer about another property of the edited "
-    "person, in nats; above 0 the right answer is first",
-    "other_people_d_log_odds": "change of the log-odds of the new against the true target, for other people who really "
-    "hold the new target, in nats",
-    "other_people_d": "D: change of p(new) - p(true) for other people who really hold the new target, in probability",
-    "old_target_people_d": "D: change of p(new) - p(true) for other people who hold the old target, in probability",
-}
 WHOLE = "whole model"
 """Stands for the protocol of a model that somebody else edited."""
 _LEAST = 5  # people in a group whose number is shown
@@ -50,7 +37,7 @@ class Result:
     """One number about the edit.
 
     Attributes:
-        task: Out of `MEASURES`.
+        task: Out of `seesaw_cf.records.tasks.TASKS`.
         estimate: The number after the edit (for D: the change), with n prompts and n_clusters people or edits.
         before: The same number before the edit; None for changes.
         group: People it is about, such as "race Black"; "" for everybody.
@@ -67,7 +54,7 @@ class Evidence:
     """Results of one edit that go onto its card.
 
     Attributes:
-        results: In the order of `MEASURES`, groups last.
+        results: In the order of the tasks, groups last.
         data: What was measured on: "sample", a Hub data set such as "org/seesaw_cf", or a file name.
         config: Which config(s) of it, e.g. "cross_subject".
         protocol: "single" (each case edited alone) or "batch"; "" when unknown.

@@ -223,7 +223,7 @@ def push_folder(
         repo: ORG/NAME; made when it does not exist.
         private: Visibility of a new repository; the account's default when None.
         overwrite: Replace other content.
-        kind: "model" or "dataset".
+        kind: "model", "dataset" or "space" (a static one).
         message: Of the commit.
 
     Returns:
@@ -236,7 +236,8 @@ def push_folder(
 
     api = HfApi(library_name="seesaw_cf")
     with explained(repo):
-        url = str(api.create_repo(repo, repo_type=kind, private=private, exist_ok=True))
+        sdk = "static" if kind == "space" else None
+        url = str(api.create_repo(repo, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk))
         tree = api.list_repo_tree(repo, recursive=True, repo_type=kind)
         found = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
         found.pop(".gitattributes", None)

@@ -10,12 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 from scipy import stats
 
+from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.records import sample
 from seesaw_cf.run.edit_table import EDITS
 from seesaw_cf.sharing import Evidence, Result, ShareOptions, edit_evidence, prepare_repo, save_delta
-from seesaw_cf.sharing.card import SCORES_FILE
+from seesaw_cf.sharing.card import SCORES_FILE, result_entries
 from seesaw_cf.tables import SCORES, write_table
 
 from .tiny import low_rank_delta, tiny
@@ -118,20 +121,35 @@ def test_a_batch_is_one_edit_with_all_its_cases(tmp_path: Path) -> None:
     assert efficacy.low < efficacy.value < efficacy.high
 
 
-def test_paraphrases_neighbours_and_other_properties(tmp_path: Path) -> None:
+def _around() -> list[dict[str, Any]]:
+    """Paraphrases, a neighbour and another property of edit 0."""
     rows = [*_rows("memit", 0, "paraphrase", 1.0), *_rows("memit", 0, "paraphrase", 2.0, prompt_id=1)]
     rows += _rows("memit", 0, "neighborhood", 0.5)
     for target, gold, before, after in (("a", True, -1.0, -3.0), ("b", False, -2.0, -2.0), ("c", False, -4.0, -4.0)):
         asked = {"prompt_id": 0, "role": "candidate", "target": target, "gold": gold, "effect_relation": "P101"}
         row = _rows("memit", 0, "cross_property", 0.0)[0] | asked
         rows += [row | {"phase": "pre", "logprob": before}, row | {"phase": "post", "logprob": after}]
-    results = _named(edit_evidence(_fill(tmp_path / "run", rows), "memit", "P27-00000000"))
+    return rows
+
+
+def test_paraphrases_neighbours_and_other_properties(tmp_path: Path) -> None:
+    results = _named(edit_evidence(_fill(tmp_path / "run", _around()), "memit", "P27-00000000"))
     assert results["paraphrase_log_odds"].estimate.value == pytest.approx(-0.5)  # mean of -4 + 1 + 2 and -4 + 2 + 2
     assert results["paraphrase_log_odds"].estimate.n == 2
     # The true answer stays ahead by 2 - 0.5 nats.
     assert (results["neighborhood_log_odds"].before, results["neighborhood_log_odds"].estimate.value) == (2, 1.5)
     # a is right: ahead of b by 1 before, behind it by 1 after.
     assert (results["cross_property_log_odds"].before, results["cross_property_log_odds"].estimate.value) == (1, -1)
+
+
+def test_results_of_edited_models_name_the_tasks_that_the_data_set_declares(tmp_path: Path) -> None:
+    """An edit with every kind of prompt fills every leaderboard, and no other."""
+    rows = [*_rows("memit", 0, "efficacy", 3.0), *_people("memit", 0, SHIFTS), *_around()]
+    rows += _rows("memit", 0, "cross_subject", -1.0, prompt_id=90, subject_id="Q90", holds="target_true")
+    run = _fill(tmp_path / "run", rows, source="org/seesaw_cf", revision="0" * 40)
+    entries = result_entries(edit_evidence(run, "memit", "P27-00000000"), "org/edited")
+    declared = yaml.safe_load(benchmark("SEESAW-CF", sample.configs()))
+    assert [entry["dataset"]["task_id"] for entry in entries] == [task["id"] for task in declared["tasks"]]
 
 
 def test_a_hub_data_set_is_named_with_its_commit(tmp_path: Path) -> None:

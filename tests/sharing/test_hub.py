@@ -57,10 +57,20 @@ LOAD = (
 from huggingface_hub import snapshot_download
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from huggingface_hub import HfApi
+from seesaw_cf.errors import StorageError
+from seesaw_cf.models.edited import find_edited
 from seesaw_cf.models.weights import applied
 from seesaw_cf.sharing import load_delta
 model, tokenizer = AutoModelForCausalLM.from_pretrained("org/base"), AutoTokenizer.from_pretrained("org/base")
-out = {}
+newest, first = (commit.commit_id for commit in HfApi().list_repo_commits("org/delta"))
+out = {"found": [str(find_edited(name).folder) for name in ("org/delta", "org/delta@main", "org/delta@" + newest)]}
+for wrong in (first, "nobody"):
+    try:
+        find_edited("org/delta@" + wrong)
+    except StorageError as error:
+        out[wrong] = str(error)
+out["commits"] = [newest, first]
 with applied(model, load_delta(snapshot_download("org/delta"), model)):
     out["delta"] = scores(model, tokenizer)
 checkpoint = AutoModelForCausalLM.from_pretrained("org/checkpoint")
@@ -118,6 +128,10 @@ def run(code: str, *args: str, env: dict[str, str]) -> tuple[list[Any], str]:
 def test_push_then_load_in_a_fresh_process_gives_the_same_scores(place: Path, hub: Hub, tmp_path: Path) -> None:
     (pushed,), said = run(PUSH, str(place), env=hub.environment(TOKEN, tmp_path / "writer"))
     (loaded,), _ = run(LOAD, env=hub.environment(None, tmp_path / "reader"))
+    newest, first = loaded["commits"]
+    assert {Path(folder).name for folder in loaded["found"]} == {newest}
+    assert "holds none of delta.json" in loaded[first]  # the Hub's own first commit
+    assert loaded["nobody"].startswith("org/delta@nobody: no such folder, and the Hub gives no model of that id")
     assert min(abs(a - b) for a, b in zip(pushed["plain"], pushed["edited"], strict=True)) > 1e-3
     for form in ("delta", "adapter", "checkpoint"):
         assert loaded[form] == pytest.approx(pushed["edited"], abs=1e-4), form
