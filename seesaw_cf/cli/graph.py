@@ -12,6 +12,7 @@ from seesaw_cf.cli.options import (
     json_option,
     model_options,
     one_of,
+    open_option,
     output_options,
     path,
     positive,
@@ -137,12 +138,15 @@ def _options_of_compare(parser: argparse.ArgumentParser) -> None:
     add("--random-control", type=path, help="crawl after a random change of the same size")
     add("--force", action="store_true", help="compare although the crawls were made differently; the list is shown")
     json_option(parser)
+    add("--out", type=path, metavar="DIR", help="folder for report.html: both graphs in one picture, and this table")
+    open_option(parser)
     _topic_options(parser)
 
 
 def _options_of_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=path, metavar="CRAWL")
-    parser.add_argument("--out", type=path, help="folder for graph.graphml, graph.json, graph.html (default: CRAWL)")
+    parser.add_argument("--out", type=path, help="folder for report.html, graph.graphml, graph.json (default: CRAWL)")
+    open_option(parser)
 
 
 # Action -> (its options, function of graph_actions, one line of help).

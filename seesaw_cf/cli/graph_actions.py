@@ -6,12 +6,15 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.cli.output import open_page, say, write_json
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.io.text import read_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seesaw_cf.page.findings import Findings
     from seesaw_cf.stereotypes.folder import Counts
 
 __all__ = ["compare", "draw", "export", "run_crawl", "score", "topics"]
@@ -206,6 +209,7 @@ def compare(args: argparse.Namespace) -> None:
     from seesaw_cf.io.files import check_outputs
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
+    from seesaw_cf.stereotypes.page import graph_findings
     from seesaw_cf.stereotypes.results import content_texts
 
     given = {"identity edit": args.identity_control, "random edit": args.random_control}
@@ -228,6 +232,7 @@ def compare(args: argparse.Namespace) -> None:
     ]
     if args.json:
         write_json(args.json, {"differences": differ, "rows": table.to_dict("records")})
+    page = graph_findings(base, edited, table, differ) if args.out else None
     head = ["against", "measure", "identity", "before", "after", "change", "95 % interval", "p (Holm)", "n"]
     notes = sorted(
         {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
@@ -238,16 +243,29 @@ def compare(args: argparse.Namespace) -> None:
         + "\n"
         + "\n".join(map(wrap, notes))
     )
+    if page is not None:
+        _write(page, args.out, args.open)
 
 
 def export(args: argparse.Namespace) -> None:
     """Writes the graph in three forms."""
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.graph import export_graphml, export_json
-    from seesaw_cf.stereotypes.page import export_page
+    from seesaw_cf.stereotypes.page import graph_findings
 
     crawl, folder = read_crawl(args.folder), args.out or args.folder
     export_graphml(crawl, folder / "graph.graphml")
     export_json(crawl, folder / "graph.json")
-    export_page(crawl, folder / "graph.html")
-    say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json", "html")))
+    say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json")))
+    _write(graph_findings(crawl), folder, args.open)
+
+
+def _write(page: Findings, folder: Path, shown: bool) -> None:
+    """Writes the page, prints its first lines, and shows it."""
+    from seesaw_cf.io.files import write_text
+    from seesaw_cf.page.findings import findings_page, first_lines
+
+    write_text(folder / "report.html", findings_page(page))
+    say(f"{folder / 'report.html'}\n\n{first_lines(page)}")
+    if shown:
+        open_page(folder / "report.html")

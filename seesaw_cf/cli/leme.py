@@ -9,15 +9,18 @@ from seesaw_cf.cli.options import (
     at_least_zero,
     count,
     editor_options,
+    finite,
     model_options,
     one_of,
+    open_option,
     output_options,
+    path,
     positive,
     seed_option,
     server_options,
     share,
 )
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.io.terminal import markdown_for_terminal
 from seesaw_cf.io.text import read_json
 
@@ -28,9 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the sub-commands of `seesaw-cf leme`."""
     from seesaw_cf.cli.train import configure_training
 
-    commands = parser.add_subparsers(dest="leme_command", required=True, metavar="run|train-annotator|train-rater")
+    commands = parser.add_subparsers(
+        dest="leme_command", required=True, metavar="run|report|train-annotator|train-rater"
+    )
     text = "write passages before and after edits, rate and annotate them, report"
     _configure_run(commands.add_parser("run", help=text, description=text))
+    text = "the papers' tables of a finished run, with its short form, measures that need a model, reference texts"
+    _configure_report(commands.add_parser("report", help=text, description=text))
     configure_training(commands)
 
 
@@ -41,10 +48,11 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("--preset", default="sample", help="'sample' or a JSON file with options (default: sample)")
     output_options(parser)
+    open_option(parser)
     suppress: dict[str, Any] = {"default": argparse.SUPPRESS}
     model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url", **suppress)
     editor_options(parser, **suppress)
-    add("--data", help="'sample', a dataset folder, a Parquet file, or a Hub id")
+    add("--data", help="'sample', 'sample-claims', a dataset folder, a Parquet file, or a Hub id")
     add("--config", action="append", help="coupled_counterfact, coupled_zsre or open_ended; give it again for more")
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     add("--prompt", dest="wording", **one_of("essay", "article"), help="which of LEME's two prompts (default: essay)")
@@ -72,8 +80,55 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     seed_option(parser, **suppress)
 
 
+def _configure_report(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("folder", metavar="RUN", type=path, nargs="?", help="run folder that `seesaw-cf leme run --out` wrote")
+    add("--out", type=path, metavar="DIR", help="folder for page and tables (default: RUN/report.html, RUN/tables)")
+    raters = "folders or Parquet files of people's answers: their tables, beside those of RUN when it is given"
+    add("--raters", type=path, nargs="+", default=[], metavar="TABLE", help=raters)
+    effect = "distance of a mean rating that a study should find, for its size; repeatable (default: 0.5)"
+    add("--effect", type=finite, action="append", help=effect)
+    add("--per-rater", type=positive, help="edits that one rater answers, for the size of a study (default: as here)")
+    scores = "run folder of `seesaw-cf run` with the same model, editors and edits: the short form"
+    add("--scores", type=path, metavar="RUN2", help=scores)
+    measures = "nli:MODEL, bertscore:ENCODER or perplexity:MODEL, each a Hub id or folder; repeatable"
+    add("--measure", action="append", default=[], metavar="NAME:MODEL", help=measures)
+    references = "texts about new targets for the reference score, as CounterFact's attribute_snippets.json"
+    add("--references", type=path, metavar="FILE", help=references)
+    open_option(parser)
+
+
+def _report(args: argparse.Namespace) -> None:
+    from seesaw_cf.errors import RecordError
+    from seesaw_cf.io.files import check_outputs
+    from seesaw_cf.io.text import read_text
+    from seesaw_cf.longform.report.again import report_leme
+    from seesaw_cf.longform.report.people_run import report_people
+
+    read = [place for place in (args.folder, *args.raters) if place is not None]
+    if not read or (args.folder is None and args.out is None):
+        raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")
+    if args.out is not None:
+        check_outputs([args.out], read)
+    written = []
+    if args.folder is not None:
+        extras = {"scores": args.scores, "measures": args.measure, "references": args.references}
+        written.append(report_leme(args.folder, args.out, **extras))
+    if args.raters:
+        place = args.out if args.folder is None else (args.out or args.folder / "tables") / "people"
+        how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater}
+        written.append(report_people(args.raters, place, args.folder, **how))
+    for file in written:
+        say(markdown_for_terminal(read_text(file)))
+    if args.open:
+        open_page((args.out or args.folder) / "report.html")
+
+
 def run(args: argparse.Namespace) -> None:
     """Runs the sub-command."""
+    if args.leme_command == "report":
+        _report(args)
+        return
     if args.leme_command != "run":
         from seesaw_cf.cli.train import run_training
 
@@ -91,3 +146,5 @@ def run(args: argparse.Namespace) -> None:
     if "editor_config" in given:
         given["editor_config"] = read_json(given["editor_config"])
     say(markdown_for_terminal(run_leme(replace(read_preset(args.preset), **given), args.out, progress=not args.quiet)))
+    if args.open:
+        open_page(args.out / "report.html")

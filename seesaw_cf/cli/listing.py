@@ -55,6 +55,20 @@ def _models() -> Rows:
     ]
 
 
+def _samples() -> Rows:
+    import pyarrow.parquet as pq
+
+    from seesaw_cf.records.sample import SAMPLES, configs, path
+
+    rows: Rows = []
+    for name in SAMPLES:
+        files = (path(name) / "data" / "demographics").glob("*.parquet")
+        ids = [id for file in files for id in pq.ParquetFile(file).read(["id"])["id"].to_pylist()]
+        known = sum(id.startswith("Q") for id in ids)
+        rows.append((name, f"{len(ids)} people, {known} with a Wikidata QID", ", ".join(configs(name))))
+    return rows
+
+
 def _configs() -> Rows:
     import pyarrow.parquet as pq
 
@@ -94,6 +108,7 @@ def _metrics() -> Rows:
 LISTS: dict[str, Callable[[], Rows]] = {
     "editors": _editors,
     "models": _models,
+    "samples": _samples,
     "configs": _configs,
     "relations": _relations,
     "groups": _groups,

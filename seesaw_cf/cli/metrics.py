@@ -54,22 +54,9 @@ def _tables(results: Results, seed: int) -> dict[str, object]:
         "unscored": results.unscored,
     }
     rows = {name: frame.to_dict("records") for name, frame in tables.items()}
-    success = _success(results, seed)
     about = {"run": str(results.folder), "score": results.score, "mode": results.mode, "seed": seed}
     about |= {"n_score_rows": results.n_rows, "noise_floor": results.floor.record()}
     if results.audit is not None:
         rows["verdicts"] = results.audit.verdicts.to_dict("records")
         rows["verdicts_known"] = results.audit.known.to_dict("records")
-    return about | {"manifest": results.manifest, "edit_success": success} | rows
-
-
-def _success(results: Results, seed: int) -> dict[str, object]:
-    """`edit_success` per editor; empty for a run that asked nothing about the edits themselves."""
-    from seesaw_cf.effects import success_of_scores
-    from seesaw_cf.stats.tolerance import tolerance
-    from seesaw_cf.tables import SCORES, read_table
-
-    scores = read_table(results.folder / "scores.parquet", SCORES)
-    if not len(results.efficacy) or "post" not in results.efficacy:
-        return {}
-    return dict(success_of_scores(scores, seed=seed, nats=tolerance(results.manifest)[0]))
+    return about | {"manifest": results.manifest, "edit_success": dict(results.success)} | rows

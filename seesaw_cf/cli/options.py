@@ -49,6 +49,7 @@ __all__ = [
     "moments_option",
     "number",
     "one_of",
+    "open_option",
     "output_options",
     "path",
     "positive",
@@ -170,7 +171,11 @@ def load(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizer
 def data_options(parser: argparse.ArgumentParser) -> None:
     """Adds where the cases come from."""
     add = parser.add_argument
-    add("--data", default="sample", help="'sample', a dataset folder, a .json or .parquet file, or a Hub id")
+    add(
+        "--data",
+        default="sample",
+        help="'sample', 'sample-claims', a dataset folder, a .json or .parquet file, or a Hub id",
+    )
     add("--config", action="append", help="dataset config; give it again for more (default: cross_subject)")
 
 
@@ -210,6 +215,11 @@ def output_options(parser: argparse.ArgumentParser, what: str = "run folder") ->
 def quiet_option(parser: argparse.ArgumentParser) -> None:
     """Adds whether progress bars are shown."""
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
+
+
+def open_option(parser: argparse.ArgumentParser) -> None:
+    """Adds whether the page is shown."""
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
 def seed_option(parser: argparse.ArgumentParser, what: str = "everything that is drawn", **defaults: Any) -> None:

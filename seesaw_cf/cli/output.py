@@ -8,7 +8,7 @@ from pathlib import Path
 
 from seesaw_cf.errors import StorageError
 
-__all__ = ["finish", "say", "write_json"]
+__all__ = ["finish", "open_address", "open_page", "say", "write_json"]
 
 
 def say(text: str) -> None:
@@ -27,6 +27,19 @@ def say(text: str) -> None:
     except OSError as error:
         raise _not_written(error) from error
     finish()
+
+
+def open_page(file: Path) -> None:
+    """Opens a page in the browser, or says that there is none."""
+    open_address(file.absolute().as_uri(), file)
+
+
+def open_address(address: str, shown: object = "") -> None:
+    """Opens an address in the browser, or says that there is none."""
+    import webbrowser
+
+    if not webbrowser.open(address):
+        say(f"No browser was found here. Open {shown or address} in yours.")
 
 
 def write_json(file: Path, value: object) -> None:

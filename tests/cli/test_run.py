@@ -144,7 +144,10 @@ def test_data_that_is_nowhere_is_explained(
     tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), "--data", "org/no-such-data"]) == 1
-    assert "neither 'sample', a file or folder here, nor a data set the Hub answers for" in capsys.readouterr().err
+    assert (
+        "neither 'sample', 'sample-claims', a file or folder here, nor a data set the Hub answers for"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_run_folder_of_another_setting_is_refused(

@@ -33,6 +33,24 @@ def test_report_prints_its_table_and_writes_its_files(
     assert (tmp_path / "report" / "report.md").exists()
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_open_shows_the_page_in_the_browser(
+    run_folder: Path, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def browser(address: str) -> bool:
+        asked.append(address)
+        return found
+
+    monkeypatch.setattr("webbrowser.open", browser)
+    assert call("report", run_folder, "--out", tmp_path / "a report", "--open") == 0
+    page = tmp_path / "a report" / "report.html"
+    assert asked == [page.as_uri()]
+    assert page.exists()
+    assert (f"Open {page} in yours" in capsys.readouterr().out) is not found
+
+
 def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("report", tmp_path) == 1
     said = capsys.readouterr()

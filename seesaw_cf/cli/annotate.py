@@ -1,0 +1,230 @@
+"""`seesaw-cf annotate`: people rate, highlight and write in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from seesaw_cf.cli.options import count, one_of, path, positive, seconds, seed_option, share, whole
+from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.io.terminal import column_table
+
+if TYPE_CHECKING:
+    from seesaw_cf.people.serving import Place
+
+__all__ = ["configure", "run"]
+
+_KINDS = ("flaws", "survey", "claims", "writing", "failures")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the actions of `seesaw-cf annotate` and their options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, (text, configure_one, _) in _ACTIONS.items():
+        configure_one(actions.add_parser(name, help=text, description=text))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs one action."""
+    _ACTIONS[args.action][2](args)
+
+
+def _tasks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tasks", type=path, metavar="TASKS", help="file that `seesaw-cf annotate make` wrote")
+
+
+def _make_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("kind", **one_of(*_KINDS), help="what raters do")
+    add("run", type=path, metavar="RUN", help="run folder of `seesaw-cf leme run`")
+    add("--out", type=path, required=True, metavar="TASKS", help="file for tasks and answers; moves as one")
+    add("--raters", type=positive, default=3, help="how many people (default: 3)")
+    add("--per-item", type=positive, help="raters of each item (default: all; writing: 1)")
+    sample = "items in all; 'published' (252 pairs of three relations); or P27=10, again for more relations"
+    add("--sample", action="append", metavar="N", help=f"{sample} (default: flaws 252, failures 200, else all)")
+    add("--duplicates", type=share, default=0.1, help="share of a rater's items that come twice (default: 0.1)")
+    add("--attention", type=count, default=2, help="hidden items that see whether texts are read (default: 2)")
+    add("--no-training", dest="training", action="store_false", help="without the training round")
+    add("--gold", type=path, metavar="TABLE", help="table of right answers; its items come first and qualify raters")
+    add("--qualify", type=share, default=0.7, help="share of gold answers that must be right (default: 0.7)")
+    add("--blind-edit", action="store_true", help="do not tell raters what was edited")
+    add("--passage", nargs="+", default=["free", "guided"], help="flaws: which kinds of passages to pair")
+    add("--breaks", type=count, default=20, help="offer a break after so many items; 0 = never (default: 20)")
+    add("--consent", type=path, metavar="FILE", help="plain text shown first, with your content warning and contact")
+    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    seed_option(parser, "sample, design and order")
+
+
+def _place_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _tasks(parser)
+    add("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1, this machine alone)")
+    add("--port", type=whole(0, 65535), default=8000, help="0 takes a free one (default: 8000)")
+    add("--url", default="", help="address that raters use, when it is another: https://study.example.org")
+
+
+def _serve_options(parser: argparse.ArgumentParser) -> None:
+    _place_options(parser)
+    no_links = "print the address alone, no secret links; `annotate links` prints them"
+    parser.add_argument("--no-links", dest="tell_links", action="store_false", help=no_links)
+    parser.add_argument("--idle", type=seconds, metavar="SECONDS", help="also stop when nobody has asked for so long")
+
+
+def _export_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _tasks(parser)
+    add("--out", type=path, required=True, help="folder for the tables")
+    least = "leave out raters with a lower share of attention answers right (default: 0, nobody)"
+    add("--min-attention", type=share, default=0.0, help=least)
+    add("--overwrite", action="store_true", help="replace tables that are there")
+
+
+def _status_options(parser: argparse.ArgumentParser) -> None:
+    _tasks(parser)
+    parser.add_argument("--json", type=path, metavar="FILE", help="also write every number to this file")
+
+
+def _merge_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("tasks", type=path, nargs="+", metavar="TASKS", help="copies of one study; a single one is copied whole")
+    add("--out", type=path, required=True, help="file to write")
+    add("--prefer", type=path, metavar="TASKS", help="which copy counts where answers differ")
+
+
+def _sample(words: list[str] | None) -> int | dict[str, int] | None:
+    from seesaw_cf.checks import shown
+    from seesaw_cf.errors import RecordError
+    from seesaw_cf.people.make import PUBLISHED
+
+    found: dict[str, int] = {}
+    for word in words or ():
+        name, equals, number = word.rpartition("=")
+        if word == "published":
+            found |= PUBLISHED
+        elif (
+            not number.isdecimal()
+            or len(number) > 9
+            or bool(equals) != bool(name)
+            or (not equals and len(words or ()) > 1)
+        ):
+            raise RecordError(
+                f"--sample {shown(word)}: expected a number, 'published', or RELATION=NUMBER such as P27=10."
+            )
+        elif not equals:
+            return int(number)
+        else:
+            found[name] = int(number)
+    return found or None
+
+
+def _make(args: argparse.Namespace) -> None:
+    from seesaw_cf.longform.wording import read_wording
+    from seesaw_cf.people.design import Design
+    from seesaw_cf.people.kinds import KINDS
+    from seesaw_cf.people.make import Plan, make_study
+    from seesaw_cf.people.making import Settings
+
+    per_item = args.per_item or KINDS[args.kind].per_item or args.raters
+    plan = Plan(
+        args.kind,
+        Design(args.raters, per_item, args.duplicates, args.attention, seed=args.seed),
+        _sample(args.sample),
+        Settings(args.blind_edit, tuple(args.passage), read_wording(args.wording)),
+        training=args.training,
+        gold=args.gold,
+        qualify=args.qualify,
+        breaks=args.breaks,
+        consent=args.consent,
+    )
+    done = make_study(args.run, plan, args.out)
+    for reason, number in done.left_out.items():
+        say(f"left out: {number}: {reason}")
+    groups = ", ".join(f"{name} {number}" for name, number in done.groups.items())
+    say(f"{done.items} of {done.of} items ({groups}), each to {per_item} of {args.raters} raters: {done.tasks} tasks.")
+    say(f"{args.out} holds tasks and answers. Next: seesaw-cf annotate serve {args.out}")
+
+
+def _place(args: argparse.Namespace) -> Place:
+    from seesaw_cf.people.serving import Place
+
+    return Place(args.host, args.port, args.url)
+
+
+def _say_links(found: dict[str, str]) -> None:
+    width = max(map(len, found))
+    say("\n".join(f"{name:{width}}  {link}" for name, link in found.items()))
+
+
+def _serve(args: argparse.Namespace) -> None:
+    from seesaw_cf.people.serving import serve
+
+    def tell(found: dict[str, str]) -> None:
+        if args.tell_links:
+            _say_links(found)
+            say("Give each rater one link; keep the last one. Ctrl-C stops; what was answered is kept.")
+        else:
+            say(f"Serving {found['status'].partition('/status/')[0]}; `seesaw-cf annotate links` prints the links.")
+
+    serve(args.tasks, _place(args), tell, idle=args.idle or math.inf)
+
+
+def _links(args: argparse.Namespace) -> None:
+    from seesaw_cf.people.serving import links
+    from seesaw_cf.people.store import Store
+
+    with Store(args.tasks, readonly=True) as store:
+        _say_links(links(store, _place(args)))
+
+
+def _export(args: argparse.Namespace) -> None:
+    from seesaw_cf.people.export import export_study
+    from seesaw_cf.people.store import Store
+
+    with Store(args.tasks, readonly=True) as store:
+        done = export_study(store, args.out, attention=args.min_attention, overwrite=args.overwrite)
+    for name, why in done.left_out.items():
+        say(f"left out: {name}: {why}")
+    rows = ", ".join(f"{name} ({number} rows)" for name, number in done.rows.items())
+    say(f"{args.out}: {rows} by {', '.join(done.raters) or 'nobody'}; raters.json says how well they rated.")
+
+
+def _status(args: argparse.Namespace) -> None:
+    from seesaw_cf.people.status import HEAD, status_of, status_rows
+    from seesaw_cf.people.store import Store
+
+    with Store(args.tasks, readonly=True) as store:
+        found, study = status_of(store), store.study
+    done, total = sum(one.done for one in found), sum(one.total for one in found)
+    say(f"study {study.id}: {study.kind}, {done} of {total} items are answered")
+    say(column_table(HEAD, status_rows(found)))
+    for one in found:
+        if one.clock_back:
+            say(f"{one.rater}: the clock went back {one.clock_back} times; the order of answers does not rest on it.")
+        if one.late:
+            say(f"{one.rater}: {one.late} answers came after submission; they are kept and do not count.")
+    if args.json:
+        write_json(args.json, {"study": study.id, "kind": study.kind, "raters": [one.row() for one in found]})
+
+
+def _merge(args: argparse.Namespace) -> None:
+    from seesaw_cf.people.merge import merge_studies
+
+    done = merge_studies(args.tasks, args.out, prefer=args.prefer)
+    for conflict in done.conflicts:
+        say(f"{args.prefer} counts: {conflict}")
+    for name, number in done.new.items():
+        say(f"{name}: {number} entries that no file before it has")
+    say(f"{args.out}: {done.entries} entries. Links are the same.")
+
+
+# Action -> (help, its options, what it does).
+_ACTIONS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
+    "make": ("sample items from a run and deal them to raters", _make_options, _make),
+    "serve": ("serve the pages until Ctrl-C; prints one secret link for each rater", _serve_options, _serve),
+    "links": ("print the links once more", _place_options, _links),
+    "status": ("how far everybody is, also while it serves", _status_options, _status),
+    "export": ("the tables that judges write, from people's answers", _export_options, _export),
+    "merge": ("one file from copies of a study on several machines", _merge_options, _merge),
+}

@@ -1,0 +1,29 @@
+"""`seesaw-cf export`: a run in the form of another collection of evaluations."""
+
+from __future__ import annotations
+
+import argparse
+
+from seesaw_cf.cli.options import one_of, path, positive
+from seesaw_cf.cli.output import say
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf export`."""
+    add = parser.add_argument
+    add("source", type=path, metavar="RUN", help="finished run")
+    add("--out", type=path, required=True, metavar="DIR", help="folder below which data/ is written")
+    add("--organisation", required=True, help="who evaluated")
+    kinds = ("first_party", "third_party", "collaborative", "other")
+    add("--relationship", **one_of(*kinds), default="third_party", help="of who evaluated to who made the model")
+    add("--when", type=positive, metavar="SECONDS", help="time of the record since 1970 (default: now)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the records of Every Eval Ever and names them."""
+    from seesaw_cf.sharing.every_eval import export_run
+
+    made = export_run(args.source, args.out, args.organisation, relationship=args.relationship, when=args.when)
+    say("Written, each with its samples beside it:\n" + "\n".join(map(str, made)))

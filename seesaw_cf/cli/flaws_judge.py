@@ -1,0 +1,145 @@
+"""`seesaw-cf flaws judge`: a language model rates, or says before what that would cost."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, say_left_out, show, wording_option
+from seesaw_cf.cli.options import (
+    AXES,
+    at_least_zero,
+    load,
+    model_options,
+    one_of,
+    open_option,
+    path,
+    positive,
+    server_options,
+    share,
+)
+from seesaw_cf.cli.output import say, write_json
+
+if TYPE_CHECKING:
+    from seesaw_cf.generation.types import Generator
+    from seesaw_cf.longform.write.pairs import PassagePair
+
+__all__ = ["judge", "judge_options"]
+
+
+def judge_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `judge`."""
+    add = parser.add_argument
+    passages_options(parser)
+    model_options(parser, "the judge: 'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
+    server_options(parser)
+    add(
+        "--tries",
+        type=positive,
+        default=3,
+        help="asks of a question whose reply cannot be read (default: 3)",
+    )
+    add("--temperature", type=at_least_zero, default=0.0, help="of the replies (default: 0)")
+    add("--sample", type=positive, help="only this many pairs, drawn evenly over relations, as people get them")
+    add("--plan", action="store_true", help="only say how many calls and tokens it takes, and what they cost")
+    add("--price-in", type=at_least_zero, help="price of a million tokens sent, for --plan")
+    add("--price-out", type=at_least_zero, help="price of a million tokens written, for --plan")
+    add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
+    add("--rater", default="", help="name of the judge in the tables")
+    wording_option(parser)
+    add("--names", type=path, help="Parquet of people (the demographics config): also judge copies with their names")
+    add("--axis", **one_of(*AXES), default="race", help="whose groups the names are of (default: race)")
+    add("--group", action="append", default=[], help="give it again for more (default: all with names)")
+    add("--out", type=path, required=True, help="folder for page, tables and replies; a second run resumes")
+    open_option(parser)
+
+
+def judge(args: argparse.Namespace) -> None:
+    """Rates, or plans."""
+    from seesaw_cf.generation import CachedGenerator
+    from seesaw_cf.generation.types import Sampling
+    from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
+    from seesaw_cf.longform.flaws.names import group_bias, swap_names
+    from seesaw_cf.longform.flaws.validity import position_bias, sign_check
+    from seesaw_cf.longform.report.flaw_page import write_flaw_page
+    from seesaw_cf.longform.report.tables import flaw_sections
+    from seesaw_cf.longform.wording import read_wording
+    from seesaw_cf.longform.write.pairs import sample_pairs
+    from seesaw_cf.page.findings import first_lines
+    from seesaw_cf.tables import read_table, write_table
+
+    pairs = sample_pairs(pairs_of(args), args.sample, args.seed)
+    if args.plan:
+        _plan(args, pairs)
+        return
+    generator = CachedGenerator(_generator(args), args.out / "replies")
+    sampling = Sampling(JUDGE_SAMPLING.max_new_tokens, args.temperature)
+    wording = read_wording(args.wording)
+    options = JudgeOptions(args.flaws, args.seed, args.tries, sampling, wording)
+    judged = judge_pairs(pairs, generator, options, swap=args.swap, rater=args.rater)
+    tables = {"flaws": judged.table, "swapped": judged.swapped, "calls": judged.calls}
+    results = {
+        "model": generator.name,
+        "seed": args.seed,
+        "tries": args.tries,
+        "temperature": args.temperature,
+        "wording": wording.facts(),
+        "counts": judged.counts,
+        "position_bias": position_bias(judged.table),
+        "sign_check": sign_check(judged.table, judged.swapped),
+    }
+    if args.names:
+        people = read_table(args.names).to_pylist()
+        copies, left_out = swap_names(pairs, people, args.axis, groups=args.group, seed=args.seed)
+        say_left_out(left_out)
+        tables["renamed"] = judge_pairs([one.pair for one in copies], generator, options, rater=args.rater).table
+        contrasts = group_bias(tables["renamed"], copies)
+        results["group_bias"] = {"axis": args.axis, "left_out": left_out, "rows": contrasts.to_dict("records")}
+    for name, table in tables.items():
+        write_table(args.out / f"{name}.parquet", table)
+    write_json(args.out / "judge.json", results)
+    say(f"{judged.table.num_rows} judgements by {generator.name}: {judged.counts}")
+    say(f"Tables, every reply, position bias, sign check and more are in {args.out}. Next: seesaw-cf flaws validate.")
+    facts = {
+        name: value for name, value in results.items() if name in ("model", "seed", "tries", "temperature", "wording")
+    }
+    say(first_lines(write_flaw_page(args.out, judged.table, flaw_sections(judged.table), facts)))
+    show(args, args.out / "report.html")
+
+
+def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
+    from seesaw_cf.longform.flaws.cost import estimated_tokens, judge_cost
+    from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
+    from seesaw_cf.longform.flaws.names import swap_names
+    from seesaw_cf.longform.wording import read_wording
+    from seesaw_cf.tables import read_table
+
+    how = JudgeOptions(args.flaws, args.seed, args.tries, JUDGE_SAMPLING, read_wording(args.wording))
+    questions = judge_questions(pairs, how, args.swap)
+    if args.names:
+        copies, _ = swap_names(pairs, read_table(args.names).to_pylist(), args.axis, groups=args.group, seed=args.seed)
+        questions += judge_questions([one.pair for one in copies], how)
+    count, rule = estimated_tokens, "one token for every four bytes"
+    if not args.base_url:
+        tokenizer, rule = load(args)[1], "counted by the judge's tokenizer, without a chat template"
+        count = lambda text: len(tokenizer(text)["input_ids"])  # noqa: E731
+    prices = {"price_in": args.price_in, "price_out": args.price_out}
+    prompts = (judge_prompt(*about, how.wording) for about in questions)
+    found = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices)
+    say(f"{len(pairs)} pairs, {found.calls:,} calls, {found.prompt_tokens:,} tokens sent ({rule}), at most")
+    say(f"{found.new_tokens:,} tokens written. Nothing was asked.")
+    if found.money is not None:
+        say(f"At most {found.money:,.2f}; {found.most:,.2f} if every reply had to be asked for {args.tries} times.")
+
+
+def _generator(args: argparse.Namespace) -> Generator:
+    if args.base_url:
+        from seesaw_cf.generation import OpenAIGenerator
+
+        api = OpenAIGenerator(args.base_url, args.model, api_key_env=args.key_env, chat=True)
+        api.check()
+        return api
+    from seesaw_cf.generation import HFGenerator
+
+    model, tokenizer = load(args)
+    return HFGenerator(model, tokenizer, chat=tokenizer.chat_template is not None)

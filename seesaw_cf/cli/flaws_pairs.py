@@ -1,0 +1,55 @@
+"""What several actions of `seesaw-cf flaws` take and do: pairs of passages, other words, a page to open."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from seesaw_cf.cli.options import path, seed_option
+from seesaw_cf.cli.output import open_page, say
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from pathlib import Path
+
+    from seesaw_cf.longform.write.pairs import PassagePair
+
+__all__ = ["pairs_of", "passages_options", "say_left_out", "show", "wording_option"]
+
+
+def passages_options(parser: argparse.ArgumentParser) -> None:
+    """Which passages are paired."""
+    add = parser.add_argument
+    add("passages", type=path, metavar="PASSAGES", help="passages.parquet of a long-form run")
+    add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
+    add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
+    seed_option(parser, "the order of texts")
+
+
+def wording_option(parser: argparse.ArgumentParser) -> None:
+    """Other words for raters and judges."""
+    add = parser.add_argument
+    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+
+
+def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
+    """The pairs of the passages that were named; says what is left out."""
+    from seesaw_cf.longform.tables import PASSAGES
+    from seesaw_cf.longform.write.pairs import passage_pairs
+    from seesaw_cf.tables import read_table
+
+    pairs, left_out = passage_pairs(read_table(args.passages, PASSAGES), args.passage)
+    say_left_out(left_out)
+    return pairs
+
+
+def say_left_out(left_out: Counter[str]) -> None:
+    """Prints reason and count."""
+    for reason, count in left_out.items():
+        say(f"left out: {count}: {reason}")
+
+
+def show(args: argparse.Namespace, file: Path) -> None:
+    """Opens a page when asked to."""
+    if args.open:
+        open_page(file)

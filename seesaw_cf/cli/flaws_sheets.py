@@ -1,0 +1,116 @@
+"""`seesaw-cf flaws export` and `import`: blind sheets for people, out and back."""
+
+from __future__ import annotations
+
+import argparse
+
+from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, wording_option
+from seesaw_cf.cli.options import one_of, path, share
+from seesaw_cf.cli.output import say
+
+__all__ = ["export_options", "export_sheets", "import_options", "import_sheets"]
+
+
+def export_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `export`."""
+    add = parser.add_argument
+    passages_options(parser)
+    add("--sheet", type=path, required=True, help="CSV for raters, without what would tell them which text is which")
+    add("--key", type=path, required=True, help="JSON that tells; keep it from the raters")
+    add("--edits", type=path, help="Parquet of the edits, told to raters (default: edits.parquet beside PASSAGES)")
+    add("--hide-edit", action="store_true", help="do not tell raters what was edited")
+    wording_option(parser)
+    add("--overwrite", action="store_true", help="replace files that are there, filled or not")
+    add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (default: 0.1)")
+
+
+def import_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `import`."""
+    add = parser.add_argument
+    add("sheet", type=path, metavar="SHEET", help="the CSV, filled")
+    add("--key", type=path, help="the key that was written with it")
+    add("--released", action="store_true", help="SHEET is one rater's file as the SEESAW-CF authors released them")
+    codings = "of a released file; halves: 1, 1.5, 2; signed: -1, 0, 1 (default: auto)"
+    add("--coding", **one_of("auto", "halves", "signed"), default="auto", help=codings)
+    like = "ratings of another rater of the same study, as imported: a released file must be about the same pairs"
+    add("--like", type=path, metavar="TABLE", help=like)
+    blank = "what an empty cell of a released file means (default: equal)"
+    add("--blank", **one_of("equal", "missing"), default="equal", help=blank)
+    add("--overwrite", action="store_true", help="replace files that are there")
+    add("--rater", required=True, help="who rated")
+    add(
+        "--out",
+        type=path,
+        required=True,
+        help="Parquet file for the ratings; those given twice go to NAME.repeats, "
+        "what is said of the edit to NAME.reflected",
+    )
+
+
+def export_sheets(args: argparse.Namespace) -> None:
+    """Writes a sheet and its key."""
+    from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
+    from seesaw_cf.longform.wording import read_wording
+    from seesaw_cf.longform.write.writing import EDITS
+    from seesaw_cf.tables import read_table
+
+    file = args.edits or args.passages.parent / "edits.parquet"
+    told = not args.hide_edit and (args.edits is not None or file.exists())
+    if not told:
+        say(
+            "Raters are not told the edit" + ("." if args.hide_edit else f": there is no {file}. Name it with --edits.")
+        )
+    rows = export_sheet(
+        pairs_of(args),
+        args.sheet,
+        args.key,
+        SheetOptions(args.flaws, args.seed, args.duplicates, read_wording(args.wording)),
+        edits=edit_sentences(read_table(file, EDITS)) if told else None,
+        overwrite=args.overwrite,
+        inputs=[read for read in (args.passages, file, args.wording) if read is not None],
+    )
+    say(f"{rows} rows in {args.sheet}; instructions for raters in {args.sheet}.txt. Keep {args.key} from them.")
+
+
+def import_sheets(args: argparse.Namespace) -> None:
+    """Writes the ratings of a filled sheet."""
+    from seesaw_cf.errors import RecordError
+    from seesaw_cf.io.files import write_new
+    from seesaw_cf.longform.flaws.people import import_sheet, intra_rater
+    from seesaw_cf.longform.flaws.released import released_work
+    from seesaw_cf.longform.tables import FLAWS
+    from seesaw_cf.tables import read_table, table_bytes
+
+    if args.released == (args.key is not None):
+        raise RecordError(
+            "flaws import: give --key KEY for a sheet of `flaws export`, or --released for a released file."
+        )
+    if args.released:
+        like = read_table(args.like, FLAWS) if args.like else None
+        work = released_work(args.sheet, args.rater, blank=args.blank, coding=args.coding, like=like)
+    else:
+        work = import_sheet(args.sheet, args.key, args.rater)
+    tables = {"": work.table, ".repeats": work.repeats, ".reflected": work.reflected}
+    files = [(args.out.with_suffix(f"{name}{args.out.suffix}"), table_bytes(table)) for name, table in tables.items()]
+    read = [file for file in (args.sheet, args.key, args.like) if file]
+    write_new(files, inputs=read, overwrite=args.overwrite)
+    missing = work.table.column("change").null_count
+    known = f" {work.known} rows repeat others word for word and count once." if work.known else ""
+    say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.{known}")
+    _say_reflected(work.reflected)
+    for flaw, found in intra_rater(work).items():
+        if "percent" in found:
+            say(f"{flaw}: rated twice {found['n_items']}, the same {found['percent']['first/second']['value']:.1f} %")
+
+
+def _say_reflected(reflected: object) -> None:
+    from seesaw_cf.longform.flaws.people import share_reflected
+
+    found = share_reflected(reflected)
+    if found["n"] or found["unsure"]:
+        interval = f" = {100 * found['value']:.1f} % [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+        yes = round(found["value"] * found["n"]) if found["n"] else 0
+        say(
+            f"edit reflected: {yes} of {found['n']}{interval if found['n'] else ''}; {found['unsure']} unsure, "
+            f"{found['not_rated']} left empty; {found['comments']} comments."
+        )

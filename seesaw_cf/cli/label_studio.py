@@ -1,0 +1,109 @@
+"""`seesaw-cf labels`: tasks for raters who work in Label Studio, and their answers back as tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from seesaw_cf.cli.options import one_of, path, positive, seed_option, share
+from seesaw_cf.cli.output import say
+
+if TYPE_CHECKING:
+    from seesaw_cf.longform.label_studio.projects import Project
+
+__all__ = ["configure", "run"]
+
+KINDS = ("flaws", "survey", "claims", "failures")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds both actions and their options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="export|import")
+    text = "tasks and labelling configuration from the texts of a run"
+    export = actions.add_parser("export", help=text, description=text)
+    add = export.add_argument
+    add("kind", **one_of(*KINDS), help="what raters are asked")
+    add("folder", type=path, metavar="RUN", help="run folder of `seesaw-cf leme run`")
+    add("--out", type=path, required=True, help="folder for tasks.json, config.xml and key.json")
+    add("--sample", type=positive, help="only this many pairs, drawn evenly over relations (flaws)")
+    add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (flaws; default: 0.1)")
+    add("--hide-edit", action="store_true", help="do not tell raters what was edited (flaws)")
+    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own (flaws)")
+    add("--overwrite", action="store_true", help="replace files that are there")
+    seed_option(export, "pairs, their order and the order of texts")
+    text = "a JSON export of Label Studio back into tables"
+    back = actions.add_parser("import", help=text, description=text)
+    add = back.add_argument
+    add("results", type=path, metavar="RESULTS", help="the project exported as JSON")
+    add("--key", type=path, required=True, help="the key.json that was written with the tasks")
+    add("--out", type=path, required=True, help="folder for the Parquet tables")
+    add("--overwrite", action="store_true", help="replace files that are there")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs one action."""
+    (_export if args.action == "export" else _import)(args)
+
+
+def _export(args: argparse.Namespace) -> None:
+    from seesaw_cf.io.files import write_new
+
+    project = _project(args)
+    files = {
+        "tasks.json": json.dumps(project.tasks(), ensure_ascii=False, indent=1) + "\n",
+        "config.xml": project.config,
+        "key.json": json.dumps(project.key(), ensure_ascii=False, indent=1) + "\n",
+    }
+    inputs = [args.folder, *([args.wording] if args.wording else [])]
+    write_new([(args.out / name, text) for name, text in files.items()], inputs=inputs, overwrite=args.overwrite)
+    (args.out / "key.json").chmod(0o600)
+    say(f"{len(project.items)} tasks in {args.out / 'tasks.json'}; paste {args.out / 'config.xml'} into the project's")
+    say(f"labelling interface, and keep {args.out / 'key.json'} from raters.")
+
+
+def _project(args: argparse.Namespace) -> Project:
+    from seesaw_cf.errors import RecordError, RunFolderError
+    from seesaw_cf.io.text import read_json
+    from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences
+    from seesaw_cf.longform.label_studio import projects
+    from seesaw_cf.longform.rate.survey import survey_samples
+    from seesaw_cf.longform.tables import PASSAGES
+    from seesaw_cf.longform.wording import read_wording
+    from seesaw_cf.longform.write.claims import claim_pairs
+    from seesaw_cf.longform.write.pairs import passage_pairs, sample_pairs
+    from seesaw_cf.longform.write.passages import records_of_run
+    from seesaw_cf.longform.write.writing import EDITS
+    from seesaw_cf.tables import read_table
+
+    passages = read_table(args.folder / "passages.parquet", PASSAGES)
+    if args.kind == "flaws":
+        file = args.folder / "edits.parquet"
+        edits = edit_sentences(read_table(file, EDITS)) if file.exists() and not args.hide_edit else None
+        how = SheetOptions((), args.seed, args.duplicates, read_wording(args.wording))
+        return projects.flaw_project(sample_pairs(passage_pairs(passages)[0], args.sample, args.seed), how, edits)
+    records = records_of_run(read_json(args.folder / "manifest.json", error=RunFolderError), passages)
+    coupled = [record for record in records if "subject_entity" in record]
+    known = {record["case_id"] for record in coupled}
+    texts = passages.filter([case in known for case in passages["case_id"].to_pylist()])
+    if args.kind == "claims":
+        found = projects.claim_project(claim_pairs(texts, coupled), args.seed)
+    else:
+        make = {"survey": projects.survey_project, "failures": projects.failure_project}[args.kind]
+        found = make(survey_samples(texts, coupled), args.seed)
+    if not found.items:
+        raise RecordError(f"{args.folder}: no texts for {args.kind}. Expected a run with a coupled config.")
+    return found
+
+
+def _import(args: argparse.Namespace) -> None:
+    from seesaw_cf.io.files import write_new
+    from seesaw_cf.longform.label_studio.projects import tables_of
+    from seesaw_cf.tables import table_bytes
+
+    tables = tables_of(args.results, args.key)
+    written = [(args.out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()]
+    write_new(written, inputs=[args.results, args.key], overwrite=args.overwrite)
+    for name, table in tables.items():
+        raters = set(table.column("annotator" if "annotator" in table.column_names else "rater").to_pylist())
+        say(f"{name}.parquet: {table.num_rows} rows by {len(raters)} raters")

@@ -1,0 +1,48 @@
+"""`seesaw-cf study`: several models and editors, declared in a file and reported as one."""
+
+from __future__ import annotations
+
+import argparse
+
+from seesaw_cf.cli.options import open_option, path, quiet_option
+from seesaw_cf.cli.output import open_page, say
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf study`."""
+    add = parser.add_argument
+    add("file", metavar="STUDY.yaml", type=path, help="models, editors, controls, records, protocols, margins")
+    add("--out", type=path, help="folder of the study, continued or extended (default: the file's name without .yaml)")
+    add("--cell", action="append", metavar="NAME", help="only this cell, MODEL/RECORDS/PROTOCOL/EDITOR; * is anything")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--plan", action="store_true", help="say how large it must be and what it costs; runs nothing")
+    what.add_argument("--report-only", action="store_true", help="report what is finished; runs nothing")
+    quiet_option(parser)
+    open_option(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Plans, or runs and reports."""
+    from seesaw_cf.errors import RunFolderError
+    from seesaw_cf.study.declared import read_study
+    from seesaw_cf.study.work import report_study, run_study
+
+    study = read_study(args.file)
+    out = args.out or args.file.with_suffix("")
+    if args.plan:
+        from seesaw_cf.study.forecast import forecast
+        from seesaw_cf.study.forecast_page import write_forecast
+
+        say(write_forecast(forecast(study, out, args.cell or ()), out))
+        return
+    failed = [] if args.report_only else run_study(study, out, args.cell or (), progress=not args.quiet)
+    say(report_study(study, out))
+    if args.open:
+        open_page(out / "report" / "report.html")
+    if failed:
+        raise RunFolderError(
+            f"{len(failed)} cells failed: {', '.join(cell.name for cell in failed)}. The report says why; repeat the "
+            "command when that is mended, finished cells are kept."
+        )

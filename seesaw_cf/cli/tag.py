@@ -1,0 +1,87 @@
+"""`seesaw-cf tag`: groups, candidates and gold answers for records that come without."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from seesaw_cf.builder_scripts.source.people import BATCH
+from seesaw_cf.builder_scripts.tag.ask import is_pair, subject_id, tested
+from seesaw_cf.builder_scripts.tag.graph import GraphSource
+from seesaw_cf.builder_scripts.tag.known import TagSource
+from seesaw_cf.builder_scripts.tag.records import Records, read_records
+from seesaw_cf.builder_scripts.tag.table import TableSource
+from seesaw_cf.builder_scripts.tag.write import FACTS_CONFIG, SUMMARY, tag_records
+from seesaw_cf.cli.options import path
+from seesaw_cf.cli.output import say
+from seesaw_cf.cli.sources import bar, endpoint_url, source_of, source_options
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.files import atomic_folder
+from seesaw_cf.io.terminal import markdown_for_terminal
+
+__all__ = ["configure", "run"]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf tag`."""
+    add = parser.add_argument
+    what = "JSON, JSON-lines or Parquet file of cases, a folder of released files, or a dataset folder"
+    add("records", nargs="+", type=path, metavar="RECORDS", help=what)
+    sources = "a folder made by `oxigraph load`, an RDF file, a table such as demographics.parquet, or a sample's name"
+    add(
+        "--from",
+        action="append",
+        required=True,
+        dest="sources",
+        metavar="SOURCE",
+        help=f"wikidata, the URL of a SPARQL endpoint, {sources}; give it again for more",
+    )
+    add("--out", type=path, metavar="DIR", help="dataset folder to make")
+    source_options(parser)
+    add("--dry-run", action="store_true", help="count the people and queries and stop")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Tags the records, or counts what that would ask."""
+    records = read_records(args.records)
+    if args.dry_run:
+        say(_bounds(records))
+        return
+    if args.out is None:
+        raise RecordError("tag: no --out DIR was given. Name the folder to make, or use --dry-run.")
+    with atomic_folder(args.out) as folder:
+        coverage = tag_records(folder, records, list(_sources(args)))
+    say(markdown_for_terminal(coverage.to_markdown()))
+    configs = " ".join(f"--config {name}" for name in records)
+    say(f"\nWritten to {args.out}: the facts in config {FACTS_CONFIG}, these counts in {SUMMARY}.")
+    say(f"Use it with: seesaw-cf run --data {args.out} {configs} ...")
+
+
+def _sources(args: argparse.Namespace) -> Iterator[TagSource]:
+    """What the words after --from name, each source under a name of its own."""
+    names: set[str] = set()
+    for number, word in enumerate(args.sources, 1):
+        source: TagSource
+        if Path(word).suffix == ".parquet" and not endpoint_url([word]):
+            source = TableSource(word)
+        else:
+            graph = source_of([word], args, "--from", silent_attempts=2)
+            source = GraphSource(endpoint_url([word]) or Path(word).name, graph, args.language, bar)
+        if source.name in names:
+            source.name = f"{source.name} ({number})"
+        names.add(source.name)
+        yield source
+
+
+def _bounds(records: dict[str, Records]) -> str:
+    """How many people would be asked about, and in how many queries at most, for one source."""
+    cases = [case for found in records.values() for case in found.cases]
+    ids = {row.subject.id for case in cases for row in tested(case) if row.subject.id}
+    names = {case.request.subject for case in cases if is_pair(case) and not subject_id(case)}
+    # Facts and mergers of everybody, look-ups of names, and facts of those who have them.
+    queries = 2 * -(-len(ids) // BATCH) + 3 * -(-len(names) // BATCH)
+    return (
+        f"{len(cases):,} records about {len(ids):,} identified people, and {len(names):,} edited people to find by "
+        f"name: about {queries:,} queries to each source, of at most {BATCH} people each."
+    )

@@ -1,0 +1,37 @@
+"""`seesaw-cf view RUN`: every prompt of a run in the browser."""
+
+from __future__ import annotations
+
+import argparse
+
+from seesaw_cf.cli.options import path, seconds, whole
+from seesaw_cf.cli.output import open_address, say
+
+__all__ = ["configure", "run"]
+
+_LAST_PORT = 65_535
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `seesaw-cf view`."""
+    add = parser.add_argument
+    add("folder", metavar="RUN", type=path, help="finished run")
+    port = "of 127.0.0.1, 0 for any that is free (default: 8421)"
+    add("--port", type=whole(0, _LAST_PORT), default=8421, metavar="N", help=port)
+    add("--idle", type=seconds, metavar="SECONDS", help="stop when nobody has asked for so long (default: never)")
+    add("--open", action="store_true", help="open it in the browser")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Reads the run and answers until Ctrl-C."""
+    from seesaw_cf.view.prompts import open_prompts
+    from seesaw_cf.view.server import PageServer
+
+    with open_prompts(args.folder) as prompts, PageServer(prompts, args.port) as server:
+        say(f"{prompts.total:,} prompts of {args.folder} at {server.url} (this machine only). Ctrl-C ends it.")
+        if args.open:
+            open_address(server.url)
+        try:
+            server.serve_while_asked(args.idle)
+        except KeyboardInterrupt:
+            say("\nEnded; nothing was written.")
