@@ -7,7 +7,8 @@ Edits are drawn with a seed, as many of each relation, about people who are not 
 `seesaw-cf tune` finds settings. The released files have neither paraphrases nor neighbours for these edits: paraphrases
 are the package's templates of the relation, neighbours other subjects of the same file with the same true target (at
 most five). Numbers are those of `seesaw_cf.effects.success`; refused edits and edits without effect are counted, and a
-refused edit counts as one that does not take. Rows of an earlier call with the same settings are kept.
+refused edit counts as one that does not take. Rows of an earlier call with the same settings are kept, and the table of
+docs/editors_measured.md is printed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,13 +33,23 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.records import cases_to_table, read_cases
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
+from seesaw_cf.report.text import markdown_table
 from seesaw_cf.run.job import Job, run_job
 from seesaw_cf.run.make_editors import read_settings
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.types import Case
 
-EDITORS = ("rome", "memit", "emmet", "alphaedit", "lora", "ft", "mend")
+LABELS = {
+    "rome": "ROME",
+    "memit": "MEMIT",
+    "emmet": "EMMET",
+    "alphaedit": "AlphaEdit",
+    "lora": "LoRA",
+    "ft": "FT",
+    "mend": "MEND",
+}
+EDITORS = tuple(LABELS)
 FILES = {"P21": "P21_P101", "P101": "P101_eff", "P27": "P27_P101", "P19": "P19_P101", "P103": "P103_eff"}
 NEIGHBOURS = 5
 
@@ -101,16 +112,31 @@ def shares(scores: Path, edits: pd.DataFrame) -> dict[str, Any]:
     return found
 
 
+def table(editors: Mapping[str, Any]) -> str:
+    """The rows as Markdown, in the order of `EDITORS`."""
+    measured = ("efficacy", "paraphrase", "neighborhood")
+    counts = [next(iter(editors.values()))[name]["n"] for name in measured]
+    heads = [f"{said} (n = {n})" for said, n in zip(("takes", "paraphrases", "neighbours"), counts)]
+    rows = [[LABELS[name], *(_share(editors[name][one]) for one in measured)] for name in EDITORS if name in editors]
+    return markdown_table(["editor", *heads], rows)
+
+
+def _share(found: Mapping[str, float]) -> str:
+    return f"{found['value']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
+
+
 def main() -> None:
     """Measures every editor and writes benchmarks/results/editors_real.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=Path, required=True, help="folder of released files")
     parser.add_argument("--corpus", type=Path, required=True, help="texts for second moments, one a line")
+    parser.add_argument("--corpus-limit", type=int, help="at most that many texts, drawn with the seed")
     parser.add_argument("--model", default="smollm2-135m-q4")
     parser.add_argument("--editor", action="append", choices=EDITORS, help="only this one; give it again for more")
     parser.add_argument("--editor-config", type=Path, help="settings in place of the presets")
     parser.add_argument("--edits", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, help="of torch; all cores when not given")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the runs; an interrupted one goes on")
     parser.add_argument("--out", type=Path, default=RESULTS / "editors_real.json")
     given = parser.parse_args()
@@ -126,7 +152,17 @@ def main() -> None:
         own, folder = given.runs / f"{editor}.json", given.runs / f"{editor}-{len(cases)}-{given.seed}"
         write_text(own, json.dumps({editor: changed.get(editor, {})}))
         config = own if editor in changed else None
-        job = Job(given.model, (editor,), data=str(data), corpus=given.corpus, editor_config=config, seed=given.seed)
+        texts = {} if given.corpus_limit is None else {"corpus_limit": given.corpus_limit}
+        job = Job(
+            given.model,
+            (editor,),
+            data=str(data),
+            corpus=given.corpus,
+            editor_config=config,
+            seed=given.seed,
+            threads=given.threads,
+            **texts,
+        )
         run_job(job, folder)
         edits = pd.read_parquet(folder / "edits.parquet")
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -136,6 +172,7 @@ def main() -> None:
         }
         write_text(given.out, json.dumps({"settings": settings, "editors": rows, **machine()}, indent=1) + "\n")
         print(editor, json.dumps({k: v for k, v in rows[editor].items() if k != "config"}), flush=True)
+    print(table(rows))
 
 
 if __name__ == "__main__":

@@ -222,8 +222,8 @@ _EDITORS = [
     Mutant(
         "lora-scale",
         "editors/lora.py",
-        'LowRank(one.values[f"left.{layer}"] * scale',
-        'LowRank(one.values[f"left.{layer}"]',
+        'LowRank(values[f"left.{layer}"] * scale',
+        'LowRank(values[f"left.{layer}"]',
         "LoRA's alpha / rank left out of the delta",
         ("tests/editors/test_lora.py",),
     ),

@@ -1,0 +1,1 @@
+"""A study of seven editors on a real model, and what repeats it."""

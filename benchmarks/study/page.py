@@ -1,0 +1,151 @@
+"""The page of the study: keeps the small tables of its report and writes docs/study_smollm2.md from them.
+
+    python -m benchmarks.study.page study/report
+
+The tables are in `benchmarks/results/study/`; a test writes the page from them again. A report of some of the editors
+replaces their rows and leaves the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.editors_common import RESULTS, ROOT
+from seesaw_cf.io.files import write_text
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.text import interval, markdown_table, minus, number
+from seesaw_cf.stats.verdicts import VERDICTS
+
+KEPT = RESULTS / "study"
+PAGE = ROOT / "docs" / "study_smollm2.md"
+TEMPLATE = Path(__file__).with_name("page.md")
+NAMES = ["records", "editor"]
+
+# Table -> (rows that are kept, columns beside the names).
+TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], list[str]]] = {
+    "efficacy": (lambda t: t["relation"] == "all", ["n_edits", "pre", "post", "post_low", "post_high", "n"]),
+    "success": (lambda t: t["value"].notna(), ["measure", "value", "low", "high", "n", "n_cases"]),
+    "accuracy": (lambda t: t["edit_relation"] == "all", ["pre", "post", "change", "low", "high", "n"]),
+    "excess": (
+        lambda t: t["axis"] == "all",
+        ["relation", "log_odds", "log_odds_low", "log_odds_high", "p_adjusted", "n"],
+    ),
+    "runs": (
+        lambda t: t["run"] != "",
+        ["edits", "score_rows", "noise_floor_log_odds", "model_fingerprint", "data_sha256"],
+    ),
+}
+
+
+def keep(report: Path, folder: Path) -> None:
+    """Keeps the rows and columns that the page needs, four digits each; other editors keep theirs."""
+    for name, (rows, columns) in TABLES.items():
+        table = pd.read_csv(report / f"{name}.csv", keep_default_na=False, na_values=[""])
+        _put(
+            folder / f"{name}.csv", table.loc[rows(table), [column for column in [*NAMES, *columns] if column in table]]
+        )
+    verdicts = pd.read_csv(report / "verdicts.csv", keep_default_na=False)
+    counts = verdicts.groupby([*NAMES, "verdict"], sort=False).size().rename("contrasts").reset_index()
+    _put(folder / "verdicts.csv", counts)
+
+
+def _put(file: Path, found: pd.DataFrame) -> None:
+    kept = pd.read_csv(file, keep_default_na=False, na_values=[""]) if file.exists() else found.iloc[:0]
+    names = [name for name in NAMES if name in found]
+    known = set(found[names].itertuples(index=False, name=None)) if names == NAMES else set()
+    others = kept[[row not in known for row in kept[names].itertuples(index=False, name=None)]]
+    written = pd.concat([others, found]).sort_values("records", key=lambda each: each != "sample", kind="stable")
+    write_text(file, written.drop_duplicates().to_csv(index=False, float_format="%.4g"))
+
+
+def page(folder: Path) -> str:
+    """The page, from the kept tables."""
+    found = {
+        name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""])
+        for name in (*TABLES, "verdicts")
+    }
+    parts = {
+        "SAMPLE": _reach(found, "sample"),
+        "RELEASED": _reach(found, "released"),
+        "EXCESS": _excess(found["excess"]),
+        "VERDICTS": _verdicts(found["verdicts"]),
+    }
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        text = text.replace(f"__{name}__", part)
+    return text
+
+
+def _editors(table: pd.DataFrame) -> list[str]:
+    return [name for name in dict.fromkeys(table["editor"]) if "(" not in name]
+
+
+def _of(table: pd.DataFrame, records: str, editor: str) -> pd.DataFrame:
+    return table[(table["records"] == records) & (table["editor"] == editor)]
+
+
+def _share(rows: pd.DataFrame, value: str, low: str, high: str, n: str) -> str:
+    if rows.empty or pd.isna(rows[value].iloc[0]):
+        return "–"
+    row = rows.iloc[0]
+    limits = "" if pd.isna(row[low]) else f" [{row[low]:.2f}, {row[high]:.2f}]"
+    return f"{row[value]:.2f}{limits} n={int(row[n])}"
+
+
+def _reach(found: dict[str, pd.DataFrame], records: str) -> str:
+    measures = [m for m in ("paraphrase", "neighbourhood") if m in set(_records(found["success"], records)["measure"])]
+    rows = []
+    for editor in _editors(_records(found["efficacy"], records)):
+        took, reach, other = (_of(found[name], records, editor) for name in ("efficacy", "success", "accuracy"))
+        cells = [_share(took, "post", "post_low", "post_high", "n")]
+        cells += [_share(reach[reach["measure"] == m], "value", "low", "high", "n_cases") for m in measures]
+        rows.append([editor, *cells, _share(other, "change", "low", "high", "n").replace("-", "\u2212")])
+    return markdown_table(["editor", "takes", *measures, "other properties, change"], rows)
+
+
+def _records(table: pd.DataFrame, records: str) -> pd.DataFrame:
+    return table[table["records"] == records]
+
+
+def _excess(table: pd.DataFrame) -> str:
+    own = _records(table, "sample")
+    relations = list(dict.fromkeys(own["relation"]))
+    rows = [[editor, *(_odds(_of(own, "sample", editor), name) for name in relations)] for editor in _editors(own)]
+    return markdown_table(["editor", *map(relation_name, relations)], rows)
+
+
+def _odds(rows: pd.DataFrame, relation: str) -> str:
+    chosen = rows[rows["relation"] == relation]
+    if chosen.empty:
+        return "–"
+    row = chosen.iloc[0]
+    limits = "" if pd.isna(row["log_odds_low"]) else f" {interval(row['log_odds_low'], row['log_odds_high'], digits=2)}"
+    return minus(number(row["log_odds"], digits=2) + limits)
+
+
+def _verdicts(table: pd.DataFrame) -> str:
+    own = _records(table, "sample")
+    return markdown_table(["editor", *VERDICTS], [[name, *_counts(own, name)] for name in dict.fromkeys(own["editor"])])
+
+
+def _counts(own: pd.DataFrame, editor: str) -> list[str]:
+    rows = _of(own, "sample", editor)
+    counts: dict[str, int] = dict(zip(rows["verdict"], rows["contrasts"]))
+    return [str(counts.get(label, 0)) for label in VERDICTS]
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Keeps the tables and writes the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", type=Path, help="the study's report folder")
+    given = parser.parse_args(words)
+    keep(given.report, KEPT)
+    write_text(PAGE, page(KEPT))
+
+
+if __name__ == "__main__":
+    main()
