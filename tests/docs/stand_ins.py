@@ -5,6 +5,7 @@ Each is made when a command first names it, so a page without placeholders costs
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,9 @@ from ..fakes import tiny_texts
 from ..generation.models import chat_model, chat_tokenizer
 from ..generation.server import OpenAIServer
 from ..hub_server import Hub
-from ..longform.training_models import annotation_rows, write_csv
+from ..longform.training_models import annotation_rows, save_tiny_encoder, write_csv
+from ..people.studies import answered
+from ..stereotypes.classifiers import save_classifier
 
 __all__ = ["StandIns"]
 
@@ -63,6 +66,8 @@ class StandIns:
 
         Where the Hub is needed it is a new process, since HF_ENDPOINT is read when the libraries are imported.
         """
+        if words[1:3] == ["annotate", "serve"]:
+            answered(self.folder / words[3])
         if self._hub is None:
             with patch.dict(os.environ, KEY):
                 return fresh.command(words[1:], self.folder)
@@ -101,10 +106,24 @@ class StandIns:
         chat_tokenizer().save_pretrained(folder)
         return str(folder)
 
+    def nli(self) -> str:
+        """A folder with a random classifier of the three labels."""
+        return str(save_classifier(self._private / "nli", ("entailment", "neutral", "contradiction")))
+
+    def encoder(self) -> str:
+        """A folder with a random encoder."""
+        return str(save_tiny_encoder(self._private / "encoder"))
+
     def annotations(self) -> str:
         """Forty annotated claims about eight people."""
         write_csv(self.folder / "annotations.csv", annotation_rows())
         return "annotations.csv"
+
+    def references(self) -> str:
+        """One text about each value of gender."""
+        rows = [{"target_id": id, "samples": [{"text": "A person."}]} for id in ("Q6581072", "Q6581097")]
+        (self.folder / "references.json").write_text(json.dumps(rows), encoding="utf-8")
+        return "references.json"
 
     def texts(self) -> str:
         """What the small chat model has learnt from."""
@@ -133,10 +152,14 @@ PLACEHOLDERS: dict[str, Callable[[StandIns], str]] = {
     "YOUR_MODEL": lambda here: here.api.name,
     "YOUR_ANNOTATIONS.csv": StandIns.annotations,
     "YOUR_RATINGS.csv": StandIns.ratings,
+    "YOUR_REFERENCES.json": StandIns.references,
+    "YOUR_NLI": StandIns.nli,
+    "YOUR_ENCODER": StandIns.encoder,
     "YOUR_TEXTS.txt": StandIns.texts,
     "meta-llama/Llama-2-7b-chat-hf": lambda here: here.chat_folder,
     "http://localhost:8000/v1": lambda here: here.api.url,
     "https://api.openai.com/v1": lambda here: here.api.url,
+    "https://study.example.org": lambda _: "http://127.0.0.1:8000",
     "https://query.wikidata.org/sparql": lambda here: here.sparql,
     "https://qlever.cs.uni-freiburg.de/api/wikidata": lambda here: here.sparql,
 }
