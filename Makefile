@@ -12,10 +12,17 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo docs test lint types tests cpus slow exhaustive oldest newest clean
+.PHONY: demo study docs test lint types tests cpus slow exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --config cross_subject --config cross_property --out runs/demo --report report
+
+# Two of the seven editors of docs/study_smollm2.md, on the sample, with their controls: half an hour, one core.
+study: $(VENV)/study
+	$(BIN)/seesaw-cf fetch smollm2-135m-q4
+	mkdir -p runs/study
+	cd runs/study && { test -e foldoc.txt || ../../benchmarks/study/texts.sh; }
+	cd runs/study && ../../$(BIN)/seesaw-cf study ../../benchmarks/study/part.yaml
 
 test: lint types tests
 
@@ -25,13 +32,13 @@ lint: $(VENV)/dev
 	$(BIN)/lint-imports --no-cache --no-logo
 
 types: $(VENV)/dev
-	$(BIN)/mypy -p seesaw_cf -p tests
+	$(BIN)/mypy -n 2 -p seesaw_cf -p tests
 
 tests: $(VENV)/dev
 	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
 
-# Tests whose numbers could depend on the processor, a minute of them, on imitated ones: without vector instructions, with
-# another order of sums, with two threads (which do not spin while they wait: there are more of them than cores).
+# Tests whose numbers could depend on the processor, a minute of them, on imitated ones: without vector instructions; with
+# another order of sums and two threads (which do not spin while they wait: there are more of them than cores).
 CPU_TESTS := tests/golden/test_closed_forms.py tests/golden/test_golden.py::test_run_in_float32 \
 	tests/editors/test_zero.py tests/editors/test_mend_golden.py \
 	tests/core/test_scoring.py tests/scoring/test_trie_scorer.py tests/scoring/test_edited.py \
@@ -41,8 +48,7 @@ CPU_PYTEST = $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --di
 
 cpus: $(VENV)/dev
 	ATEN_CPU_CAPABILITY=default $(CPU_PYTEST)
-	ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE $(CPU_PYTEST)
-	OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(CPU_PYTEST)
+	ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(CPU_PYTEST)
 
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
@@ -73,6 +79,10 @@ $(VENV)/torch: $(BIN)/python constraints.txt
 
 $(VENV)/core: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots]'
+	touch $@
+
+$(VENV)/study: $(VENV)/core
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots,gguf]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/core
