@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.options import count, one_of, path, positive, seconds, seed_option, share, whole
 from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.io.terminal import column_table
@@ -21,14 +22,12 @@ _KINDS = ("flaws", "survey", "claims", "writing", "failures")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf annotate` and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, (text, configure_one, _) in _ACTIONS.items():
-        configure_one(actions.add_parser(name, help=text, description=text))
+    add_actions(parser, _ACTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
     """Runs one action."""
-    _ACTIONS[args.action][2](args)
+    run_action(args, _ACTIONS)
 
 
 def _tasks(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +89,8 @@ def _merge_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("tasks", type=path, nargs="+", metavar="TASKS", help="copies of one study; a single one is copied whole")
     add("--out", type=path, required=True, help="file to write")
-    add("--prefer", type=path, metavar="TASKS", help="which copy counts where answers differ")
+    prefer = "which copy counts where answers differ: about all, or about an ITEM, RATER or RATER/TASK; repeatable"
+    add("--prefer", action="append", default=[], metavar="[WHAT=]TASKS", help=prefer)
 
 
 def _sample(words: list[str] | None) -> int | dict[str, int] | None:
@@ -211,16 +211,18 @@ def _status(args: argparse.Namespace) -> None:
 def _merge(args: argparse.Namespace) -> None:
     from seesaw_cf.people.merge import merge_studies
 
-    done = merge_studies(args.tasks, args.out, prefer=args.prefer)
-    for conflict in done.conflicts:
-        say(f"{args.prefer} counts: {conflict}")
+    files = {str(file): file for file in args.tasks}
+    split = [("", "", word) if word in files else word.partition("=") for word in args.prefer]
+    prefer = {what: Path(file) for what, _, file in split}
+    done = merge_studies(args.tasks, args.out, prefer=prefer)
+    for conflict, file in done.conflicts.items():
+        say(f"{file} counts: {conflict}")
     for name, number in done.new.items():
         say(f"{name}: {number} entries that no file before it has")
     say(f"{args.out}: {done.entries} entries. Links are the same.")
 
 
-# Action -> (help, its options, what it does).
-_ACTIONS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
+_ACTIONS: Actions = {
     "make": ("sample items from a run and deal them to raters", _make_options, _make),
     "serve": ("serve the pages until Ctrl-C; prints one secret link for each rater", _serve_options, _serve),
     "links": ("print the links once more", _place_options, _links),

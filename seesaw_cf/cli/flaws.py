@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from seesaw_cf.cli import publish
+from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_pairs import show
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
@@ -18,14 +18,12 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf flaws` and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, (text, configure_one, _) in _ACTIONS.items():
-        configure_one(actions.add_parser(name, help=text, description=text))
+    add_actions(parser, _ACTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
     """Runs one action."""
-    _ACTIONS[args.action][2](args)
+    run_action(args, _ACTIONS)
 
 
 def _validate_options(parser: argparse.ArgumentParser) -> None:
@@ -114,8 +112,7 @@ def _publish(args: argparse.Namespace) -> None:
     say(f"Version {done.version} is {done.url} at {done.commit}.")
 
 
-# Action -> (help, its options, what it does).
-_ACTIONS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]] = {
+_ACTIONS: Actions = {
     "export": ("write a blind sheet for human raters", export_options, export_sheets),
     "import": ("read a filled sheet back", import_options, import_sheets),
     "judge": ("let a language model rate", judge_options, judge),

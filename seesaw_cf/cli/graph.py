@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 
+from seesaw_cf.cli.actions import Table, add_actions
 from seesaw_cf.cli.options import (
     at_least_zero,
     count,
@@ -32,11 +32,8 @@ offensive in places, can be upsetting, and is not true of anybody. Do not use it
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf graph`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, (add_options, _, text) in _ACTIONS.items():
-        sub = actions.add_parser(name, help=text, description=text)
-        sub.add_argument("--acknowledge-content", action="store_true", help="the warning has been read; do not ask")
-        add_options(sub)
+    for action in add_actions(parser, _ACTIONS):
+        action.add_argument("--acknowledge-content", action="store_true", help="the warning has been read; do not ask")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -44,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     _acknowledge(args)
     from seesaw_cf.cli import graph_actions
 
-    getattr(graph_actions, _ACTIONS[args.action][1])(args)
+    getattr(graph_actions, _ACTIONS[args.action][2])(args)
 
 
 def _acknowledge(args: argparse.Namespace) -> None:
@@ -149,12 +146,12 @@ def _options_of_export(parser: argparse.ArgumentParser) -> None:
     open_option(parser)
 
 
-# Action -> (its options, function of graph_actions, one line of help).
-_ACTIONS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], str, str]] = {
-    "run": (_options_of_run, "run_crawl", "draw a graph out of a model, edited or not"),
-    "score": (_options_of_score, "score", "regard and identity attack of every triple, and the scorers' own bias"),
-    "topics": (_options_of_topics, "topics", "what each identity is spoken of as, and how far that is from the rest"),
-    "draw": (_options_of_draw, "draw", "the paper's figures 2 to 8"),
-    "compare": (_options_of_compare, "compare", "what an edit changed, identity by identity, against controls"),
-    "export": (_options_of_export, "export", "GraphML, JSON and a page to search"),
+# The functions are those of graph_actions, imported when one runs.
+_ACTIONS: Table[str] = {
+    "run": ("draw a graph out of a model, edited or not", _options_of_run, "run_crawl"),
+    "score": ("regard and identity attack of every triple, and the scorers' own bias", _options_of_score, "score"),
+    "topics": ("what each identity is spoken of as, and how far that is from the rest", _options_of_topics, "topics"),
+    "draw": ("the paper's figures 2 to 8", _options_of_draw, "draw"),
+    "compare": ("what an edit changed, identity by identity, against controls", _options_of_compare, "compare"),
+    "export": ("GraphML, JSON and a page to search", _options_of_export, "export"),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from seesaw_cf.checks import shown
+from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.options import (
     above_zero,
     corpus_options,
@@ -33,14 +34,12 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf moments`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, (add_options, _, text) in _ACTIONS.items():
-        add_options(actions.add_parser(name, help=text, description=text))
+    add_actions(parser, _ACTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
     """Runs the action."""
-    _ACTIONS[args.action][1](args)
+    run_action(args, _ACTIONS)
 
 
 def _tokens(text: str) -> int:
@@ -186,10 +185,9 @@ def _rows(named: Mapping[str, str]) -> str:
     return description_list(list(named.items()), indent="  ")
 
 
-# Action -> (its options, what it does, one line of help).
-_ACTIONS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], Any], str]] = {
-    "make": (_options_of_make, _make, "compute them from texts, in one pass for all layers"),
-    "push": (_options_of_push, _push, "publish a set as a data set on the Hub, with a card"),
-    "pull": (_options_of_pull, _pull, "fetch a published set, checked, into the cache"),
-    "list": (_options_of_list, _list, "the sets of this machine, or what a data set on the Hub has"),
+_ACTIONS: Actions = {
+    "make": ("compute them from texts, in one pass for all layers", _options_of_make, _make),
+    "push": ("publish a set as a data set on the Hub, with a card", _options_of_push, _push),
+    "pull": ("fetch a published set, checked, into the cache", _options_of_pull, _pull),
+    "list": ("the sets of this machine, or what a data set on the Hub has", _options_of_list, _list),
 }

@@ -54,7 +54,7 @@ class Design:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the raters."""
+        """Of the raters; a study adds its id."""
         return tuple(f"R{number}" for number in range(1, self.raters + 1))
 
 

@@ -66,8 +66,8 @@ def _unfit(one: RaterStatus, attention: float) -> str:
     if not one.consented:
         return "did not begin"
     if one.qualified is False:
-        return f"gold items: {one.gold[0]} of {one.gold[1]} right, too few"
-    right, asked = one.attention
+        return f"gold items: {one.gold.right} of {one.gold.asked} right, too few"
+    right, asked = one.attention.right, one.attention.asked
     return f"attention: {right} of {asked} right, below {attention:g}" if asked and right < attention * asked else ""
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from seesaw_cf.checks import number, one_of, whole
@@ -106,8 +106,10 @@ def make_study(folder: Path, plan: Plan, out: Path) -> Written:
     shared = [item for item in made.shared if plan.training or item.about["role"] != "training"]
     design = replace(plan.design, orders=kind.orders)
     design = design if kind.repeats else replace(design, duplicates=0.0, attention=0)
-    dealt = tasks(chosen, [*shared, *gold], design)
-    create_study(out, _study(plan, made, bool(gold), run), [*chosen, *shared, *gold], dealt)
+    study = _study(plan, made, bool(gold), run)
+    named = dict(zip(design.names, study.raters))
+    dealt = [replace(task, rater=named[task.rater]) for task in tasks(chosen, [*shared, *gold], design)]
+    create_study(out, study, [*chosen, *shared, *gold], dealt)
     groups = {name: sum(item.group == name for item in chosen) for name in sorted({item.group for item in chosen})}
     return Written(len(chosen), len(made.items), len(dealt), groups, made.left_out)
 
@@ -163,10 +165,11 @@ def _study(plan: Plan, made: Made, gold: bool, run: Run) -> Study:
         "design": asdict(plan.design),
         "sample": plan.sample if plan.sample is None or isinstance(plan.sample, int) else dict(plan.sample),
     }
+    id = token_hex(8)
     return Study(
-        id=secrets.token_hex(8),
+        id=id,
         kind=plan.kind,
-        raters=plan.design.names,
+        raters=tuple(f"{name}-{id[:6]}" for name in plan.design.names),
         task=made.task,
         questions=made.questions,
         consent=read_text(plan.consent) if plan.consent else CONSENT,

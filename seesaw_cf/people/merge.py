@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from seesaw_cf.errors import RecordError
@@ -36,7 +37,12 @@ class Conflict:
     def __str__(self) -> str:
         """Which answers stand against each other."""
         said = "; ".join(f"{file} has {_differing(self.said, file)}" for file in self.said)
-        return f"{self.rater}, task {self.position} (item {self.item}): {said}"
+        return f"{self.rater}/{self.position} (item {self.item}): {said}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a preference may call it: everything, its item, its rater, the one task of that rater."""
+        return "", self.item, self.rater, f"{self.rater}/{self.position}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,36 +52,40 @@ class Merged:
     Attributes:
         entries: In the merged log.
         new: File -> entries that no file before it has.
-        conflicts: Decided by the file that is preferred.
+        conflicts: What differed -> the file that counts.
     """
 
     entries: int
     new: Mapping[str, int]
-    conflicts: Sequence[Conflict]
+    conflicts: Mapping[str, str]
 
 
-def merge_studies(files: Sequence[Path], out: Path, *, prefer: Path | None = None) -> Merged:
+def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path] = MappingProxyType({})) -> Merged:
     """Writes a study with the logs of all files. One file alone gives a whole copy of it, also while it is served.
 
     Args:
         files: Copies of one study.
         out: The file to write; it must not exist.
-        prefer: Which of the files counts where they are in conflict.
+        prefer: Item, rater, or "RATER/TASK" -> which of the files counts where they are in conflict about it; the
+            narrowest decides. "" = about everything else.
 
     Raises:
-        RecordError: Files of different studies, or a conflict that `prefer` does not decide because it has none of the
-            answers; every one is named.
+        RecordError: Files of different studies; a conflict that `prefer` does not decide, or decides by a file that has
+            none of the answers; a preference about what is not in conflict. Every one is named.
         StorageError: A file cannot be read, or `out` exists.
     """
-    if prefer is not None and prefer not in files:
-        raise RecordError(f"{prefer}: not among the files to merge ({', '.join(map(str, files))}). Prefer one of them.")
-    ordered = sorted(files, key=lambda file: file == prefer)  # of drafts the last one is shown
+    for file in prefer.values():
+        if file not in files:
+            raise RecordError(
+                f"{file}: not among the files to merge ({', '.join(map(str, files))}). Prefer one of them."
+            )
+    ordered = sorted(files, key=lambda file: file == prefer.get(""))  # of drafts the last one is shown
     stores = [Store(file, readonly=True) for file in ordered]
     try:
         _check_same(stores)
         logs = {str(store.path): store.entries() for store in stores}
         conflicts = conflicts_of(logs, stores[0])
-        _check_decided(conflicts, prefer)
+        decided = _decided(conflicts, prefer)
         known: dict[str, Entry] = {}
         new = {}
         for name, log in logs.items():
@@ -84,11 +94,11 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Path | None = Non
             new[name] = len(fresh)
         items = list(stores[0].items.values())
         tasks = [task for own in stores[0].tasks.values() for task in own]
-        create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, known, prefer))
+        create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, known, decided))
     finally:
         for store in stores:
             store.close()
-    return Merged(len(known), new, conflicts)
+    return Merged(len(known), new, {str(one): decided[one.rater, one.position] for one in conflicts})
 
 
 def _check_same(stores: Sequence[Store]) -> None:
@@ -101,18 +111,28 @@ def _check_same(stores: Sequence[Store]) -> None:
             )
 
 
-def _check_decided(conflicts: Sequence[Conflict], prefer: Path | None) -> None:
-    open_ones = [conflict for conflict in conflicts if prefer is None or str(prefer) not in conflict.said]
-    if not open_ones:
-        return
-    named = "\n  ".join(map(str, open_ones))
-    advice = "Say which file counts with --prefer FILE; all answers are kept in the log."
-    if prefer is not None:
-        advice = f"{prefer} has none of these answers: merge the files that differ first, preferring one of them."
-    raise RecordError(
-        f"merge: {len(open_ones)} answers differ between the files, and no clock decides:\n  {named}\n"
-        f"Nothing was written. {advice}"
-    )
+def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[_Place, str]:
+    """Task -> the file that counts."""
+    known = {name for one in conflicts for name in one.names}
+    if unknown := [what for what in prefer if what and what not in known]:
+        raise RecordError(
+            f"merge: {', '.join(unknown)}: nothing of that name is in conflict. Expected an item, RATER, or RATER/TASK "
+            f"of {'; '.join(map(str, conflicts)) or 'a conflict, and there is none'}."
+        )
+    found, left = {}, []
+    for one in conflicts:
+        file = next((str(prefer[name]) for name in reversed(one.names) if name in prefer), "")
+        found[one.rater, one.position] = file
+        if file not in one.said:
+            left.append(f"{one}{f'; {file}, which is preferred, has none of these' if file else ''}")
+    if left:
+        named = "\n  ".join(left)
+        raise RecordError(
+            f"merge: {len(left)} answers differ between the files, and no clock decides:\n  {named}\nNothing was "
+            "written. Say which file counts, all answers are kept in the log: --prefer FILE for all, --prefer "
+            f"{conflicts[0].names[-1]}=FILE for one of them; before the = may stand an item or a rater, too."
+        )
+    return found
 
 
 def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: Store) -> list[Conflict]:
@@ -150,7 +170,7 @@ def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]
     return found
 
 
-def _log(logs: Mapping[str, Sequence[Entry]], known: Mapping[str, Entry], prefer: Path | None) -> list[Entry]:
+def _log(logs: Mapping[str, Sequence[Entry]], known: Mapping[str, Entry], decided: Mapping[_Place, str]) -> list[Entry]:
     """All entries; within a task, those of the file that decides it come last, in that file's order."""
     own: dict[str, dict[_Place, list[Entry]]] = {name: {} for name in logs}
     for name, log in logs.items():
@@ -161,7 +181,7 @@ def _log(logs: Mapping[str, Sequence[Entry]], known: Mapping[str, Entry], prefer
         merged.setdefault((entry.rater, entry.position), []).append(entry)
     for place, ends in _ends(logs).items():
         # Of files with the same answer, the one that has more about the task: perhaps a draft since.
-        decides = max(ends, key=lambda name: (name == str(prefer), len(own[name][place])))
+        decides = max(ends, key=lambda name: (name == decided.get(place), len(own[name][place])))
         tail = {entry.entry: entry for entry in own[decides][place]}
         merged[place] = [entry for entry in merged[place] if entry.entry not in tail] + list(tail.values())
     turns = {place: iter(entries) for place, entries in merged.items()}

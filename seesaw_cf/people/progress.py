@@ -11,11 +11,32 @@ from seesaw_cf.people.forms import agrees, expected
 from seesaw_cf.people.store import Entry, Store
 from seesaw_cf.people.study import Answer, Task
 
-__all__ = ["MAIN", "Standing", "standing"]
+__all__ = ["MAIN", "Judged", "Standing", "standing"]
 
 MAIN = ("item", "repeat", "attention")
 """Roles of the items that a rater counts."""
 _TIMED = 3  # answers whose time is known before a time is promised
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Judgements of which is known what they should be.
+
+    Attributes:
+        items: For each item, judgement by judgement, whether it is so.
+    """
+
+    items: tuple[tuple[bool, ...], ...] = ()
+
+    @property
+    def right(self) -> int:
+        """Judgements that are so."""
+        return sum(map(sum, self.items))
+
+    @property
+    def asked(self) -> int:
+        """All of them."""
+        return sum(map(len, self.items))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +48,8 @@ class Standing:
         answers: Position -> the entry that counts, the last one.
         drafts: Position -> the last entry of a form that is not sent yet.
         consented, submitted: Whether.
-        gold: Right and asked judgements of the qualifying items.
-        attention: Right and asked judgements of the attention items.
+        gold: Judgements of the qualifying items.
+        attention: Judgements of the attention items.
         qualified: None while there are qualifying items without an answer.
         seconds: Middle time of an item; None while too few are known.
         last: When the rater last did something; "" before that.
@@ -40,8 +61,8 @@ class Standing:
     drafts: Mapping[int, Entry]
     consented: bool
     submitted: bool
-    gold: tuple[int, int]
-    attention: tuple[int, int]
+    gold: Judged
+    attention: Judged
     qualified: bool | None
     seconds: float | None
     last: str
@@ -103,17 +124,15 @@ def standing(store: Store, rater: str) -> Standing:
         any(entry.act == "submit" for entry in log),
         gold,
         _right(store, [task for task in tasks if task.role == "attention"], answers, exactly=True),
-        None if not known else not golds or gold[0] >= store.study.qualify * gold[1],
+        None if not known else not golds or gold.right >= store.study.qualify * gold.asked,
         median(times) if len(times) >= _TIMED else None,
         dates[-1] if dates else "",
         sum(later < earlier for earlier, later in pairwise(dates)),
     )
 
 
-def _right(
-    store: Store, tasks: Sequence[Task], answers: Mapping[int, Entry], *, exactly: bool = False
-) -> tuple[int, int]:
-    """Right and asked judgements of the tasks that are answered."""
+def _right(store: Store, tasks: Sequence[Task], answers: Mapping[int, Entry], *, exactly: bool = False) -> Judged:
+    """Judgements of the tasks that are answered: are they right?"""
     found = []
     for task in tasks:
         if task.position in answers:
@@ -121,5 +140,5 @@ def _right(
             item = store.items[task.item]
             asked = {question.name for question in store.study.asked(item)}
             right = {name: value for name, value in expected(item, task).items() if name in asked}
-            found += [agrees(said.get(name), value, exactly=exactly) for name, value in right.items()]
-    return sum(found), len(found)
+            found.append(tuple(agrees(said.get(name), value, exactly=exactly) for name, value in right.items()))
+    return Judged(tuple(found))

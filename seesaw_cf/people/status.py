@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import pandas as pd
+
 from seesaw_cf.people.forms import agrees
-from seesaw_cf.people.progress import standing
+from seesaw_cf.people.progress import Judged, standing
 from seesaw_cf.people.store import Store
-from seesaw_cf.stats.simple import proportion
+from seesaw_cf.stats.case_means import case_share
 
 __all__ = ["HEAD", "RaterStatus", "status_of", "status_rows"]
 
@@ -25,7 +27,7 @@ class RaterStatus:
         done, total: Items with an answer, and all.
         consented, submitted: Whether.
         qualified: None while it is not known.
-        gold, attention, repeats: Right (or equal) judgements and all that were asked.
+        gold, attention, repeats: Judgements that should be right, or the same again.
         seconds: Middle time of an item.
         late: Answers after submission; they are kept and do not count.
         clock_back: Times at which the clock of the machine went back.
@@ -38,22 +40,26 @@ class RaterStatus:
     consented: bool
     submitted: bool
     qualified: bool | None
-    gold: tuple[int, int]
-    attention: tuple[int, int]
-    repeats: tuple[int, int]
+    gold: Judged
+    attention: Judged
+    repeats: Judged
     seconds: float | None
     late: int
     clock_back: int
     last: str
 
     def row(self) -> dict[str, Any]:
-        """Plain values, each share with its n and interval."""
-        shares = {
-            name: proportion(*getattr(self, name)).columns("value", "low", "high", "n")
-            for name in ("gold", "attention", "repeats")
-            if getattr(self, name)[1]
-        }
+        """Plain values, each share as the mean over items, with its counts and an interval clustered by item."""
+        shares = {name: _share(getattr(self, name)) for name in ("gold", "attention", "repeats")}
         return asdict(self) | shares
+
+
+def _share(judged: Judged) -> dict[str, Any]:
+    so = [float(one) for own in judged.items for one in own]
+    item = [place for place, own in enumerate(judged.items) for _ in own]
+    found = dict(case_share(pd.Series(so, dtype=float), pd.Series(item, dtype=int)))
+    kept = {name: found[name] for name in ("value", "low", "high", "n")}
+    return {**kept, "n_items": found["n_cases"], "right": judged.right, "note": found["note"]}
 
 
 def status_of(store: Store) -> list[RaterStatus]:
@@ -80,7 +86,7 @@ def _status(store: Store, rater: str) -> RaterStatus:
     )
 
 
-def _repeats(store: Store, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> tuple[int, int]:
+def _repeats(store: Store, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> Judged:
     """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
     first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
     same = []
@@ -88,13 +94,15 @@ def _repeats(store: Store, rater: str, answers: Mapping[int, Mapping[str, Any]])
         other = first.get(task.item)
         if task.role != "repeat" or other is None or not {task.position, other.position} <= answers.keys():
             continue
+        own = []
         turned = {"A": "B", "B": "A"} if task.first != other.first else {}
         for question in store.study.asked(store.items[task.item]):
             if question.shape not in ("line", "text"):
                 said, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
                 said = turned.get(said, said) if isinstance(said, str) else said
-                same.append(agrees(again, said, exactly=True) if said else not again)
-    return sum(same), len(same)
+                own.append(agrees(again, said, exactly=True) if said else not again)
+        same.append(tuple(own))
+    return Judged(tuple(same))
 
 
 def status_rows(found: Sequence[RaterStatus]) -> list[list[str]]:
@@ -105,7 +113,7 @@ def status_rows(found: Sequence[RaterStatus]) -> list[list[str]]:
             str(one.done),
             str(one.total),
             "not qualified" if one.qualified is False else "yes" if one.submitted else "no",
-            *(f"{right}/{asked}" if asked else "" for right, asked in (one.gold, one.attention, one.repeats)),
+            *(f"{part.right}/{part.asked}" if part.asked else "" for part in (one.gold, one.attention, one.repeats)),
             "" if one.seconds is None else f"{one.seconds:.0f}",
             one.last,
         ]

@@ -116,7 +116,8 @@ class Study:
     Attributes:
         id: Of this study; copies of its file share it.
         kind: Name out of `kinds.KINDS`.
-        raters: Their names, such as "R1"; nothing else is known of them.
+        raters: Their names, such as "R1-4f09ac": a number, and the beginning of the study's id, so that tables of
+            several studies fit together. Nothing else is known of them.
         task: What raters are told, paragraph by paragraph.
         questions: Of every item that has none of its own.
         consent: Shown before anything else.

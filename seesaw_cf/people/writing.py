@@ -91,7 +91,8 @@ def _rows(one: Rated) -> Iterator[dict[str, object]]:
             "case_id": about["case_id"],
             "relation": about["relation"],
             "phase": "post",
-            "sample": int(one.task.rater[1:]) - 1,
+            "sample": int(one.task.rater[1:].partition("-")[0])
+            - 1,  # R1 or, since studies put their id behind, R1-4f09ac
             "passage": passage,
             "prompt_id": 0,
             **about["sides"][passage],

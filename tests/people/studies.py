@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,8 @@ from ..longform.coupled import MAIN, RELATED, passages, record
 from ..longform.flaw_samples import passages as free_passages
 
 HOST = "127.0.0.1:8000"
+ID = "5eed00" + "0" * 10
+R1, R2 = (f"R{number}-5eed00" for number in (1, 2))
 HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(2)>\N{RIGHT-TO-LEFT OVERRIDE}&amp; <b>"
 
 
@@ -65,7 +68,8 @@ def study(folder: Path, kind: str, name: str = "tasks.study", text: str = "", **
         write_run(run, text=text)
     raters, deal = more.pop("raters", 2), more.pop("deal", {})
     design = Design(raters, KINDS[kind].per_item or raters, **{"duplicates": 0.25, "attention": 1, **deal})
-    make_study(run, Plan(kind, design, **more), folder / name)
+    with patch("seesaw_cf.people.make.token_hex", return_value=ID):
+        make_study(run, Plan(kind, design, **more), folder / name)
     return folder / name
 
 

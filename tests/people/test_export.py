@@ -25,15 +25,16 @@ from seesaw_cf.longform.write.pairs import passage_pairs, sample_pairs
 from seesaw_cf.people.design import sampled
 from seesaw_cf.people.export import export_study
 from seesaw_cf.people.kinds import KINDS
+from seesaw_cf.people.progress import Judged
 from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.status import status_of
+from seesaw_cf.people.status import RaterStatus, status_of
 from seesaw_cf.people.store import Entry, Store
 from seesaw_cf.people.study import Item
 from seesaw_cf.tables import read_table
 
 from ..conftest import ROOT
 from ..longform.flaw_samples import pair
-from .studies import answered, study, write_run
+from .studies import R1, R2, answered, study, write_run
 
 
 def exported(file: Path, out: Path, **more: Any) -> dict[str, list[dict[str, Any]]]:
@@ -61,8 +62,18 @@ def test_flaws_are_unblinded_whatever_the_order(tmp_path: Path) -> None:
     assert share_reflected(read_table(tmp_path / "out" / "flaws.reflected.parquet"))["n"] == 12
     about = json.loads((tmp_path / "out" / "raters.json").read_text(encoding="utf-8"))
     one = about["raters"][0]
-    assert (one["attention"]["value"], one["attention"]["n"], one["repeats"]["value"]) == (1, 7, 1)
-    assert one["repeats"]["low"] < 1
+    assert [one["attention"][name] for name in ("value", "right", "n", "n_items")] == [pytest.approx(1), 7, 7, 1]
+    assert one["attention"]["low"] is None, "one item, whatever the number of flaws"
+    assert one["attention"]["note"].startswith("too few clusters")
+    assert one["gold"] == {
+        "value": None,
+        "low": None,
+        "high": None,
+        "n": 0,
+        "n_items": 0,
+        "right": 0,
+        "note": "no rows",
+    }
     assert one["seconds"] == 10.0
 
 
@@ -80,7 +91,7 @@ def test_the_survey_the_claims_the_failures_and_the_writing(tmp_path: Path) -> N
     assert {tuple(row["evidence"]) for row in claims if row["passage"] == "subject"} == {
         ("She was a physicist and a citizen of Poland.",)
     }
-    assert {row["annotator"] for row in claims} == {"R1", "R2"}
+    assert {row["annotator"] for row in claims} == {R1, R2}
     failures = found["failures"]["failures"]
     assert read_table(tmp_path / "failures" / "failures.parquet").schema.equals(FAILURES)
     assert len(failures) == 2 * 4 * len(FAILURE_MODES)
@@ -89,7 +100,7 @@ def test_the_survey_the_claims_the_failures_and_the_writing(tmp_path: Path) -> N
     written = found["writing"]["passages"]
     assert read_table(tmp_path / "writing" / "passages.parquet").schema.equals(PASSAGES)
     assert Counter((row["editor"], row["phase"], row["status"]) for row in written) == {("human", "post", "ok"): 8}
-    assert {(row["sample"], row["text"]) for row in written} == {(0, "Text of R1."), (1, "Text of R2.")}
+    assert {(row["sample"], row["text"]) for row in written} == {(0, f"Text of {R1}."), (1, f"Text of {R2}.")}
 
 
 def test_the_report_of_a_run_reads_what_people_gave(tmp_path: Path) -> None:
@@ -100,29 +111,38 @@ def test_the_report_of_a_run_reads_what_people_gave(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "claims" / "annotations.parquet", run)
     assert main(["leme", "report", str(run), "--out", str(tmp_path / "tables")]) == 0
     numbers = json.loads((tmp_path / "tables" / "longform.json").read_text(encoding="utf-8"))
-    assert "R1" in json.dumps(numbers)
+    assert R1 in json.dumps(numbers)
 
 
 def test_an_item_without_an_answer_is_a_row_without_a_rating(tmp_path: Path) -> None:
-    file = answered(study(tmp_path, "flaws", training=False), "R1", most=2)
+    file = answered(study(tmp_path, "flaws", training=False), R1, most=2)
     found = exported(file, tmp_path / "out")
     counts = Counter((row["status"], row["change"]) for row in found["flaws"])
     assert counts["not rated", None] > 0
-    assert {row["rater"] for row in found["flaws"]} == {"R1"}, "who did not begin has no rows"
+    assert {row["rater"] for row in found["flaws"]} == {R1}, "who did not begin has no rows"
     about = json.loads((tmp_path / "out" / "raters.json").read_text(encoding="utf-8"))
-    assert about["left_out"] == {"R2": "did not begin"}
+    assert about["left_out"] == {R2: "did not begin"}
+
+
+def test_shares_are_means_over_items_with_intervals_over_items() -> None:
+    one = RaterStatus(
+        R1, 6, 6, True, True, None, Judged(), Judged(((True,) * 9, (False,) * 9) * 3), Judged(), 1.0, 0, 0, ""
+    )
+    found = one.row()["attention"]
+    assert (found["value"], found["n"], found["n_items"], found["right"]) == (0.5, 54, 6, 27)
+    assert found["high"] - found["low"] > 0.8, "six items, not 54 judgements"
 
 
 def test_inattentive_raters_are_left_out_and_named(tmp_path: Path) -> None:
     file = answered(study(tmp_path, "flaws", training=False))
     with Store(file) as store:
-        (task,) = [task for task in store.tasks["R2"] if task.role == "attention"]
+        (task,) = [task for task in store.tasks[R2] if task.role == "attention"]
         wrong = dict.fromkeys(FLAWS_BY_NAME, "equal")
-        store.add(Entry("R2", "answer", task.position, wrong, "g"))
-        assert [one.attention for one in status_of(store)] == [(7, 7), (0, 7)]
+        store.add(Entry(R2, "answer", task.position, wrong, "g"))
+        assert [(one.attention.right, one.attention.asked) for one in status_of(store)] == [(7, 7), (0, 7)]
     exported(file, tmp_path / "out", attention=0.5)
     about = json.loads((tmp_path / "out" / "raters.json").read_text(encoding="utf-8"))
-    assert about["left_out"] == {"R2": "attention: 0 of 7 right, below 0.5"}
+    assert about["left_out"] == {R2: "attention: 0 of 7 right, below 0.5"}
     with pytest.raises(StorageError, match="exists with other content"):
         exported(file, tmp_path / "out")
     exported(file, tmp_path / "out", overwrite=True)
@@ -135,7 +155,9 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "3 of 4 items (P21 1, P27 2), each to 3 of 3 raters" in capsys.readouterr().out
     assert main(words) == 1
     assert "exists; it may hold answers" in capsys.readouterr().err
-    answered(Path(tasks), "R1", "R2")
+    with Store(Path(tasks), readonly=True) as store:
+        *first, last = store.study.raters
+    answered(Path(tasks), *first)
     assert main(["annotate", "status", tasks, "--json", str(tmp_path / "s.json")]) == 0
     said = capsys.readouterr().out
     assert "items are answered" in said
@@ -144,7 +166,8 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert said.count("http://127.0.0.1:9000/enter/") == 3
     assert main(["annotate", "export", tasks, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "left out: R3: did not begin" in said
+    assert f"left out: {last}: did not begin" in said
+    assert last.startswith("R3-")
     assert "flaws.parquet (42 rows)" in said
     assert main(["annotate", "merge", tasks, "--out", str(tmp_path / "copy.study")]) == 0
     for sample in ("x", "P21", "3=", "P21=x"):

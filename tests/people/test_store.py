@@ -18,7 +18,7 @@ from seesaw_cf.people.progress import standing
 from seesaw_cf.people.store import Entry, Store, create_study
 
 from ..conftest import ROOT
-from .studies import study
+from .studies import R1, R2, study
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
     return study(tmp_path, "flaws")
 
 
-def entry(position: int = 1, said: str = "A", form: str = "f", rater: str = "R1") -> Entry:
+def entry(position: int = 1, said: str = "A", form: str = "f", rater: str = R1) -> Entry:
     return Entry(rater, "answer", position, {"sexism": said}, form)
 
 
@@ -36,8 +36,8 @@ def test_an_answer_sent_twice_is_kept_once_and_a_correction_is_added(file: Path)
         assert store.add(entry()) == first
         assert store.add(entry(said="B")).seq > first.seq
         assert store.add(entry(form="g")).seq > first.seq, "the same words from another page are another answer"
-        assert [found.content["sexism"] for found in store.entries("R1")] == ["A", "B", "A"]
-        assert store.entries("R2") == []
+        assert [found.content["sexism"] for found in store.entries(R1)] == ["A", "B", "A"]
+        assert store.entries(R2) == []
 
 
 def test_only_the_owner_may_read_the_file(file: Path) -> None:
@@ -57,10 +57,10 @@ def test_the_log_only_grows(file: Path) -> None:
 def test_what_comes_after_submission_is_kept_and_does_not_count(file: Path) -> None:
     with Store(file) as store:
         store.add(entry())
-        store.add(Entry("R1", "submit"))
+        store.add(Entry(R1, "submit"))
         assert store.add(entry(said="B")).act == "late"
-        assert store.add(entry(rater="R2")).act == "answer", "others go on"
-        assert standing(store, "R1").answers[1].content == {"sexism": "A"}
+        assert store.add(entry(rater=R2)).act == "answer", "others go on"
+        assert standing(store, R1).answers[1].content == {"sexism": "A"}
 
 
 def test_many_writers_lose_nothing(file: Path) -> None:
@@ -140,7 +140,7 @@ def test_the_clock_does_not_decide(file: Path, monkeypatch: pytest.MonkeyPatch) 
         for date, said in (("2030-01-01T00:00:00+00:00", "A"), ("2020-01-01T00:00:00+00:00", "B")):
             monkeypatch.setattr("seesaw_cf.people.store._now", lambda date=date: date)
             store.add(entry(said=said))
-        now = standing(store, "R1")
+        now = standing(store, R1)
         assert now.answers[1].content == {"sexism": "B"}
         assert now.back == 1
 

@@ -18,13 +18,13 @@ from seesaw_cf.people.forms import LONGEST
 from seesaw_cf.people.guard import LARGEST
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.making import Settings
-from seesaw_cf.people.progress import standing
+from seesaw_cf.people.progress import Judged, standing
 from seesaw_cf.people.security import Keys, Limit
 from seesaw_cf.people.serving import Place, links
 from seesaw_cf.people.store import Store
 from seesaw_cf.people.web import Access, make_app
 
-from .studies import HOST, HOSTILE, Form, Rater, answered, any_answer, raters, study
+from .studies import HOST, HOSTILE, R1, R2, Form, Rater, answered, any_answer, raters, study
 
 Serve = Callable[..., tuple[Store, list[Rater]]]
 
@@ -50,15 +50,15 @@ def test_a_rater_goes_from_link_to_submission(serve: Serve, kind: str) -> None:
     assert "Open the link that you were given" in one.open("/").texts
     one.enter()
     assert "Training" in one.page.texts
-    tasks = store.tasks["R1"]
+    tasks = store.tasks[R1]
     assert one.work(any_answer) == len(tasks)
     assert "All done" in one.page.texts
-    assert len([link for link in one.page.links if link.startswith("/task/")]) == standing(store, "R1").total
+    assert len([link for link in one.page.links if link.startswith("/task/")]) == standing(store, R1).total
     one.send()
     assert "Your answers are submitted" in one.page.texts
-    assert standing(store, "R1").submitted
+    assert standing(store, R1).submitted
     assert other.browser.cookies.get("rater") is None
-    assert not store.entries("R2")
+    assert not store.entries(R2)
 
 
 def test_training_says_what_others_say_and_is_not_asked_again(serve: Serve) -> None:
@@ -84,15 +84,15 @@ def test_back_and_correct_until_submitted(serve: Serve) -> None:
     assert one.page.action == "/task/3"
     one.work(any_answer)
     one.send()
-    assert standing(store, "R1").answers[1].content["sexism"] == "A"
+    assert standing(store, R1).answers[1].content["sexism"] == "A"
     assert "can no longer be changed" in one.open("/task/1").texts
-    before = len(store.entries("R1"))
+    before = len(store.entries(R1))
     page = one.page
     one.send(sexism=["B"])
     assert "submitted already. What you sent is kept, but it does not count" in one.page.texts
     assert page.action == "/task/1"
-    assert len(store.entries("R1")) == before + 1
-    assert standing(store, "R1").answers[1].content["sexism"] == "A"
+    assert len(store.entries(R1)) == before + 1
+    assert standing(store, R1).answers[1].content["sexism"] == "A"
 
 
 def test_an_incomplete_form_is_kept_and_named(serve: Serve) -> None:
@@ -104,7 +104,7 @@ def test_an_incomplete_form_is_kept_and_named(serve: Serve) -> None:
     assert "mark at least one sentence that says so" in one.page.texts
     assert "not answered yet" in one.page.texts
     assert one.page.fields[name] == ["supports"]
-    assert standing(store, "R1").next == 1
+    assert standing(store, R1).next == 1
     one.open("/")
     assert one.page.fields[name] == ["supports"], "also on the next day"
 
@@ -117,7 +117,7 @@ def test_two_tabs_are_told_and_both_answers_kept(serve: Serve) -> None:
     one.send(**any_answer(one.page))
     tab.send(**{**any_answer(tab.page), "sexism": ["A"]})
     assert "second tab. Both answers are kept; the one that you sent last counts" in tab.page.texts
-    log = [entry for entry in store.entries("R1") if entry.act == "answer"]
+    log = [entry for entry in store.entries(R1) if entry.act == "answer"]
     assert [entry.content["sexism"] for entry in log] == ["B", "A"]
     again = tab.browser.post("/task/1/draft", data={**one.page.fields, "seen": ["0"], "sexism": ["equal"]})
     assert "second tab" in again.text
@@ -131,7 +131,7 @@ def test_drafts_are_kept_and_do_not_count(serve: Serve) -> None:
     one.enter()
     said = one.browser.post(one.page.action + "/draft", data={**one.page.fields, "subject": ["Half a sen"]})
     assert (said.status_code, said.text) == (200, "Kept. Press the button when it is complete.")
-    assert standing(store, "R1").next == 1
+    assert standing(store, R1).next == 1
     assert one.open("/task/1").fields["subject"] == ["Half a sen"]
 
 
@@ -145,7 +145,7 @@ def test_a_restarted_server_knows_everybody(serve: Serve, tmp_path: Path) -> Non
     fresh.browser.cookies.update(one.browser.cookies)
     fresh.page = waiting
     fresh.send(**any_answer(waiting))
-    assert standing(again, "R1").done == 3, "a page from before the restart is good"
+    assert standing(again, R1).done == 3, "a page from before the restart is good"
 
 
 def test_no_item_is_skipped_and_no_other_rater_is_seen(serve: Serve) -> None:
@@ -161,7 +161,7 @@ def test_no_item_is_skipped_and_no_other_rater_is_seen(serve: Serve) -> None:
     one.open("/task/1")
     stolen = {**one.page.fields, **any_answer(one.page)}
     assert other.browser.post("/task/1", data=stolen).status_code == 403, "the token of a form is one rater's"
-    assert {entry.rater for entry in store.entries("R1")} == {"R1"}
+    assert {entry.rater for entry in store.entries(R1)} == {R1}
 
 
 def test_why_a_request_is_refused_is_where_the_script_looks(serve: Serve) -> None:
@@ -182,21 +182,21 @@ def test_the_longest_texts_fit_in_a_form(serve: Serve) -> None:
     one.enter()
     one.send(subject=["\u6f22" * LONGEST], related=["\u5b57" * LONGEST])
     assert one.status == 200
-    assert len(standing(store, "R1").answers[1].content["related"]) == LONGEST
+    assert len(standing(store, R1).answers[1].content["related"]) == LONGEST
 
 
 def test_gold_judgements_that_are_not_asked_do_not_count(tmp_path: Path) -> None:
-    file = answered(study(tmp_path, "survey", "a.study", training=False), "R1")
+    file = answered(study(tmp_path, "survey", "a.study", training=False), R1)
     with Store(file, readonly=True) as store:
         export_study(store, tmp_path / "expert")
     gold = tmp_path / "expert" / "ratings.parquet"
     blind = study(
         tmp_path, "survey", "b.study", training=False, gold=gold, sample=0, settings=Settings(blind_edit=True)
     )
-    answered(blind, "R1")
+    answered(blind, R1)
     with Store(blind, readonly=True) as store:
-        now = standing(store, "R1")
-        assert now.gold[0] == now.gold[1] > 0
+        now = standing(store, R1)
+        assert now.gold.right == now.gold.asked > 0
         assert now.qualified
 
 
@@ -205,7 +205,7 @@ def test_gold_by_several_raters_is_refused(tmp_path: Path, kind: str, table: str
     file = answered(study(tmp_path, kind, "a.study", training=False))
     with Store(file, readonly=True) as store:
         export_study(store, tmp_path / "expert")
-    with pytest.raises(RecordError, match=r"answers by 2 raters \(.*R1, .*R2\), expected one"):
+    with pytest.raises(RecordError, match=r"answers by 2 raters \(.*R1-5eed00, .*R2-5eed00\), expected one"):
         study(tmp_path, kind, "b.study", gold=tmp_path / "expert" / f"{table}.parquet")
 
 
@@ -218,13 +218,11 @@ def test_gold_items_qualify_or_stop(tmp_path: Path, serve: Serve) -> None:
     gold = tmp_path / "gold.parquet"
     pq.write_table(pq.read_table(tmp_path / "expert" / "flaws.parquet").slice(0, 14), gold)
     store, (good, bad) = serve(study(tmp_path, "flaws", "b.study", training=False, gold=gold))
-    assert [task.role for task in store.tasks["R1"][:3]] == ["gold", "gold", "item"] or store.tasks["R1"][
-        2
-    ].role != "gold"
+    assert [task.role for task in store.tasks[R1][:3]] == ["gold", "gold", "item"] or store.tasks[R1][2].role != "gold"
     good.enter()
     good.work(lambda form: {name: ["equal"] for name in form.choices} | {"edit_reflected": ["no"]})
     assert "All done" in good.page.texts
-    assert standing(store, "R1").gold == (14, 14)
+    assert standing(store, R1).gold == Judged(((True,) * 7,) * 2)
     bad.enter()
     bad.work(any_answer)
     assert "too many of yours differ" in bad.page.texts
@@ -232,8 +230,8 @@ def test_gold_items_qualify_or_stop(tmp_path: Path, serve: Serve) -> None:
     assert bad.status == 404
     assert "can no longer be changed" in bad.open("/task/1").texts
     done = export_study(store, tmp_path / "out")
-    assert done.raters == ["R1"]
-    assert done.left_out == {"R2": "gold items: 0 of 14 right, too few"}
+    assert done.raters == [R1]
+    assert done.left_out == {R2: "gold items: 0 of 14 right, too few"}
 
 
 def test_breaks_progress_and_time(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +266,7 @@ def test_a_full_disk_keeps_the_form(serve: Serve) -> None:
     assert one.browser.post("/task/1/draft", data={**one.page.fields}).status_code == 507
     store._base.execute(f"PRAGMA max_page_count = {pages + 1000}")
     one.send()
-    assert standing(store, "R1").done == 1
+    assert standing(store, R1).done == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -287,7 +285,7 @@ def test_a_hostile_text_is_shown_and_does_nothing(serve: Serve, kind: str) -> No
         one.send(**{**any_answer(one.page), "comment": [HOSTILE]})
         seen += 1
         one.open("/")
-    assert seen == len(store.tasks["R1"])
+    assert seen == len(store.tasks[R1])
 
 
 def test_strangers_and_foreign_names_are_refused(serve: Serve, tmp_path: Path) -> None:
@@ -352,7 +350,7 @@ def test_the_status_page_counts_and_needs_its_link(serve: Serve) -> None:
     one.send()
     place = re.sub(r"^https?://[^/]+", "", links(store, Place())["status"])
     page = one.browser.get(place).text
-    total = standing(store, "R1").total
+    total = standing(store, R1).total
     assert f"flaws: {total} of {2 * total} items have an answer" in page
     assert one.browser.get("/status/" + "0" * 40).status_code == 404
 
