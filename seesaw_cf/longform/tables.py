@@ -14,11 +14,13 @@ __all__ = [
     "FLAWS",
     "PASSAGES",
     "RATINGS",
+    "SPANS",
     "CallRow",
     "FailureRow",
     "FlawRow",
     "PassageRow",
     "SampleRow",
+    "SpanRow",
     "call_row",
 ]
 
@@ -73,7 +75,7 @@ class AnnotationRow(SampleRow):
     """A row of `ANNOTATIONS`.
 
     claim_kind: "new_fact", "old_fact" or "ground_truth". label: "supports", "neutral" or "contradicts", None unless
-    `status` is "ok". evidence: sentences of the passage that carry the label.
+    `status` is "ok". evidence: stretches of the passage, mostly sentences, that carry the label.
     """
 
     passage: str
@@ -88,6 +90,23 @@ class AnnotationRow(SampleRow):
     evidence: list[str]
     reply: str
     status: str
+
+
+class SpanRow(SampleRow):
+    """A row of `SPANS`: a stretch of a passage that somebody marked as evidence for a label.
+
+    start, end: Unicode characters of the passage's text from 0, the end not included. text: what stands there.
+    """
+
+    passage: str
+    claim_kind: str
+    claim_id: str
+    claim: str
+    annotator: str
+    label: str
+    start: Int32
+    end: Int32
+    text: str
 
 
 class FailureRow(SampleRow):
@@ -142,6 +161,7 @@ class CallRow(TypedDict):
 PASSAGES = schema_of(PassageRow)
 RATINGS = schema_of(RatingRow)
 ANNOTATIONS = schema_of(AnnotationRow)
+SPANS = schema_of(SpanRow)
 FAILURES = schema_of(FailureRow)
 FLAWS = schema_of(FlawRow)
 

@@ -1,7 +1,7 @@
 """Claims: does a passage support or contradict each recorded fact, and which of its sentences say so?
 
 Source: LEME, section 3.3 and appendix E. Deviates: all claims of a passage are asked on one page (published: pairs),
-and sentences are marked by their numbers; training and attention items are ours.
+whole sentences can be marked by their numbers; training and attention items are ours.
 """
 
 from __future__ import annotations
@@ -12,25 +12,29 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.annotate import foreign
-from seesaw_cf.longform.tables import ANNOTATIONS
+from seesaw_cf.longform.tables import ANNOTATIONS, SPANS
 from seesaw_cf.longform.write.claims import ClaimPair, claim_pairs
 from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id, of_sample, sample_fields
 from seesaw_cf.people.runs import Run
+from seesaw_cf.people.spans import marked
 from seesaw_cf.people.study import Gold, Item, Question, Text
 
 __all__ = ["CLAIM_TASK"]
 
 _CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
-_KEYS = "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the last claim."
+_KEYS = (
+    "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the last claim. W goes to "
+    "the words: arrows choose one, with Shift several, Enter marks them or takes the mark away, Escape goes back."
+)
 _TASK = (
     "You read a passage and claims. Say of each claim whether the passage supports it, contradicts it, or neither.",
     "Supports: there is evidence for the claim in the passage, even if only for a part of it. Contradicts: there is "
     "evidence against it; a passage that contradicts a claim even a little, and supports it elsewhere, contradicts it. "
     "Neither: the passage has no evidence. What you know yourself does not count.",
-    "Where a claim is supported or contradicted, mark every sentence that is evidence or that the evidence needs. "
-    "Several may be marked.",
+    "Where a claim is supported or contradicted, mark all that is evidence or that the evidence needs: whole sentences "
+    "by their numbers, or only some words, by selecting them in the passage. Several stretches may be marked.",
 )
 _PASSAGE = (
     "Lena Arvid was a Norwegian engineer. She built bridges in Bergen for thirty years. In old age she moved to "
@@ -115,10 +119,12 @@ def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[t
     for name, role in (("annotations", "item"), ("annotations.repeats", "repeat")):
         rows = [row for one in rated if one.task.role == role for row in _rows(one)]
         yield name, pa.Table.from_pylist(rows, schema=ANNOTATIONS)
+    spans = [row for one in rated if one.task.role == "item" for row in _spans(one)]
+    yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 
 
 def _rows(one: Rated) -> Iterator[dict[str, object]]:
-    about, numbered = one.item.about, sentences(one.item.texts[0].body)
+    about, body = one.item.about, one.item.texts[0].body
     for name, claim in about["claims"].items():
         said = (one.answer or {}).get(name) or {"choice": "", "sentences": []}
         label = said["choice"] if said["choice"] in LABELS else None
@@ -129,10 +135,18 @@ def _rows(one: Rated) -> Iterator[dict[str, object]]:
             "annotator": one.task.rater,
             "label": label,
             **dict.fromkeys(("p_supports", "p_neutral", "p_contradicts")),
-            "evidence": [numbered[number - 1] for number in said["sentences"]],
+            "evidence": [body[start:end] for start, end in marked(body, said)],
             "reply": "",
             "status": "ok" if label else "not rated",
         }
+
+
+def _spans(one: Rated) -> Iterator[dict[str, object]]:
+    about, body = one.item.about, one.item.texts[0].body
+    for name, said in (one.answer or {}).items():
+        place = {**about["sample"], "passage": about["passage"], **about["claims"][name], "annotator": one.task.rater}
+        for start, end in marked(body, said):
+            yield {**place, "label": said["choice"], "start": start, "end": end, "text": body[start:end]}
 
 
 def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
@@ -143,4 +157,4 @@ def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return {name: {"choice": label, "sentences": []} for name, label in labels.items() if name}
 
 
-CLAIM_TASK = Kind("what a passage supports or contradicts, its sentences marked", _make, _tables, _gold, _KEYS)
+CLAIM_TASK = Kind("what a passage supports or contradicts, its evidence marked", _make, _tables, _gold, _KEYS)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.people.spans import read_spans, sentence_spans
 from seesaw_cf.people.study import Answer, Item, Question, Study, Task
 
 __all__ = ["LONGEST", "agrees", "blanks", "expected", "read_answer"]
@@ -14,7 +14,7 @@ __all__ = ["LONGEST", "agrees", "blanks", "expected", "read_answer"]
 LONGEST = 20_000
 """Letters of a free text that are kept."""
 Form = Mapping[str, Sequence[str]]
-SENTENCES = ".sentences"  # what follows a claim's name in a form
+SENTENCES, SPANS = ".sentences", ".spans"  # what follows a claim's name in a form
 
 
 def read_answer(study: Study, item: Item, form: Form) -> dict[str, Any]:
@@ -33,10 +33,13 @@ def _several(question: Question, item: Item, form: Form) -> list[str]:
 
 
 def _claim(question: Question, item: Item, form: Form) -> dict[str, Any]:
-    choice, said = _choice(question, item, form), set(form.get(question.name + SENTENCES, ()))
-    numbers = range(1, len(sentences(item.texts[0].body)) + 1)
-    marked = [number for number in numbers if str(number) in said]
-    return {"choice": choice, "sentences": [] if choice == "neutral" else marked}
+    choice, body = _choice(question, item, form), item.texts[0].body
+    if choice == "neutral":
+        return {"choice": choice, "sentences": [], "spans": []}
+    said = set(form.get(question.name + SENTENCES, ()))
+    numbers = [number for number in range(1, len(sentence_spans(body)) + 1) if str(number) in said]
+    spans = [list(span) for span in read_spans(body, form.get(question.name + SPANS, ()))]
+    return {"choice": choice, "sentences": numbers, "spans": spans}
 
 
 def _free(question: Question, item: Item, form: Form) -> str:
@@ -59,8 +62,8 @@ def blanks(study: Study, item: Item, answer: Answer) -> dict[str, str]:
     for question in study.asked(item):
         said = answer.get(question.name)
         if question.shape == "claim" and isinstance(said, dict):
-            if said["choice"] in ("supports", "contradicts") and not said["sentences"]:
-                found[question.name] = "mark at least one sentence that says so"
+            if said["choice"] in ("supports", "contradicts") and not (said["sentences"] or said.get("spans")):
+                found[question.name] = "mark at least one sentence, or the words, that say so"
             said = said["choice"]
         if question.needed and not said:
             found[question.name] = "not answered yet"
@@ -80,7 +83,7 @@ def agrees(given: Any, right: Any, *, exactly: bool) -> bool:
 
     Args:
         given, right: Values of one question.
-        exactly: Else a number may differ by 1. Which sentences of a claim were marked is not compared.
+        exactly: Else a number may differ by 1. What was marked for a claim is not compared.
     """
     if isinstance(right, dict):
         return isinstance(given, dict) and given.get("choice") == right["choice"]

@@ -12,7 +12,7 @@ __all__ = ["ROLES", "Answer", "Gold", "Item", "Question", "Study", "Task", "Text
 ROLES = ("training", "gold", "item", "repeat", "attention")
 
 Answer = Mapping[str, Any]
-"""Question -> text of a choice, list of choices, free text, or {"choice", "sentences"} of a claim."""
+"""Question -> text of a choice, list of choices, free text, or {"choice", "sentences", "spans"} of a claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Question:
         text: What raters read.
         choices: (value, words); none for a free text.
         help: What counts, one line each.
-        shape: "choice" (one of), "several" (any of), "claim" (one of, and sentences of the first text), "line" or
-            "text" (free).
+        shape: "choice" (one of), "several" (any of), "claim" (one of, and sentences or words of the first text), "line"
+            or "text" (free).
         needed: An item is not answered without it.
     """
 
@@ -44,7 +44,7 @@ class Text:
     Attributes:
         title: Above it.
         body: As it was written.
-        marked: Its sentences are numbered, to be marked.
+        marked: Its sentences are numbered, to be marked; so are stretches of words.
     """
 
     title: str

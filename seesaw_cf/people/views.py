@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.page.render import REPORTS, Look, policy, render
 from seesaw_cf.people.forms import agrees, expected
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.progress import MAIN, Standing
+from seesaw_cf.people.spans import sentence_spans, word_spans
 from seesaw_cf.people.status import HEAD, RaterStatus, status_rows
 from seesaw_cf.people.study import Item, Study, Task
 
@@ -95,7 +95,8 @@ def task_page(study: Study, item: Item, task: Task, now: Standing, state: FormSt
         "notes": state.notes,
         "item": item,
         "texts": [(text.title or f"Text {'AB'[place]}", text.body) for place, text in enumerate(shown)],
-        "sentences": sentences(item.texts[0].body) if marked else [],
+        "sentences": _sentences(item.texts[0].body) if marked else [],
+        "passage": item.texts[0].body if marked else "",
         "questions": questions,
         "action": f"/task/{task.position}",
         "csrf": state.csrf,
@@ -110,6 +111,11 @@ def task_page(study: Study, item: Item, task: Task, now: Standing, state: FormSt
         "onward": f"/task/{after}" if after else "/review",
     }
     return render("task.html", values, _LOOK)
+
+
+def _sentences(text: str) -> list[list[tuple[int, int, str]]]:
+    """Of each sentence its words: where they begin and end, and what they are."""
+    return [[(*word, text[slice(*word)]) for word in word_spans(text, span)] for span in sentence_spans(text)]
 
 
 def _title(task: Task, now: Standing) -> str:

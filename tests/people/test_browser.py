@@ -213,6 +213,60 @@ def test_sentences_are_marked_by_mouse_and_kept_without_the_button(tmp_path: Pat
 
 
 @pytest.mark.slow(10)
+def test_words_are_marked_by_mouse_by_keys_and_by_finger(tmp_path: Path, browser: Any) -> None:
+    port = free_port()
+    file = study(tmp_path, "claims", training=False, sample=1, deal={"attention": 0})
+
+    def said(page: Any, number: int) -> list[str]:
+        """What is marked for a claim."""
+        found: list[str] = page.locator(f"fieldset >> nth={number} >> .spans label").all_inner_texts()
+        return [one.strip() for one in found]
+
+    with served({file: port}):
+        person = Person(browser, _links(file, port)[0], 375, 720, "light")
+        page = person.page
+        words = page.locator(".w").all_inner_texts()
+        page.click("fieldset >> nth=1 >> label >> nth=0")
+        page.dblclick(".w >> nth=2")
+        assert said(page, 1) == [words[2]]
+        assert page.query_selector_all(".s.on") == [], "the sentence is not marked along with it"
+        first, last = (page.locator(f".w >> nth={place}").bounding_box() for place in (3, 5))
+        page.mouse.move(first["x"] + 1, first["y"] + 5)
+        page.mouse.down()
+        page.mouse.move(last["x"] + last["width"] - 1, last["y"] + 5)
+        page.mouse.up()
+        assert said(page, 1) == [words[2], " ".join(words[3:6])]
+        assert page.query_selector_all(".s.on") == []
+        page.keyboard.press("j")
+        page.keyboard.press("s")
+        page.keyboard.press("w")
+        for key in ("ArrowRight", "Shift+ArrowRight", "Enter"):
+            page.keyboard.press(key)
+        assert said(page, 2) == [" ".join(words[1:3])]
+        assert page.inner_text("#words") == f"\u201c{words[2]}\u201d"
+        for key in ("Shift+ArrowRight", "Enter"):
+            page.keyboard.press(key)
+        assert said(page, 2) == [" ".join(words[1:4])], "what overlaps becomes one"
+        assert page.locator(".w.on").all_inner_texts() == words[1:4]
+        page.keyboard.press("Escape")
+        assert page.evaluate("document.activeElement.name") == "c3"
+        assert said(page, 1) == [words[2], " ".join(words[3:6])], "the other claim has its own"
+        select = "at => getSelection().selectAllChildren(document.querySelectorAll('.w')[at])"
+        page.evaluate(select, 6)
+        page.wait_for_selector("#mark:visible")
+        page.click("#mark")
+        assert said(page, 2) == [" ".join(words[1:4]), words[6]], "selected without a mouse: the button marks it"
+        page.evaluate(select, 6)
+        page.click("#mark")
+        assert said(page, 2) == [" ".join(words[1:4])], "the same once more takes it away"
+        person.look()
+        page.wait_for_selector("#kept:has-text('Kept')")
+        page.reload()
+        assert said(page, 2) == [" ".join(words[1:4])]
+        assert person.complaints == []
+
+
+@pytest.mark.slow(10)
 def test_typing_without_a_pause_is_kept_and_so_are_the_last_words(tmp_path: Path, browser: Any) -> None:
     port = free_port()
     file = study(tmp_path, "writing", training=False)

@@ -101,7 +101,7 @@ def test_an_incomplete_form_is_kept_and_named(serve: Serve) -> None:
     name = next(iter(one.page.choices))
     one.send(**{name: ["supports"]})
     assert one.status == 422
-    assert "mark at least one sentence that says so" in one.page.texts
+    assert "mark at least one sentence, or the words, that say so" in one.page.texts
     assert "not answered yet" in one.page.texts
     assert one.page.fields[name] == ["supports"]
     assert standing(store, R1).next == 1

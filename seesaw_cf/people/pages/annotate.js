@@ -1,5 +1,5 @@
 "use strict";
-// Pages work without this. It keeps unsent answers on the server, counts words, marks sentences, and knows keys.
+// Pages work without this. It keeps unsent answers on the server, counts words, marks sentences and words, and knows keys.
 (() => {
   const form = document.querySelector("form[data-task]");
   if (!form) return;
@@ -49,12 +49,17 @@
     }
   });
 
-  const marks = field => [...field.querySelectorAll(".marks input")];
-  const pieces = [...document.querySelectorAll(".s")];
+  const marks = field => [...field.querySelectorAll(".marks:not(.spans) input")];
+  const spans = field => [...field.querySelectorAll(".spans input:checked")];
+  const ends = box => box.value.split("-").map(Number);
+  const pieces = [...document.querySelectorAll(".s")], words = [...document.querySelectorAll(".w")];
+  const from = word => Number(word.dataset.from), to = word => Number(word.dataset.to);
   function show() {
     for (const field of fields) field.classList.toggle("now", field === current && pieces.length > 0);
     const on = new Set(current ? marks(current).filter(box => box.checked).map(box => box.value) : []);
     for (const piece of pieces) piece.classList.toggle("on", on.has(piece.dataset.n));
+    const stretches = current && words.length ? spans(current).map(ends) : [];
+    for (const word of words) word.classList.toggle("on", stretches.some(([a, b]) => a <= from(word) && to(word) <= b));
     for (const area of form.querySelectorAll("textarea")) {
       const words = (area.value.match(/\S+/g) || []).length;
       document.getElementById(area.id + "-words").textContent = words === 1 ? "1 word" : `${words} words`;
@@ -68,11 +73,71 @@
     changed();
   }
   for (const field of fields) field.addEventListener("focusin", () => { current = field; show(); });
-  for (const piece of pieces) piece.addEventListener("click", () => { if (getSelection().isCollapsed) mark(piece.dataset.n); });
-  // A stretch that was selected with the mouse or with Shift and arrows marks every sentence it touches.
-  document.addEventListener("mouseup", () => {
-    const range = getSelection();
-    if (!range.isCollapsed) pieces.filter(piece => range.containsNode(piece, true)).forEach(piece => mark(piece.dataset.n, true));
+  // A stretch of words for the current claim; what it overlaps becomes part of it, and the same once more takes it away.
+  function markWords(chosen) {
+    const place = current?.querySelector(".spans");
+    if (!place || !chosen.length) return;
+    let start = from(chosen[0]), end = to(chosen.at(-1));
+    const known = spans(current), same = known.find(box => box.value === `${start}-${end}`);
+    for (const box of same ? [same] : known.filter(box => ends(box)[0] < end && start < ends(box)[1])) {
+      if (!same) { start = Math.min(start, ends(box)[0]); end = Math.max(end, ends(box)[1]); }
+      box.parentNode.remove();
+    }
+    if (!same) {
+      const label = document.createElement("label"), box = document.createElement("input");
+      Object.assign(box, { type: "checkbox", name: place.dataset.name, value: `${start}-${end}`, checked: true });
+      const said = words.filter(word => start <= from(word) && to(word) <= end).map(word => word.textContent).join(" ");
+      label.append(box, ` ${said}`);
+      place.append(label);
+    }
+    changed();
+  }
+  const selected = () => { const found = getSelection(); return found.isCollapsed ? [] : words.filter(word => found.containsNode(word, true)); };
+  let took = false;
+  document.addEventListener("mousedown", () => { took = false; });
+  document.addEventListener("mouseup", event => {
+    const chosen = selected();
+    if (!chosen.length || event.detail > 2 || event.target.id === "mark") return;
+    took = true;
+    if (event.detail === 2) mark(chosen[0].parentNode.dataset.n);  // the first click of the two had marked the sentence
+    markWords(chosen);
+    getSelection().removeAllRanges();
+  });
+  for (const piece of pieces) piece.addEventListener("click", () => { if (!took) mark(piece.dataset.n); });
+  // Fingers, and the browser's own caret, select without a mouse: then there is a button.
+  const button = document.getElementById("mark");
+  document.addEventListener("selectionchange", () => { if (button) button.hidden = !selected().length; });
+  button?.addEventListener("pointerdown", event => { event.preventDefault(); markWords(selected()); getSelection().removeAllRanges(); });
+  button?.addEventListener("click", event => { if (!event.detail) markWords(selected()); });
+
+  // W: words are chosen by keys, from `anchor` to `head`.
+  const passage = words[0]?.closest(".passage"), told = document.getElementById("words");
+  let anchor = 0, head = 0;
+  const chosenWords = () => words.slice(Math.min(anchor, head), Math.max(anchor, head) + 1);
+  function choose() {
+    const chosen = document.activeElement === passage ? chosenWords() : [];
+    for (const word of words) word.classList.toggle("at", chosen.includes(word));
+    if (chosen.length) words[head].scrollIntoView({ block: "nearest" });
+    told.textContent = chosen.length ? `\u201c${chosen.map(word => word.textContent).join(" ")}\u201d` : "";
+  }
+  passage?.addEventListener("focus", choose);
+  passage?.addEventListener("blur", choose);
+  const sentence = step => {
+    const near = pieces[pieces.indexOf(words[head].parentNode) + step];
+    return near ? words.indexOf(near.querySelector(".w")) : head;
+  };
+  const moves = { arrowright: () => head + 1, arrowleft: () => head - 1, arrowdown: () => sentence(1), arrowup: () => sentence(-1) };
+  passage?.addEventListener("keydown", event => {
+    const key = event.key.toLowerCase();
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (moves[key]) {
+      head = Math.max(0, Math.min(words.length - 1, moves[key]()));
+      if (!event.shiftKey) anchor = head;
+      choose();
+    } else if (key === "enter" || key === " ") { markWords(chosenWords()); anchor = head; choose(); }
+    else if (key === "escape") (current.querySelector("input:checked") || current.querySelector("input")).focus();
+    else return;
+    event.preventDefault();
   });
 
   function go(step) {
@@ -88,6 +153,7 @@
     const key = event.key.toLowerCase();
     if (key === "j" || key === "k") { go(key === "j" ? 1 : -1); event.preventDefault(); return; }
     if (!current) return;
+    if (key === "w" && passage) { passage.focus(); event.preventDefault(); return; }
     const box = [...current.querySelectorAll("input[data-key]")].find(one => one.dataset.key === key);
     if (box) {
       box.checked = box.type === "checkbox" ? !box.checked : true;
