@@ -19,6 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 MADE = {ROOT / "docs" / name for name in generated()}  # only in the site
+# Pages that `make exhaustive` runs: what they show is what `make slow` runs in tests of the same commands.
+WEEKLY = {"editors", "engine", "instruments", "longform", "moments", "related", "sharing", "statistics", "stereotypes"}
+RUN_PAGES = [pytest.param(page, marks=[pytest.mark.exhaustive] if page.stem in WEEKLY else []) for page in PAGES]
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 UNFILLED = re.compile(r"ORG/|YOUR_|https?://(?!127\.0\.0\.1)")
 # First words of commands that are not run inside the tests, and why.
@@ -83,7 +86,7 @@ def test_every_command_is_known(page: Path) -> None:
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_and_snippet_runs_in_order(
     page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
