@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, say_left_out, show, wording_option
+from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
 from seesaw_cf.cli.options import (
     AXES,
     at_least_zero,
@@ -41,9 +42,7 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--temperature", type=at_least_zero, default=0.0, help="of the replies (default: 0)")
     add("--sample", type=positive, help="only this many pairs, drawn evenly over relations, as people get them")
-    add("--plan", action="store_true", help="only say how many calls and tokens it takes, and what they cost")
-    add("--price-in", type=at_least_zero, help="price of a million tokens sent, for --plan")
-    add("--price-out", type=at_least_zero, help="price of a million tokens written, for --plan")
+    plan_options(parser)
     add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
     wording_option(parser)
@@ -108,7 +107,7 @@ def judge(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
-    from seesaw_cf.longform.flaws.cost import estimated_tokens, judge_cost
+    from seesaw_cf.longform.cost import judge_cost
     from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
     from seesaw_cf.longform.flaws.names import swap_names
     from seesaw_cf.longform.wording import read_wording
@@ -119,17 +118,10 @@ def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
     if args.names:
         copies, _ = swap_names(pairs, read_table(args.names).to_pylist(), args.axis, groups=args.group, seed=args.seed)
         questions += judge_questions([one.pair for one in copies], how)
-    count, rule = estimated_tokens, "one token for every four bytes"
-    if not args.base_url:
-        tokenizer, rule = load(args)[1], "counted by the judge's tokenizer, without a chat template"
-        count = lambda text: len(tokenizer(text)["input_ids"])  # noqa: E731
-    prices = {"price_in": args.price_in, "price_out": args.price_out}
+    count, rule = counting(None if args.base_url else load(args)[1])
     prompts = (judge_prompt(*about, how.wording) for about in questions)
-    found = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices)
-    say(f"{len(pairs)} pairs, {found.calls:,} calls, {found.prompt_tokens:,} tokens sent ({rule}), at most")
-    say(f"{found.new_tokens:,} tokens written. Nothing was asked.")
-    if found.money is not None:
-        say(f"At most {found.money:,.2f}; {found.most:,.2f} if every reply had to be asked for {args.tries} times.")
+    found = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices_of(args))
+    say_cost(f"{len(pairs)} pairs", found, rule, args.tries)
 
 
 def _generator(args: argparse.Namespace) -> Generator:

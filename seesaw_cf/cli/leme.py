@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
 from seesaw_cf.cli.options import (
     at_least_zero,
     count,
@@ -24,6 +25,9 @@ from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.io.terminal import markdown_for_terminal
 from seesaw_cf.io.text import read_json
 
+if TYPE_CHECKING:
+    from seesaw_cf.longform.job import LemeJob
+
 __all__ = ["configure", "run"]
 
 
@@ -32,12 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     from seesaw_cf.cli.train import configure_training
 
     commands = parser.add_subparsers(
-        dest="leme_command", required=True, metavar="run|report|train-annotator|train-rater"
+        dest="leme_command", required=True, metavar="run|report|import|train-annotator|train-rater"
     )
     text = "write passages before and after edits, rate and annotate them, report"
     _configure_run(commands.add_parser("run", help=text, description=text))
     text = "the papers' tables of a finished run, with its short form, measures that need a model, reference texts"
     _configure_report(commands.add_parser("report", help=text, description=text))
+    text = "annotations as released with LEME into the table that people and judges give"
+    _import_options(commands.add_parser("import", help=text, description=text))
     configure_training(commands)
 
 
@@ -75,6 +81,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     add("--judge-tries", type=positive, help="times one question is asked at the most")
     add("--judge-wording", help="JSON or YAML with other words for the judge, such as the paper's own")
     server_options(parser, **suppress)
+    plan_options(parser)
     add("--rows", type=positive, help="texts that are written at once")
     add("--block", type=positive, help="cases that are edited and written together")
     seed_option(parser, **suppress)
@@ -96,6 +103,45 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     references = "texts about new targets for the reference score, as CounterFact's attribute_snippets.json"
     add("--references", type=path, metavar="FILE", help=references)
     open_option(parser)
+
+
+def _plan(args: argparse.Namespace, job: LemeJob) -> None:
+    from seesaw_cf.longform.cost import judge_cost
+    from seesaw_cf.longform.plan import judge_questions
+    from seesaw_cf.models.load import load_model
+
+    samples, asked = judge_questions(job, args.out)
+    local = bool(job.judge) and not job.judge_url
+    count, rule = counting(load_model(job.judge, device=job.device, dtype=job.dtype)[1] if local else None)
+    parts = [
+        judge_cost(prompts, count, longest, tries=job.judge_tries, **prices_of(args))
+        for longest, prompts in asked.items()
+    ]
+    whose = "written" if (args.out / "passages.parquet").exists() else "not written yet, taken at full length"
+    say_cost(f"{samples} pairs of passages ({whose})", sum(parts[1:], parts[0]), rule, job.judge_tries)
+
+
+def _import_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "file", type=path, metavar="FILE", help="annotations as released with LEME: content, classification, label, ..."
+    )
+    add("--annotator", default="LEME", help="who annotated, in the table (default: LEME)")
+    add("--out", type=path, required=True, help="folder for annotations.parquet")
+    add("--overwrite", action="store_true", help="replace the table when it is there")
+
+
+def _import(args: argparse.Namespace) -> None:
+    from seesaw_cf.io.files import write_new
+    from seesaw_cf.longform.train.released import released_annotations
+    from seesaw_cf.tables import table_bytes
+
+    table, left_out = released_annotations(args.file, args.annotator)
+    written = args.out / "annotations.parquet"
+    write_new([(written, table_bytes(table))], inputs=[args.file], overwrite=args.overwrite)
+    for why, number in left_out.items():
+        say(f"left out: {number}: {why}")
+    say(f"{written}: {table.num_rows} claims. Next: seesaw-cf leme report --raters {args.out} --out TABLES")
 
 
 def _report(args: argparse.Namespace) -> None:
@@ -126,8 +172,8 @@ def _report(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Runs the sub-command."""
-    if args.leme_command == "report":
-        _report(args)
+    if args.leme_command in ("report", "import"):
+        (_report if args.leme_command == "report" else _import)(args)
         return
     if args.leme_command != "run":
         from seesaw_cf.cli.train import run_training
@@ -145,6 +191,10 @@ def run(args: argparse.Namespace) -> None:
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     if "editor_config" in given:
         given["editor_config"] = read_json(given["editor_config"])
-    say(markdown_for_terminal(run_leme(replace(read_preset(args.preset), **given), args.out, progress=not args.quiet)))
+    job = replace(read_preset(args.preset), **given)
+    if args.plan:
+        _plan(args, job)
+        return
+    say(markdown_for_terminal(run_leme(job, args.out, progress=not args.quiet)))
     if args.open:
         open_page(args.out / "report.html")

@@ -50,7 +50,7 @@ from seesaw_cf.tables import write_table
 from seesaw_cf.types import Case
 from seesaw_cf.versions import versions
 
-__all__ = ["run_leme"]
+__all__ = ["cases_of_job", "run_leme"]
 
 _TEMPLATE = 64  # tokens that a chat template may add to a prompt
 
@@ -79,11 +79,11 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     judge = judge_of(job, out)
     annotator, raters = find_annotator(job, judge), find_raters(job, judge)
     rows = {config: read_records(job.data, config) for config in job.configs}
-    records, cases = _cases(job, rows, lead=False)
+    records, cases = cases_of_job(job, rows, lead=False)
     spare = spare_cases([row for found in rows.values() for row in found], records)
     writer, model = _writer(job, out, spare, [prompt.text for case in cases for prompt in case.prompts])
     if not model["chat"]:
-        records, cases = _cases(job, rows, lead=True)
+        records, cases = cases_of_job(job, rows, lead=True)
     manifest = _manifest(job, texts, records, model)
     passages = PassageRun(
         writer, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.seed, job.block, progress
@@ -103,10 +103,19 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     return write_leme_report(out, conclusion)
 
 
-def _cases(
+def cases_of_job(
     job: LemeJob, everything: Mapping[str, Sequence[LongformRecord]], lead: bool
 ) -> tuple[list[LongformRecord], list[EditedCase]]:
-    """Records and what is to be written for them, config by config."""
+    """Records and what is to be written for them, config by config.
+
+    Args:
+        job: Which of them.
+        everything: Config -> its records.
+        lead: Prompts end with the entity's name.
+
+    Raises:
+        RecordError: A case is in two configs, or nothing is to be written.
+    """
     records: list[LongformRecord] = []
     cases: list[EditedCase] = []
     for config, rows in everything.items():

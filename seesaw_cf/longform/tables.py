@@ -95,7 +95,8 @@ class AnnotationRow(SampleRow):
 class SpanRow(SampleRow):
     """A row of `SPANS`: a stretch of a passage that somebody marked as evidence for a label.
 
-    start, end: Unicode characters of the passage's text from 0, the end not included. text: what stands there.
+    start, end: Unicode characters from 0, the end not included, of the passage's text without white space around it.
+    text: what stands there.
     """
 
     passage: str

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.cli import main
-from seesaw_cf.longform.flaws.cost import JudgeCost, estimated_tokens, judge_cost
+from seesaw_cf.longform.cost import JudgeCost, estimated_tokens, judge_cost
 from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs, judge_questions
 from seesaw_cf.tables import write_table
 

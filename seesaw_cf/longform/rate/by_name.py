@@ -31,7 +31,7 @@ from seesaw_cf.tables import read_table
 if TYPE_CHECKING:
     from seesaw_cf.longform.job import LemeJob
 
-__all__ = ["LLM", "exemplars", "find_annotator", "find_raters", "judge_of"]
+__all__ = ["LLM", "exemplars", "find_annotator", "find_raters", "judge_of", "judge_rater"]
 
 LLM = "llm"  # the annotator that asks the judge
 
@@ -82,7 +82,7 @@ def find_raters(job: LemeJob, judge: Generator | None) -> list[Rater]:
         SeesawError: An optional package is missing, or a model cannot be loaded.
     """
     raters = [_rater(name) for name in job.raters]
-    return [*raters, _judge(job, judge)] if judge is not None else raters
+    return [*raters, judge_rater(job, judge)] if judge is not None else raters
 
 
 def _rater(name: str) -> Rater:
@@ -95,7 +95,17 @@ def _rater(name: str) -> Rater:
     return load_rater(name)
 
 
-def _judge(job: LemeJob, generator: Generator) -> LLMJudge:
+def judge_rater(job: LemeJob, generator: Generator) -> LLMJudge:
+    """The judge of a job as a rater.
+
+    Args:
+        job: Its examples, tries and words.
+        generator: Who answers.
+
+    Raises:
+        RecordError: Examples are wanted and there are none of people.
+        StorageError: A file cannot be read.
+    """
     pool: tuple[Exemplar, ...] = ()
     if job.judge_shots:
         if not job.judge_examples:

@@ -16,7 +16,7 @@ from seesaw_cf.longform.annotate.annotate import LABELS, sentences
 from seesaw_cf.longform.train.rows import Rows, read_csv
 from seesaw_cf.longform.train.splits import join_groups
 
-__all__ = ["AnnotationData", "read_annotations", "with_neutral_sentences"]
+__all__ = ["AnnotationData", "label_index", "pair_of", "read_annotations", "with_neutral_sentences"]
 
 _CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
 _TOLD_APART = 3  # words; shorter premises ("He") are slips of highlighting that many samples share
@@ -100,8 +100,8 @@ def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
             "and either content or premise and claim."
         )
     _check_ids(path, frame)
-    labels = tuple(_label(path, row, text) for row, text in enumerate(frame["classification"]))
-    parsed = [_texts(path, row, *parts) for row, parts in enumerate(zip(*(frame[name] for name in columns)))]
+    labels = tuple(label_index(path, row, text) for row, text in enumerate(frame["classification"]))
+    parsed = [pair_of(path, row, *parts) for row, parts in enumerate(zip(*(frame[name] for name in columns)))]
     pairs, units = tuple((p, c) for p, c, _ in parsed), tuple(unit for _, _, unit in parsed)
     texts = [premise if len(premise.split()) >= _TOLD_APART else "" for premise, _ in pairs]
     groups = tuple(join_groups(list(frame["sample_id"]), texts))
@@ -130,14 +130,29 @@ def _check_ids(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
             )
 
 
-def _label(path: str | os.PathLike[str], row: int, text: str) -> int:
+def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
+    """Index into `LABELS` of a cell of a file.
+
+    Raises:
+        UnknownNameError: It is no label.
+    """
     if text not in LABELS:
         error = unknown_name("classification", text, LABELS)
         raise type(error)(f"{path}, row {row}: {error}")
     return LABELS.index(text)
 
 
-def _texts(path: str | os.PathLike[str], row: int, first: str, claim: str | None = None) -> tuple[str, str, str]:
+def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | None = None) -> tuple[str, str, str]:
+    """Premise, claim and unit ("paragraph" or "sentence") of a row.
+
+    Args:
+        path, row: For messages.
+        first: The premise; without `claim` the whole cell "Passage: ... Claim: ...".
+        claim: The claim, where it has a column of its own.
+
+    Raises:
+        RecordError: It is no such cell, or one of them is empty.
+    """
     premise, said, unit = first.strip(), (claim or "").strip(), "paragraph"
     if claim is None:
         found = _CONTENT.fullmatch(first)

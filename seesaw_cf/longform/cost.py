@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-__all__ = ["JudgeCost", "estimated_tokens", "judge_cost"]
+from seesaw_cf.generation.types import Ask, Completion, Sampling
+
+__all__ = ["Counted", "JudgeCost", "estimated_tokens", "judge_cost"]
 
 _BYTES = 4
 _MILLION = 1_000_000
@@ -28,6 +31,13 @@ class JudgeCost:
     new_tokens: int
     money: float | None = None
     most: float | None = None
+
+    def __add__(self, other: JudgeCost) -> JudgeCost:
+        """Both jobs, at the same prices."""
+        pairs = [(self.money, other.money), (self.most, other.most)]
+        money, most = (None if one is None or more is None else one + more for one, more in pairs)
+        sent, written = self.prompt_tokens + other.prompt_tokens, self.new_tokens + other.new_tokens
+        return JudgeCost(self.calls + other.calls, sent, written, money, most)
 
 
 def estimated_tokens(text: str) -> int:
@@ -59,3 +69,23 @@ def judge_cost(
         return JudgeCost(len(sent), sum(sent), written)
     money = (sum(sent) * (price_in or 0.0) + written * (price_out or 0.0)) / _MILLION
     return JudgeCost(len(sent), sum(sent), written, money, money * tries)
+
+
+@dataclass
+class Counted:
+    """A generator that asks nobody: it keeps what would be asked, and gives replies that every judge can read.
+
+    Attributes:
+        name: Of the judge whose place it takes.
+        asked: Longest reply in tokens -> prompts, the turns of a conversation as one text.
+    """
+
+    name: str
+    asked: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
+        """Keeps the prompts."""
+        for ask in asks:
+            turns = [ask.prompt] if isinstance(ask.prompt, str) else [turn.content for turn in ask.prompt]
+            self.asked[sampling.max_new_tokens].append("\n".join(turns))
+        return [Completion("Rating: 4\nLabel: neutral") for _ in asks]

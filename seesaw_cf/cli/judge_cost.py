@@ -1,0 +1,52 @@
+"""`--plan`, `--price-in` and `--price-out`: what a judge will cost, said before it is asked anything."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from seesaw_cf.cli.options import at_least_zero
+from seesaw_cf.cli.output import say
+
+if TYPE_CHECKING:
+    from seesaw_cf.longform.cost import JudgeCost
+
+__all__ = ["counting", "plan_options", "prices_of", "say_cost"]
+
+
+def plan_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    add = parser.add_argument
+    add("--plan", action="store_true", help="only say how many calls and tokens the judge takes, and what they cost")
+    add("--price-in", type=at_least_zero, help="price of a million tokens sent, for --plan")
+    add("--price-out", type=at_least_zero, help="price of a million tokens written, for --plan")
+
+
+def prices_of(args: argparse.Namespace) -> dict[str, float | None]:
+    """Both prices, as `judge_cost` takes them."""
+    return {"price_in": args.price_in, "price_out": args.price_out}
+
+
+def counting(tokenizer: Any = None) -> tuple[Callable[[str], int], str]:
+    """What counts the tokens of a text, and how it does: the judge's tokenizer, or bytes where there is none."""
+    from seesaw_cf.longform.cost import estimated_tokens
+
+    if tokenizer is None:
+        return estimated_tokens, "one token for every four bytes"
+    return lambda text: len(tokenizer(text)["input_ids"]), "counted by the judge's tokenizer, without a chat template"
+
+
+def say_cost(what: str, found: JudgeCost, rule: str, tries: int) -> None:
+    """Prints a plan.
+
+    Args:
+        what: Is judged, such as "12 pairs".
+        found: Its cost.
+        rule: How tokens were counted.
+        tries: Times a question is asked at the most.
+    """
+    say(f"{what}, {found.calls:,} calls, {found.prompt_tokens:,} tokens sent ({rule}), at most")
+    say(f"{found.new_tokens:,} tokens written. Nothing was asked.")
+    if found.money is not None:
+        say(f"At most {found.money:,.2f}; {found.most:,.2f} if every reply had to be asked for {tries} times.")
