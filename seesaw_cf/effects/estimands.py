@@ -7,7 +7,7 @@ they can be combined: the excess over a control of the contrast between two grou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -145,19 +145,32 @@ def group_contrasts(
     for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
         groups = {group: mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
         tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
+        prepared = _Prepared(
+            pd.factorize(rows["case_id"], sort=True)[0],
+            _values(rows),
+            rows["likelier_pre"].to_numpy(),
+            _codes(rows, clusters),
+        )
         for group, own in groups.items():
             other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(rows), bool))
             if group != reference:
                 key = _row(editor, relation, axis, group) | {"reference": reference or "others"}
-                found.append(key | _contrast(rows, own, other, clusters, method))
+                found.append(key | _contrast(prepared, own, other, method))
     return pd.DataFrame(found)
 
 
-def _contrast(
-    rows: pd.DataFrame, own: NDArray[np.bool_], other: NDArray[np.bool_], clusters: Mapping[str, str], method: Method
-) -> dict[str, object]:
-    case = pd.factorize(rows["case_id"], sort=True)[0]
-    n_cases = int(case.max()) + 1
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What every contrast of an editor and a relation is made of: cases, values (n, scales), clusters."""
+
+    case: NDArray[np.intp]
+    values: Floats
+    likelier_pre: Floats
+    clusters: Mapping[str, NDArray[np.intp]]
+
+
+def _contrast(rows: _Prepared, own: NDArray[np.bool_], other: NDArray[np.bool_], method: Method) -> dict[str, object]:
+    case, n_cases = rows.case, int(rows.case.max()) + 1
     first, second = own & ~other, other & ~own
     both = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
     first, second = first & both[case], second & both[case]
@@ -165,15 +178,14 @@ def _contrast(
         nan = float("nan")
         none = Estimate(nan, note="no edit was scored on both groups")
         return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": nan}
-    values, parts = _values(rows), [case_weights(case, part) for part in (first, second)]
+    parts = [case_weights(case, part) for part in (first, second)]
     if method == "mixed":
         kept = first | second
-        codes = _codes(rows[kept], clusters)
-        found = [mixed_contrast(column[kept], first[kept], codes) for column in values.T]
+        codes = {name: pd.factorize(code[kept], sort=True)[0] for name, code in rows.clusters.items()}
+        found = [mixed_contrast(column[kept], first[kept], codes) for column in rows.values.T]
     else:
-        found = clustered_means(values, parts, _codes(rows, clusters))
-    before = rows["likelier_pre"].to_numpy()
-    return _scales(found) | {"likelier_pre": min(float(part @ before) for part in parts)}
+        found = clustered_means(rows.values, parts, rows.clusters)
+    return _scales(found) | {"likelier_pre": min(float(part @ rows.likelier_pre) for part in parts)}
 
 
 def _values(rows: pd.DataFrame) -> Floats:

@@ -84,11 +84,14 @@ def members(tags: Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]
     """
     rows: dict[str, list[int]] = {}
     untagged = []
+    known: dict[tuple[object, ...], set[str]] = {}  # few people have tags that nobody else has
     for row, own in enumerate(tags):
-        known = set(tags_of(own))
-        if not known:
+        key = tuple(own) if isinstance(own, Sequence | np.ndarray) else ()
+        if key not in known:
+            known[key] = set(tags_of(own))
+        if not known[key]:
             untagged.append(row)
-        for tag in known:
+        for tag in known[key]:
             rows.setdefault(tag, []).append(row)
     groups = {tag: np.array(rows[tag], np.intp) for tag in sorted(rows)}
     return groups | ({UNKNOWN: np.array(untagged, np.intp)} if untagged else {})

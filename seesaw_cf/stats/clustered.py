@@ -109,15 +109,18 @@ def clustered_means(
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
         return [replace(base, value=float(v), note=note) for v in weight @ values]
     found = []
-    for estimate, stderr, df, largest in zip(*crossing.errors(values), np.abs(values[crossing.used]).max(axis=0)):
-        if stderr <= 1e-12 * max(1e-300, largest):
+    value, stderr, df = crossing.errors(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        half = stats.t.ppf((1 + level) / 2, df) * stderr
+        p = 2 * stats.t.sf(np.abs(value) / stderr, df)
+    numbers = (value, value - half, value + half, stderr, p, df)
+    for row, largest in zip(np.stack(numbers, axis=1).tolist(), np.abs(values[crossing.used]).max(axis=0)):
+        estimate, low, high, error, own_p, own_df = row
+        if error <= 1e-12 * max(1e-300, largest):
             note = "all values equal: no error to estimate"
-            found.append(replace(base, value=float(estimate), note=note))
+            found.append(replace(base, value=estimate, note=note))
             continue
-        half = float(stats.t.ppf((1 + level) / 2, df)) * float(stderr)
-        p = float(2 * stats.t.sf(abs(estimate) / stderr, df))
-        value, low, high = float(estimate), float(estimate - half), float(estimate + half)
-        found.append(replace(base, value=value, low=low, high=high, stderr=float(stderr), p=p, df=float(df)))
+        found.append(replace(base, value=estimate, low=low, high=high, stderr=error, p=own_p, df=own_df))
     return found
 
 

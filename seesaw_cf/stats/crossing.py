@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -160,15 +161,15 @@ class Crossing:
         even = all(one.df + 1 >= _DOMINATED * one.scale.size for one in self._own)
         if even or not low.size or min(one.df for one in self._own) < 1:
             return df
-        rng = np.random.default_rng(_SEED)
-        drawn = [_reference(one, rng) for one in self._own]
+        drawn = _references(tuple(_shape(one) for one in self._own))
         shares = singles[:, low] / singles[:, low].sum(axis=0)
+        ratios = [
+            np.abs(sum(np.sqrt(s) * mean for s, (mean, _) in zip(share, drawn)))
+            / np.sqrt(sum(s * square for s, (_, square) in zip(share, drawn)))
+            for share in shares.T
+        ]
         out = df.copy()
-        for column, share in zip(low, shares.T):
-            top = sum(np.sqrt(s) * mean for s, (mean, _) in zip(share, drawn))
-            below = sum(s * square for s, (_, square) in zip(share, drawn))
-            critical = np.quantile(np.abs(top) / np.sqrt(below), 0.95)
-            out[column] = np.interp(-critical, -_T_GRID, _DF_GRID)
+        out[low] = np.interp(-np.quantile(ratios, 0.95, axis=1), -_T_GRID, _DF_GRID)
         return out
 
 
@@ -177,26 +178,64 @@ def _balanced(shares: Sequence[Floats]) -> bool:
     return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
 
 
-def _reference(one: _Dimension, rng: np.random.Generator) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Shares of one part of a dimension: of the largest clusters one by one, of the others their sum of squares, its
+    sum weighted by the correction, and the degrees of freedom of that."""
+
+    top: tuple[float, ...]
+    rest: float
+    weighted: float
+    df: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What the draws of a dimension depend on: its parts, the correction of the largest clusters, its variance."""
+
+    parts: tuple[_Part, ...]
+    scale: tuple[float, ...]
+    truth: float
+
+
+def _shape(one: _Dimension) -> _Shape:
+    order = np.argsort(-np.max(one.shares, axis=0), kind="stable")
+    top, rest = order[:_LARGEST], order[_LARGEST:]
+    parts = []
+    for share in one.shares:
+        weighted = one.scale[rest] * share[rest] ** 2
+        total = float(weighted.sum())
+        df = float(weighted.sum() ** 2 / (weighted**2).sum()) if total > 0 else 0.0
+        parts.append(_Part(tuple(share[top].tolist()), float((share[rest] ** 2).sum()), total, df))
+    return _Shape(tuple(parts), tuple(one.scale[top].tolist()), float(sum((share**2).sum() for share in one.shares)))
+
+
+@lru_cache(maxsize=256)  # 160 kB each with two dimensions; editors that were asked the same have the same
+def _references(shapes: tuple[_Shape, ...]) -> list[tuple[Floats, Floats]]:
+    """The draws of every dimension, from one stream."""
+    rng = np.random.default_rng(_SEED)
+    return [_reference(shape, rng) for shape in shapes]
+
+
+def _reference(shape: _Shape, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Draws of a mean and of its estimated variance under independent cluster effects, for a true variance of 1.
 
     The largest clusters are drawn one by one; of the others only the sum and the sum of squares.
     """
-    order = np.argsort(-np.max(one.shares, axis=0), kind="stable")
-    top, rest = order[:_LARGEST], order[_LARGEST:]
     mean, square = np.zeros(_DRAWS), np.zeros(_DRAWS)
-    centred = np.zeros((_DRAWS, top.size))
-    for sign, share in zip(_SIGNS, one.shares):
-        effects = rng.standard_normal((_DRAWS, top.size))
-        own = effects @ share[top] + rng.standard_normal(_DRAWS) * np.sqrt((share[rest] ** 2).sum())
-        centred += sign * share[top] * (effects - own[:, None])
+    centred: Floats | None = None
+    for sign, part in zip(_SIGNS, shape.parts):
+        share = np.array(part.top)
+        effects = rng.standard_normal((_DRAWS, share.size))
+        own = effects @ share + rng.standard_normal(_DRAWS) * np.sqrt(part.rest)
+        effects -= own[:, None]  # in place: making the arrays takes longer than filling them
+        effects *= sign * share
+        centred = effects if centred is None else np.add(centred, effects, out=centred)
         mean += sign * own
-        parts = one.scale[rest] * share[rest] ** 2
-        if parts.sum() > 0:
-            df = parts.sum() ** 2 / (parts**2).sum()
-            square += parts.sum() * (rng.chisquare(df, _DRAWS) / df + own**2)
-    truth = float(sum((share**2).sum() for share in one.shares))
-    return mean / np.sqrt(truth), (square + centred**2 @ one.scale[top]) / truth
+        if part.weighted > 0:
+            square += part.weighted * (rng.chisquare(part.df, _DRAWS) / part.df + own**2)
+    assert centred is not None
+    return mean / np.sqrt(shape.truth), (square + np.square(centred, out=centred) @ np.array(shape.scale)) / shape.truth
 
 
 def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, float]:
