@@ -348,8 +348,8 @@ _NUMBERS = [
     Mutant(
         "one-sided-p",
         "seesaw_cf/stats/clustered.py",
-        "p = float(2 * stats.t.sf(",
-        "p = float(stats.t.sf(",
+        "p = 2 * stats.t.sf(",
+        "p = stats.t.sf(",
         "a one-sided p called two-sided",
         CLUSTERED,
     ),
