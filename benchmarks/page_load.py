@@ -1,10 +1,10 @@
-"""How soon `report.html` of a large run can be used in headless Chromium, beside that of a small one, and how large it is.
+"""How soon `report.html` of a large run can be used in headless Chromium beside that of a small one, and its size.
 
     python -m benchmarks.page_load --prompts 100000 --rows 1000000 --repeats 15
 
-Runs are invented (`benchmarks.synthetic_run`): editors with a control, five relations, three axes of groups. Each opening
-is a new page of one browser, small and large pages in turn. Interactive means: the prompts of the first view are in the
-table, a choice from its first list has been answered with other rows, and nothing has kept the main thread for 50 ms since.
+Runs are invented (`benchmarks.synthetic_run`): editors with a control, five relations, three axes of groups. Each
+opening is a new page of one browser, small and large pages in turn. Interactive means: the prompts of the first view
+are in the table, a choice from its first list has been answered with other rows, and the main thread is idle since.
 Seconds are the browser's own, from the start of the navigation; without --keep the runs are deleted.
 """
 
@@ -43,7 +43,7 @@ window.busy = 0;
 new PerformanceObserver(list => { for (const one of list.getEntries()) window.busy = one.startTime + one.duration })
   .observe({ type: "longtask", buffered: true });
 """
-# The first list with a choice is used as a reader would; then the main thread has to be free for two frames and an idle.
+# The first list is used as a reader would; then the main thread has to be free for two frames and an idle moment.
 _USE = """async () => {
   const rows = document.querySelector("table[id$=-rows]"), list = document.querySelector(".look select");
   while (!rows.tBodies[0].rows.length) await new Promise(requestAnimationFrame);
@@ -132,7 +132,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or Path(temporary)
-        sizes = {"small": (SMALL, EDITORS), "large": (args.prompts, EDITORS)}
+        sizes: dict[str, tuple[int, Sequence[str]]] = {"small": (SMALL, EDITORS), "large": (args.prompts, EDITORS)}
         sizes |= {"largest": (args.rows // 4, MANY)} if args.rows else {}
         made = {name: make(folder / name, *size) for name, size in sizes.items()}
         found = measure({name: folder / name / "report.html" for name in made}, args.repeats)

@@ -16,7 +16,7 @@ from seesaw_cf.page.render import data_block
 
 __all__ = ["Choice", "Column", "Look", "make_look", "short", "view_link"]
 
-_SHOWN = 500  # lines of the table at once
+_SHOWN = 100  # lines of the table at once: more would take a phone seconds to lay out
 
 Choice = tuple[str, str, Sequence[tuple[str, str]]]
 """Name of a column (or of a column of lists, without its s), label, (value, as shown) of each."""
