@@ -45,7 +45,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
 
 # kind, role, holds, phase: see `seesaw_cf.types`; `gold` marks candidates that are true before the edit.
 # logprob: nats, summed over n_tokens target tokens; null when status is not "ok". n_greedy: how many of them are the
-# model's first choice after the true tokens before them.
+# model's first choice after the true tokens before them. n_kept, after an edit: at how many of them the first choice,
+# right or wrong, is the same token as before the edit.
 SCORES: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -71,9 +72,10 @@ SCORES: pa.Schema = pa.schema(
         ("greedy", pa.bool_()),
         ("status", pa.string()),
         ("n_greedy", pa.int32()),
+        ("n_kept", pa.int32()),
     ]
 )
-LATER = ("n_greedy",)
+LATER = ("n_greedy", "n_kept")
 """Columns of `SCORES` that tables of older versions do not have."""
 
 

@@ -214,6 +214,7 @@ class ClozeScore:
         status: "ok", or the reason why the pair could not be scored.
         n_greedy: How many target tokens are the model's most likely next token, after the true ones before them; None
             when the scorer does not say.
+        first: Ids of the model's most likely next tokens, one for each target token; None when the scorer does not say.
     """
 
     logprob: float
@@ -221,6 +222,7 @@ class ClozeScore:
     greedy: bool
     status: str = "ok"
     n_greedy: int | None = None
+    first: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,8 +195,8 @@ def success_of_scores(
 
     Returns:
         Editor -> the result of `edit_success`. "generation" is exact: a target all of whose tokens are the first choice
-        is what greedy generation gives. EasyEdit's locality stays empty: a score table keeps how many tokens were the
-        first choice, and not which ones were. Tables of older versions have no token shares at all.
+        is what greedy generation gives. Tables of older versions have no EasyEdit locality, still older ones no
+        token shares at all.
 
     Raises:
         RecordError: No rows of these kinds, or as `pair_targets`.
@@ -213,14 +213,14 @@ def success_of_scores(
         wanted = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
         post = pc.and_(pc.equal(rows["phase"], "post"), pc.equal(rows["role"], wanted))
         expected = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok")))
-        expected = expected.select([*keys, "greedy", "n_greedy", "n_tokens"]).to_pandas()
+        expected = expected.select([*keys, "greedy", "n_greedy", "n_kept", "n_tokens"]).to_pandas()
         pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
         columns = SuccessColumns(
             case_id=[case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]],
             test=pairs["kind"].map(KINDS).tolist(),
             **{side: pairs[side].tolist() for side in SIDES},
             tokens_right=pairs["n_greedy"].astype("Float64").astype(np.float64).tolist(),
-            tokens_kept=[None] * len(pairs),
+            tokens_kept=pairs["n_kept"].astype("Float64").astype(np.float64).tolist(),
             n_tokens=pairs["n_tokens"].astype("Float64").astype(np.float64).tolist(),
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
         )

@@ -22,11 +22,13 @@ _WAYS: Mapping[str, tuple[tuple[str, str] | None, ...]] = {
         ("easyedit", "portability"),
         ("zsre", "score"),
     ),
+    "unchanged": (None, None, ("easyedit", "locality"), None, None),
     "whole": (*(("generation", name) for name in ("rewrite", "paraphrase", "neighborhood", "portability")), None),
 }
 _ABOUT = """Shares, with 95 % intervals over edits and n = edits. likelier: the wanted one of two answers is more
 probable (CounterFact's ES, PS, NS and S); tokens: share of the wanted answer's tokens that are the model's first
-choice after the true ones before them (zsRE's efficacy, paraphrase and specificity; EasyEdit's portability); whole:
+choice after the true ones before them (zsRE's efficacy, paraphrase and specificity; EasyEdit's portability);
+unchanged: share of them at which the first choice, right or wrong, is that from before (EasyEdit's locality); whole:
 all of them are, so that greedy writing gives the answer. Score: harmonic mean of the first three. Wanted after the
 edit's own prompt and its paraphrases is the new answer, of neighbours the old one, of consequences what follows from
 the edit. No interval below five edits."""
@@ -69,6 +71,7 @@ def _rows(results: Results) -> tuple[list[str], list[list[str]]]:
         for editor, success in results.success.items()
         for way, places in _WAYS.items()
     ]
+    rows = [row for row in rows if any(cell != "-" for cell in row[2:])]
     kept = [0, 1, *(place for place in range(2, 7) if any(row[place] != "-" for row in rows))]
     heads = ["editor", "counted", *_HEADS]
     return [heads[place] for place in kept], [[row[place] for place in kept] for row in rows]

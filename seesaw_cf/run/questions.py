@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -75,12 +76,13 @@ def questions(case: Case) -> Iterator[Question]:
 
 
 class Scored(NamedTuple):
-    """A question of a case with its score before or after the edit."""
+    """A question of a case with its score before or after the edit; after it, with the score before it too."""
 
     case: Case
     asked: Question
     phase: Phase
     score: ClozeScore
+    before: ClozeScore | None = None
 
 
 def scored(
@@ -89,8 +91,12 @@ def scored(
     after: Mapping[Cloze, ClozeScore],
 ) -> list[Scored]:
     """Every question of every case, each before and after the edit."""
-    phases: tuple[tuple[Phase, Mapping[Cloze, ClozeScore]], ...] = (("pre", before), ("post", after))
-    return [Scored(case, q, phase, of[q.cloze]) for case, qs in asked for q in qs for phase, of in phases]
+    rows = []
+    for case, qs in asked:
+        for q in qs:
+            pre = before[q.cloze]
+            rows += [Scored(case, q, "pre", pre), Scored(case, q, "post", after[q.cloze], pre)]
+    return rows
 
 
 def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:
@@ -121,8 +127,15 @@ def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:
         "greedy": [score.greedy for score in scores],
         "status": [score.status for score in scores],
         "n_greedy": [score.n_greedy for score in scores],
+        "n_kept": [_kept(row) for row in rows],
     }
     return pa.table(columns, SCORES)
+
+
+def _kept(row: Scored) -> int | None:
+    """At how many tokens of the answer the first choice is the one from before the edit."""
+    then, now = row.before.first if row.before else None, row.score.first
+    return None if then is None or now is None else sum(map(operator.eq, then, now))
 
 
 def _effect_relation(case: Case, kind: Kind) -> str:

@@ -27,12 +27,14 @@ class Answers(NamedTuple):
     Attributes:
         items: Which item each answer belongs to.
         logprobs: (asks,) log p(token | its path), float64 on the CPU.
-        greedy: (asks,) the token is the most likely one.
+        first: (asks,) the most likely token at that place, the first of several.
+        greedy: (asks,) it is the token that was asked.
         logit_rows: Nodes whose logits were computed.
     """
 
     items: list[int]
     logprobs: Tensor
+    first: Tensor
     greedy: Tensor
     logit_rows: int
 
@@ -64,25 +66,24 @@ def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answ
     at, tokens = at.to(logits.device), torch.tensor([token for _, token, _ in flat], device=logits.device)
     with torch.inference_mode():
         # log softmax of the few asked tokens: logit - peak - log(sum of exp(logit - peak)), never the whole matrix.
-        peaks, sums = _peaks_and_sums(logits)
-        chosen = logits[at, tokens]
-        # Several tokens may share the peak: the first of them is the greedy one.
-        best, top = torch.full_like(peaks, -1, dtype=torch.long), at[chosen == peaks[at]].unique()
-        best[top] = logits[top].argmax(-1)
-        greedy = best[at] == tokens
-        chosen = chosen - peaks[at] - sums.log()[at]
-    return Answers([item for _, _, item in flat], chosen.double().cpu(), greedy.cpu(), len(places))
+        peaks, firsts, sums = _peaks_and_sums(logits)
+        first = firsts[at]
+        chosen = logits[at, tokens] - peaks[at] - sums.log()[at]
+    return Answers(
+        [item for _, _, item in flat], chosen.double().cpu(), first.cpu(), (first == tokens).cpu(), len(places)
+    )
 
 
-def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each row the largest logit and the sum of exp(logit - largest), in slabs that stay in a CPU's cache."""
+def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of each row the largest logit, its place, and the sum of exp(logit - largest), in slabs for a CPU's cache."""
     rows = len(logits) if logits.device.type != "cpu" else _SLAB
     peaks, sums = logits.new_empty(2, len(logits))
+    firsts = torch.empty(len(logits), dtype=torch.long, device=logits.device)
     held = logits.new_empty(rows, logits.shape[1])
-    for slab, peak, total in zip(logits.split(rows), peaks.split(rows), sums.split(rows)):
-        torch.amax(slab, -1, out=peak)
+    for slab, peak, first, total in zip(*(part.split(rows) for part in (logits, peaks, firsts, sums))):
+        torch.max(slab, -1, out=(peak, first))
         torch.sum(torch.sub(slab, peak[:, None], out=held[: len(slab)]).exp_(), -1, out=total)
-    return peaks, sums
+    return peaks, firsts, sums
 
 
 def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:

@@ -110,12 +110,13 @@ class HFScorer:
         wide = torch.promote_types(logits.dtype, torch.float32)
         needed = logits[torch.tensor(rows, device=logits.device), torch.tensor(places, device=logits.device)].to(wide)
         logprobs = needed.log_softmax(-1).gather(1, targets.to(needed.device)[:, None])[:, 0].double().cpu()
-        hits = (needed.argmax(-1).cpu() == targets).tolist()
+        first = needed.argmax(-1).cpu()
+        hits = (first == targets).tolist()
         scores, at = [], 0
         for item in batch:
             count = len(item.ids) - item.start
             total, own = float(logprobs[at : at + count].sum()), hits[at : at + count]
             status = "ok" if total == total and abs(total) != float("inf") else f"log-probability is {total}"
-            scores.append(ClozeScore(total, count, all(own), status, sum(own)))
+            scores.append(ClozeScore(total, count, all(own), status, sum(own), tuple(first[at : at + count].tolist())))
             at += count
         return scores

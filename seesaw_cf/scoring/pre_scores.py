@@ -34,6 +34,7 @@ _SCHEMA = pa.schema(
         ("greedy", pa.bool_()),
         ("status", pa.string()),
         ("n_greedy", pa.int32()),
+        ("first", pa.list_(pa.int32())),
     ]
 )
 _SCORE = _SCHEMA.names[2:]  # fields of `ClozeScore`, in their order
@@ -98,4 +99,5 @@ def _read(file: Path, part: list[Cloze]) -> list[ClozeScore] | None:
         return None
     if list(zip(rows["context"], rows["target"], strict=True)) != [(c.context, c.target) for c in part]:
         return None
+    rows["first"] = [None if ids is None else tuple(ids) for ids in rows["first"]]
     return [ClozeScore(*row) for row in zip(*(rows[name] for name in _SCORE))]

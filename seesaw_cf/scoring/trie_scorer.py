@@ -201,14 +201,18 @@ def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[C
 
     Args:
         items: What was asked.
-        parts: Answers that name items by their index; together one for every target token of every item.
+        parts: Answers that name items by their index; together one for every target token of every item, those of an
+            item in the order of its tokens.
     """
     totals = torch.zeros(len(items), dtype=torch.float64)
     misses = torch.zeros(len(items), dtype=torch.int64)
+    firsts: list[list[int]] = [[] for _ in items]
     for answers in parts:
         index = torch.tensor(answers.items)
         totals.index_add_(0, index, answers.logprobs)
         misses.index_add_(0, index, (~answers.greedy).long())
+        for item, first in zip(answers.items, answers.first.tolist(), strict=True):
+            firsts[item].append(first)
     return [
         ClozeScore(
             total,
@@ -216,6 +220,7 @@ def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[C
             miss == 0,
             "ok" if math.isfinite(total) else f"log-probability is {total}",
             len(item.ids) - item.start - miss,
+            tuple(own),
         )
-        for item, total, miss in zip(items, totals.tolist(), misses.tolist(), strict=True)
+        for item, total, miss, own in zip(items, totals.tolist(), misses.tolist(), firsts, strict=True)
     ]

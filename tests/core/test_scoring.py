@@ -116,7 +116,9 @@ def test_greedy_says_whether_every_token_is_the_most_likely(
     with torch.no_grad():
         best = model(input_ids=torch.tensor([ids])).logits[0].argmax(-1).tolist()
     expected = all(best[place - 1] == ids[place] for place in range(start, len(ids)))
-    assert HFScorer(model, tokenizer).score([cloze])[0].greedy == expected
+    score = HFScorer(model, tokenizer).score([cloze])[0]
+    assert score.greedy == expected
+    assert score.first == tuple(best[start - 1 : -1])
 
 
 @pytest.mark.parametrize(

@@ -135,20 +135,24 @@ def test_success_of_a_score_table_is_that_of_its_columns() -> None:
 
 
 def test_token_shares_of_a_score_table() -> None:
-    """Two edits; shares of the expected answer's tokens: 2/2 and 1/2, 0/2 once, 1/1 once, 1/3 once."""
+    """Two edits; shares of the expected answer's tokens: 2/2 and 1/2, 0/2 once, 0/4 and 0/1, 1/3 once.
+
+    EasyEdit's locality: of the neighbour's tokens 3/4 have the first choice of before, then 0/1; no other row counts.
+    """
     rows: list[dict[str, Any]] = []
-    for case, kind, wanted, right, tokens in (
-        (1, "efficacy", "target_new", 2, 2),
-        (2, "efficacy", "target_new", 1, 2),
-        (1, "paraphrase", "target_new", 0, 2),
-        (1, "neighborhood", "target_true", 1, 1),
-        (1, "portability", "target_new", 1, 3),
+    for case, kind, wanted, right, kept, tokens in (
+        (1, "efficacy", "target_new", 2, 0, 2),
+        (2, "efficacy", "target_new", 1, 1, 2),
+        (1, "paraphrase", "target_new", 0, 2, 2),
+        (1, "neighborhood", "target_true", 0, 3, 4),
+        (2, "neighborhood", "target_true", 0, 0, 1),
+        (1, "portability", "target_new", 1, 0, 3),
     ):
         for row in four(-3, -1, -2, -1, kind=kind, case_id=case, n_tokens=tokens):
             expected = row["phase"] == "post" and row["role"] == wanted
-            rows += [row | {"n_greedy": right if expected else 0}]
+            rows += [row | {"n_greedy": right if expected else 0, "n_kept": kept if expected else 1}]
     found = plain(success_of_scores(table(rows), draws=0)["memit"])
     zsre = {name: found["zsre"][name]["value"] for name in ("efficacy", "paraphrase", "specificity", "score")}
-    assert zsre == {"efficacy": 0.75, "paraphrase": 0, "specificity": 1, "score": 0}
+    assert zsre == {"efficacy": 0.75, "paraphrase": 0, "specificity": 0, "score": 0}
     assert found["easyedit"]["portability"]["value"] == pytest.approx(1 / 3)
-    assert found["easyedit"]["locality"]["value"] is None  # which tokens were first is not in the table
+    assert found["easyedit"]["locality"]["value"] == pytest.approx((3 / 4 + 0 / 1) / 2)

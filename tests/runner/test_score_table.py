@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from seesaw_cf.records.json_records import parse_record
-from seesaw_cf.run.questions import Scored, questions, score_table
+from seesaw_cf.run.questions import Scored, questions, score_table, scored
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
 
@@ -36,9 +36,13 @@ CASE = Case(
 )
 
 
+BEFORE = ClozeScore(-2.5, 3, False, n_greedy=0, first=(5, 6, 7))
+LATER = ClozeScore(-1.5, 3, False, n_greedy=1, first=(5, 9, 7))
+
+
 def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
     asked = next(q for q in questions(CASE) if q.kind == "cross_subject" and q.role == "target_true")
-    table = score_table("rome", [Scored(CASE, asked, "post", ClozeScore(-1.5, 2, True, n_greedy=1))])
+    table = score_table("rome", [Scored(CASE, asked, "post", LATER, BEFORE)])
     assert table.schema == SCORES
     assert table.to_pylist() == [
         {
@@ -61,12 +65,23 @@ def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
             "gold": False,
             "phase": "post",
             "logprob": -1.5,
-            "n_tokens": 2,
-            "greedy": True,
+            "n_tokens": 3,
+            "greedy": False,
             "status": "ok",
             "n_greedy": 1,
+            "n_kept": 2,
         }
     ]
+
+
+def test_what_was_first_is_compared_with_what_was_first_before() -> None:
+    """Three tokens, first choices 5, 6, 7 before and 5, 9, 7 after: two are kept, though one of them only was right."""
+    asked = next(questions(CASE))
+    rows = scored([(CASE, [asked])], {asked.cloze: BEFORE}, {asked.cloze: LATER})
+    assert [(row.phase, row.before) for row in rows] == [("pre", None), ("post", BEFORE)]
+    assert score_table("ft", rows)["n_kept"].to_pylist() == [None, 2]
+    unknown = [Scored(CASE, asked, "post", ClozeScore(-1.0, 3, False), BEFORE), Scored(CASE, asked, "post", LATER)]
+    assert score_table("ft", unknown)["n_kept"].to_pylist() == [None, None]
 
 
 def test_only_other_properties_have_an_effect_relation_of_their_own_and_gold_answers() -> None:

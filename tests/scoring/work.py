@@ -30,7 +30,7 @@ def candidates(count: int, context: str = "The field of work of Ada Lovelace is"
 
 def worst(got: list[ClozeScore], expected: list[ClozeScore]) -> float:
     """Largest |difference in log p| in nats; everything else must be equal."""
-    assert [(s.n_tokens, s.greedy, s.status, s.n_greedy) for s in got] == [
-        (s.n_tokens, s.greedy, s.status, s.n_greedy) for s in expected
+    assert [(s.n_tokens, s.greedy, s.status, s.n_greedy, s.first) for s in got] == [
+        (s.n_tokens, s.greedy, s.status, s.n_greedy, s.first) for s in expected
     ]
     return max((abs(a.logprob - b.logprob) for a, b in zip(got, expected, strict=True)), default=0.0)

@@ -96,11 +96,11 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
 
     Metrics: "edit_success", "generalization" and "portability", the share of the new target's (of the consequence's)
     tokens that are the model's first choice after the edit's own, after paraphrased and after consequences' prompts;
-    "ground_truth", the same of the old target; "locality", the share of neighbourhood prompts whose true answer has as
-    many such tokens as before the edit. Tables of older versions say only whether all tokens of a target are.
+    "ground_truth", the same of the old target; "locality", the share of the tokens of neighbourhood prompts' true
+    answers at which the first choice, right or wrong, is that from before the edit. Tables of older versions
+    do not say that: there a prompt is local when as many tokens as before are right, or all where no more is known.
 
-    Source: LEME appendix H.
-    Deviates: locality looks at the true answer, not at every token.
+    Source: LEME appendix H, in the setting of Yao et al. (2023).
     """
     frame: pd.DataFrame = scores.to_pandas()
     frame = frame[frame["status"] == "ok"]
@@ -122,7 +122,8 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
     both = near[near["phase"] == "post"].merge(
         near[near["phase"] == "pre"][[*key, "value"]], on=key, suffixes=("", "_before")
     )
-    both["value"] = (both["value"] == both["value_before"]).astype(float)
+    kept = both["n_kept"].astype(float) / both["n_tokens"].astype(float) if "n_kept" in both else float("nan")
+    both["value"] = pd.Series(kept, both.index).fillna((both["value"] == both["value_before"]).astype(float))
     rows = pd.concat([*parts, both.assign(metric="locality")], ignore_index=True)
     found = rows.groupby(["editor", "case_id", "metric"], sort=True)["value"].mean().reset_index()
     return found.rename(columns={"editor": "method"})
