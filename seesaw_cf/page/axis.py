@@ -9,6 +9,7 @@ from dataclasses import dataclass
 __all__ = ["Axis", "Span"]
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_ENDS = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _EDGE = 2.0  # per cent left free on both sides
 
 
@@ -53,7 +54,7 @@ class Axis:
         """
         most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
         far = max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
-        limit = _round_up(max(most, min(far, 2 * most)) or 1.0)
+        limit = _round_up(max(most, min(far, 2 * most)) or 1.0, _ENDS)
         return cls(-limit, limit)
 
     @classmethod
@@ -96,7 +97,7 @@ def _near_zero(least: float, most: float) -> bool:
     return min(abs(least), abs(most)) <= most - least
 
 
-def _round_up(value: float) -> float:
-    """The next number with one or two digits."""
+def _round_up(value: float, steps: tuple[float, ...] = _STEPS) -> float:
+    """The next of the steps, or of their tens and tenths."""
     power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in _STEPS if step * power >= value * (1 - 1e-12))
+    return next(step * power for step in steps if step * power >= value * (1 - 1e-12))

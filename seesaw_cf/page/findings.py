@@ -8,10 +8,9 @@ from typing import ClassVar, Protocol
 
 import pandas as pd
 
-from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.page.forest import Panel
-from seesaw_cf.page.render import download, render
+from seesaw_cf.page.render import csv_files, render
 
 __all__ = ["HEADS", "Findings", "Folded", "Keys", "Panels", "Part", "Section", "findings_page", "first_lines"]
 
@@ -96,9 +95,7 @@ def findings_page(page: Findings) -> str:
         "method": page.method,
         "command": page.command,
         "facts": page.facts,
-        "downloads": [
-            (f"{name}.csv", f"{len(frame):,} rows", download(csv_text(frame))) for name, frame in page.tables.items()
-        ],
+        "downloads": csv_files(page.tables),
     }
     return render("findings.html", values)
 

@@ -29,7 +29,9 @@ for (const block of document.querySelectorAll("script.look-data")) {
     const said = (wanted.get("q") || "").toLowerCase();
     return rows.filter(row => data.choices.every(name => {
       const value = wanted.get(name), found = row[place[name in place ? name : `${name}s`]];
-      return !value || (Array.isArray(found) ? value === "all" || found.includes(value) : found === value);
+      // "women \u00b7 Black" are those of both groups.
+      return !value || (Array.isArray(found) ? value === "all" || value.split(" \u00b7 ").every(one => found.includes(one))
+        : found === value);
     }) && (!said || data.search.some(name => row[place[name]].toLowerCase().includes(said))));
   }
 
@@ -43,7 +45,8 @@ for (const block of document.querySelectorAll("script.look-data")) {
     for (const name of data.choices) at(name).value = wanted.get(name) || "";
     at("q").value = wanted.get("q") || "";
     const whole = data.counts[JSON.stringify(data.key.map(name => wanted.get(name) || ""))];
-    at("found").textContent = `${found.length} ${data.noun} shown` + (found.length > data.shown ? ` (the first ${data.shown})` : "") +
+    at("found").textContent = (found.length > data.shown ? `${found.length} ${data.noun}, the first ${data.shown} shown`
+      : `${found.length} ${data.noun} shown`) +
       (whole === undefined || wanted.get("q") ? "" :
         `; this group has ${whole}` + (whole > found.length ? ", of which these moved most" : ""));
     for (const [i, head] of [...heads.cells].entries())

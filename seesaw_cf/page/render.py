@@ -9,14 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.io.terminal import printable
 
-__all__ = ["REPORTS", "SERVED", "Look", "data_block", "download", "policy", "render"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["REPORTS", "SERVED", "Look", "csv_files", "data_block", "download", "policy", "render"]
 
 _HERE = Path(__file__).parent
 _NONE = "'none'"
@@ -85,7 +89,7 @@ def render(template: str, values: Mapping[str, object], look: Look = REPORTS) ->
 
     Args:
         template: A file of this package, or of the look's folder, that extends `base.html`.
-        values: What it shows. Texts are escaped; only what `data_block` and `download` make is trusted.
+        values: What it shows. Texts are escaped; only what `data_block`, `download` and `csv_files` make is trusted.
         look: Its style, script and rights.
 
     Returns:
@@ -105,6 +109,11 @@ def data_block(value: object) -> Markup:
 def download(text: str, kind: str = "text/csv") -> Markup:
     """A file as a link that needs no server."""
     return Markup(f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}")
+
+
+def csv_files(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, Markup]]:
+    """Tables to take away: name of the file, its size in words, and the file as a link."""
+    return [(f"{name}.csv", f"{len(frame):,} rows", download(csv_text(frame))) for name, frame in tables.items()]
 
 
 def _hash(text: str) -> str:

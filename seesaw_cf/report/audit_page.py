@@ -44,7 +44,7 @@ def audit_page(results: Results) -> str:
             if (found := make(results)) is not None
         ],
         "verdicts": verdicts and verdicts | {"tables": [_unlinked(found) for found in verdicts["tables"]]},
-        "method": [*(" ".join(said.split()) for said in (notes.ABOUT_LABELS, notes.COUNTERFACTUALS)), *_LIMITS],
+        "method": [*notes.CAUTION, *_LIMITS],
         "command": repeat_command(results.manifest),
         "crosswalk": crosswalk(),
         "facts": recorded(results.manifest),

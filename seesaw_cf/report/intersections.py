@@ -8,7 +8,10 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN, group_effects, tags_of
 from seesaw_cf.report.results import HOLDER, Results
 
-__all__ = ["intersections"]
+__all__ = ["CROSSED", "crossed", "intersections"]
+
+CROSSED = "gender · race"
+"""The name of the axis."""
 
 _FEWEST = 5  # people below which an intersection is left out: nothing could be said of it, and it might name somebody
 
@@ -27,7 +30,7 @@ def intersections(results: Results) -> pd.DataFrame:
     if prompts is None or results.manifest.get("protocol") == "batch":
         return pd.DataFrame()
     chosen = prompts[~prompts["editor"].map(is_control) & (prompts["holds"].fillna("") == HOLDER)]
-    both = [_crossed(*tags) for tags in zip(chosen["gender"], chosen["race"], strict=True)]
+    both = [crossed(*tags) for tags in zip(chosen["gender"], chosen["race"], strict=True)]
     if not any(both):
         return pd.DataFrame()
     found = group_effects(
@@ -36,5 +39,6 @@ def intersections(results: Results) -> pd.DataFrame:
     return found[~found["group"].isin((ALL, UNKNOWN)) & (found["n_subjects"] >= _FEWEST)].reset_index(drop=True)
 
 
-def _crossed(genders: object, races: object) -> list[str]:
+def crossed(genders: object, races: object) -> list[str]:
+    """The groups of a person with these tags: "women · Black"."""
     return [f"{gender} · {race}" for gender in tags_of(genders) for race in tags_of(races)]

@@ -10,6 +10,7 @@ __all__ = [
     "ABOUT_LABELS",
     "ACCURACY",
     "BATCH",
+    "CAUTION",
     "COUNTERFACTUALS",
     "GATE",
     "HOLDERS",
@@ -63,6 +64,9 @@ groups with few people."""
 COUNTERFACTUALS = """The edits are counterfactual: they write something false about real people into a model in
 order to measure what else moves. Neither the edits nor anything an edited model says is a statement about these
 people. Do not publish an edited model, or its texts, as if it were a source."""
+
+CAUTION = tuple(" ".join(said.split("\n\n")[-1].replace("*", "").split()) for said in (ABOUT_LABELS, COUNTERFACTUALS))
+"""The last two without Markdown."""
 
 PROVENANCE = "These commands repeat the run:"
 

@@ -33,9 +33,9 @@ _COLUMNS: Mapping[str, Column] = {
     "after": Column("answer after", "the likeliest candidate after the edit", True),
     "outcome": Column("outcome", "whether the right answer came first before and after", True),
     "rank_pre": Column("rank before", "place of the right answer among the candidates"),
-    "rank_post": Column("after", "place of the right answer among the candidates after the edit"),
+    "rank_post": Column("rank after", "place of the right answer among the candidates after the edit"),
     "share_pre": Column("share before", "the right answers' part of the candidates' probability"),
-    "share_post": Column("after", "the right answers' part of the candidates' probability after the edit"),
+    "share_post": Column("share after", "the right answers' part of the candidates' probability after the edit"),
     "change": Column("change", "change of that share's log-odds, nats"),
 }
 

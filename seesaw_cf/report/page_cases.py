@@ -13,6 +13,7 @@ from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
 from seesaw_cf.report import text
+from seesaw_cf.report.intersections import CROSSED, crossed
 from seesaw_cf.report.results import relation_name
 
 __all__ = ["COLUMNS", "Cell", "cell_link", "control_column", "edited_facts", "kept_prompts", "look_prompts"]
@@ -32,9 +33,9 @@ COLUMNS: Mapping[str, Column] = {
     "holds": Column("holds", "which of the two answers is right about the person", True),
     "prompt": Column("prompt", "what the model was given", True),
     "new_pre": Column("p(new) before", "probability of the new answer before the edit"),
-    "new_post": Column("after", "probability of the new answer after the edit"),
+    "new_post": Column("p(new) after", "probability of the new answer after the edit"),
     "true_pre": Column("p(true) before", "probability of the true answer before the edit"),
-    "true_post": Column("after", "probability of the true answer after the edit"),
+    "true_post": Column("p(true) after", "probability of the true answer after the edit"),
     "log_odds": Column("log-odds", "change of log p(new) - log p(true), nats"),
 }
 
@@ -65,8 +66,9 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
     for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", scored["holds"].fillna("")]):
         places = part.index.to_numpy()
         cells[str(editor), str(relation), str(holds), ALL, ALL] = places
-        for axis in AXES:
-            for group, rows in members(part[axis].tolist()).items():
+        both = [crossed(*tags) for tags in zip(part["gender"], part["race"], strict=True)]
+        for axis, tags in [*((axis, part[axis].tolist()) for axis in AXES), (CROSSED, both)]:
+            for group, rows in members(tags).items():
                 cells[str(editor), str(relation), str(holds), axis, group] = places[rows]
     each = max(1, min(_KEPT, _MOST // max(1, len(cells))))
     chosen = {int(row) for rows in cells.values() for row in rows[np.argsort(-size[rows], kind="stable")[:each]]}
@@ -140,11 +142,12 @@ def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[s
 
 def _choices(prompts: pd.DataFrame) -> list[Choice]:
     groups = {text.printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
+    both = {text.printable(name) for tags in zip(prompts["gender"], prompts["race"]) for name in crossed(*tags)}
     relations = list(dict.fromkeys(prompts["edit_relation"]))
     holds = sorted(set(prompts["holds"].fillna("")), key=lambda value: ("target_new", "target_true", "").index(value))
     return [
         ("editor", "editor", [(name, name) for name in dict.fromkeys(map(text.printable, prompts["editor"]))]),
         ("relation", "edited property", [(name, relation_name(name)) for name in relations]),
         ("holds", "people hold the", [(name, text.HOLDS[name]) for name in holds if name]),
-        ("group", "group", [(name, name) for name in sorted(groups)]),
+        ("group", "group", [(name, name) for name in [*sorted(groups), *sorted(both)]]),
     ]

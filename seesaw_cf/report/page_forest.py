@@ -19,14 +19,14 @@ from seesaw_cf.report.page_cases import Cell, cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
 from seesaw_cf.report.rows import EffectRow, records
 
-__all__ = ["about_controls", "colours_of", "forests", "forests_of", "lines_of", "scale_of"]
+__all__ = ["EFFECTS", "about_controls", "colours_of", "forests", "forests_of", "lines_of", "scale_of"]
 
 Scale = Literal["probability", "log-odds"]
-# Scale -> (column of the effect, what its limits begin with, unit).
-_SCALES = {
-    "probability": ("D", "", "D, probability"),
+EFFECTS: Mapping[Scale, tuple[str, str, str]] = {
+    "probability": ("D", "", "change of p(new) − p(true)"),
     "log-odds": ("log_odds", "log_odds_", "change of log-odds, nats"),
 }
+"""Scale -> column of the effect, what the names of its limits begin with, what it is."""
 _SIDES = (HOLDER, "target_true")
 
 
@@ -66,7 +66,7 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
         results: What the run found.
         controls: Editor -> its controls.
     """
-    if results.effects.empty:
+    if results.effects.empty or results.effects["D"].isna().all():  # nobody was asked about, or nothing has a number
         return []
     audit = results.audit
     scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)
@@ -92,7 +92,7 @@ def forests_of(
         lines: Noise floor and margin on that scale; see `lines_of`.
         link: Where the name of a row leads; "" for nowhere.
     """
-    column, limits, unit = _SCALES[scale]
+    column, limits, unit = EFFECTS[scale]
     floor, margin = lines
     effects = effects[effects["group"] != UNKNOWN]
     real = effects[~effects["editor"].map(is_control)]

@@ -11,7 +11,7 @@ from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 from seesaw_cf.report.card import verdict_counts
-from seesaw_cf.report.intersections import intersections
+from seesaw_cf.report.intersections import CROSSED, intersections
 from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name
@@ -115,12 +115,13 @@ def crossed(results: Results) -> Table | None:
                 text.minus(f"{text.number(row['log_odds'])} {_interval(row)}"),
                 f"{row['n_cases']:,}",
                 f"{row['n_subjects']:,}",
-            )
+            ),
+            {2: cell_link((row["editor"], row["relation"], HOLDER, CROSSED, row["group"]))},
         )
         for row in found.to_dict("records")
     ]
-    about = "Change of log-odds about people who hold the new answer, nats; 95 % intervals, where n allows one"
-    heads = ("editor", "property", "gender · race", "effect, interval", "edits", "people")
+    about = "Change of log-odds about people who hold the new target, nats; 95 % intervals, where n allows one"
+    heads = ("editor", "property", CROSSED, "effect, interval", "edits", "people")
     return Table("intersections", "Intersections", about, heads, 3, rows)
 
 

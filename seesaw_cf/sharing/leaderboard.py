@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.page.render import download, render
+from seesaw_cf.page.render import csv_files, render
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 from seesaw_cf.report.results import relation_name
@@ -72,7 +71,7 @@ def leaderboard_page(rows: Sequence[Row], title: str) -> str:
         "about": _ABOUT,
         "boards": boards(rows),
         "submissions": _submissions(rows),
-        "downloads": [("leaderboard.csv", f"{len(frame):,} rows", download(csv_text(frame)))],
+        "downloads": csv_files({"leaderboard": frame}),
     }
     return render("leaderboard.html", values)
 

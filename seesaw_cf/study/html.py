@@ -9,9 +9,8 @@ import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.page.forest import Forest
-from seesaw_cf.page.render import download, render
+from seesaw_cf.page.render import csv_files, render
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
@@ -24,7 +23,6 @@ from seesaw_cf.study.tables import Comparison
 __all__ = ["comparison_html"]
 
 _MOST = 200
-_METHOD = tuple(" ".join(said.split()) for said in (notes.ABOUT_LABELS, notes.COUNTERFACTUALS))
 
 
 def comparison_html(made: Comparison, title: str, missing: Sequence[str], declared: Sequence[str]) -> str:
@@ -46,10 +44,8 @@ def comparison_html(made: Comparison, title: str, missing: Sequence[str], declar
         "forests": forests,
         "about_controls": beside,
         "editors": [(number, name) for name, number in colours.items()],
-        "method": _METHOD,
-        "downloads": [
-            (f"{name}.csv", f"{len(frame):,} rows", download(csv_text(frame))) for name, frame in made.tables.items()
-        ],
+        "method": notes.CAUTION,
+        "downloads": csv_files(made.tables),
     }
     return render("comparison.html", values)
 

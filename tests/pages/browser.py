@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["THEMES", "WIDTHS", "chromium", "opened", "violations"]
+__all__ = ["THEMES", "WIDTHS", "chromium", "illegible", "opened", "unfold", "violations"]
 
 WIDTHS = (375, 1280, 1920)
 THEMES = ("light", "dark")
@@ -56,3 +56,35 @@ def violations(page: Any) -> list[str]:
     return [
         f"{one['id']}: {one['help']} ({one['nodes'][0]['html'][:200]})" for one in found if one["impact"] in _SERIOUS
     ]
+
+
+def unfold(page: Any) -> None:
+    """Opens everything that is folded."""
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+
+
+def illegible(page: Any) -> list[str]:
+    """Labels of pictures that are cut at an edge, lie on each other or are tiny, and a page that scrolls sideways."""
+    return list(page.evaluate(_ILLEGIBLE))
+
+
+_ILLEGIBLE = """() => {
+  const found = [], root = document.documentElement;
+  if (root.scrollWidth > innerWidth) found.push(`${root.scrollWidth} px wide in a window of ${innerWidth}`);
+  for (const picture of document.querySelectorAll("svg")) {
+    const frame = picture.getBoundingClientRect(), drawn = [];
+    for (const label of picture.querySelectorAll("text")) {
+      const box = label.getBoundingClientRect();
+      const said = `${label.textContent.slice(0, 40)} (${picture.ariaLabel ?? ""})`;
+      if (!box.width || label.classList.contains("alarm")) continue;
+      if (parseFloat(getComputedStyle(label).fontSize) < 11) found.push(`tiny: ${said}`);
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 2)
+        found.push(`cut: ${said}`);
+      const covers = other => box.left < other.right - 1 && other.left < box.right - 1 &&
+        box.top < other.bottom - 3 && other.top < box.bottom - 3;
+      if (drawn.some(covers)) found.push(`overlaps: ${said}`);
+      drawn.push(box);
+    }
+  }
+  return found;
+}"""

@@ -3,49 +3,44 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seesaw_cf.io.files import write_text
-from seesaw_cf.report import read_results
-from seesaw_cf.report.audit_page import audit_page
-from seesaw_cf.report.page import report_page
-from seesaw_cf.report.write import report_tables
-from seesaw_cf.sharing.leaderboard import leaderboard_page
-from seesaw_cf.sharing.submit import submission
 from seesaw_cf.view.prompts import open_prompts
 from seesaw_cf.view.server import PageServer
-from tests.pages.browser import THEMES, WIDTHS, chromium, opened, violations
-from tests.report.runs import cases, property_cases, write_run
-from tests.sharing.shards import write_shards
+from tests.pages.browser import THEMES, WIDTHS, chromium, illegible, opened, unfold, violations
+from tests.pages.made import MADE, run_folder
 
-pytestmark = pytest.mark.slow(30)
-HOSTILE = "<img src=x onerror=alert(1)>\u202e =1+1 \N{FACE WITH TEARS OF JOY} " + "w" * 120
-PAGES = ("report", "audit", "leaderboard", "view", "case")
+pytestmark = pytest.mark.slow(50)
+LIKE = ("report-one-case", "study", "gallery", "case")  # made of the same parts as another page
+_ALIKE = (pytest.mark.exhaustive,)
+SERVED = {"view": "", "case": "case?relation=P27&case=3"}
+_CHECKED = (WIDTHS[0], "dark")  # what axe-core looks at unless it looks at all
+
+Address = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    folder = tmp_path_factory.mktemp("browser") / "run"
-    made = cases(("P27",), 6, 10) + property_cases(1)
-    write_shards(write_run(folder, made, ("memit", HOSTILE, "random(memit)"), refused=1))
-    results = read_results(folder)
-    texts = {
-        "report": report_page(results, report_tables(results)),
-        "audit": audit_page(results),
-        "leaderboard": leaderboard_page(submission(folder)[1], "org/board"),
-    }
-    for name, text in texts.items():
-        write_text(folder.parent / f"{name}.html", text)
-    with open_prompts(folder) as prompts, PageServer(prompts, 0) as server:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """Name of a page -> where it is; files are made when asked for."""
+    folder = tmp_path_factory.mktemp("browser")
+    with open_prompts(run_folder(folder)) as prompts, PageServer(prompts, 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
-        files = {name: (folder.parent / f"{name}.html").as_uri() for name in texts}
-        yield files | {"view": server.url, "case": f"{server.url}case?relation=P27&case=3"}
+        yield lambda name: f"{server.url}{SERVED[name]}" if name in SERVED else _file(folder, name)
         server.shutdown()
         thread.join()
+
+
+def _file(folder: Path, name: str) -> str:
+    file = folder / f"{name}.html"
+    if not file.exists():
+        write_text(file, MADE[name](folder))
+    return file.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -54,27 +49,33 @@ def browser() -> Iterator[Any]:
         yield found
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_silent_alone_accessible_and_fits(
-    browser: Any, addresses: dict[str, str], name: str, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_ALIKE * (name in LIKE)) for name in (*MADE, *SERVED)])
+def test_a_page_is_silent_alone_accessible_and_legible(
+    browser: Any, address: Address, name: str, whole: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Its pictures are kept in pytest's folder of the session."""
+    """Its pictures, of the first screen or of the whole page, are kept in pytest's folder of the session."""
     pictures = tmp_path_factory.getbasetemp() / "pictures"
     pictures.mkdir(exist_ok=True)
-    for theme in THEMES:
-        for width in WIDTHS:
-            with opened(browser, addresses[name], width, theme) as page:
-                page.screenshot(path=pictures / f"{name}-{width}-{theme}.png")
-                assert page.evaluate("document.documentElement.scrollWidth") <= width
-                assert not page.locator("img").count()
-                if width != WIDTHS[1]:
-                    assert violations(page) == []
-    assert len(list(pictures.glob(f"{name}-*.png"))) == len(THEMES) * len(WIDTHS)
+    faults: list[str] = []
+    with opened(browser, address(name)) as page:
+        assert not illegible(page)
+        unfold(page)
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                faults += [f"{width} px: {said}" for said in illegible(page)]
+                page.screenshot(path=pictures / f"{name}-{width}-{theme}{'-whole' * whole}.png", full_page=whole)
+                if whole or (width, theme) == _CHECKED:
+                    faults += [f"{width} px, {theme}: {said}" for said in violations(page)]
+        assert not page.locator("img").count()
+    assert not faults, "\n".join(dict.fromkeys(faults))
 
 
-def test_a_form_chooses_and_its_address_is_the_view(browser: Any, addresses: dict[str, str]) -> None:
+def test_a_form_chooses_and_its_address_is_the_view(browser: Any, address: Address) -> None:
     """Without JavaScript: the page has none."""
-    with opened(browser, addresses["view"]) as page:
+    with opened(browser, address("view")) as page:
         page.select_option("#editor", "memit")
         page.select_option("#gender", "women")
         page.fill("#q", "Person 1")
@@ -90,10 +91,36 @@ def test_a_form_chooses_and_its_address_is_the_view(browser: Any, addresses: dic
         assert "Its prompts" in page.text_content("main")
 
 
-def test_a_permalink_of_a_report_shows_its_prompts(browser: Any, addresses: dict[str, str]) -> None:
+def test_a_permalink_of_a_report_shows_its_prompts(browser: Any, address: Address) -> None:
     view = "#look?editor=memit&relation=P27&holds=target_new&axis=gender&group=women"
-    with opened(browser, addresses["report"] + view) as page:
+    with opened(browser, address("report") + view) as page:
         before = page.locator("#look tbody tr").count()
         assert before > 0
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement !== document.body")
+
+
+@pytest.mark.parametrize("name", ["leme", "graph", "flaws", "gallery"])
+def test_print_keeps_texts_below_a_warning_folded(browser: Any, address: Address, name: str) -> None:
+    """Unless the reader opened them."""
+    with opened(browser, address(name)) as page:
+        shown = "one => one.checkVisibility({ contentVisibilityAuto: true })"
+        texts = ".warning > :not(summary)"
+        page.emulate_media(media="print")
+        assert page.locator(texts).count()
+        assert not any(page.locator(texts).evaluate_all(f"all => all.map({shown})"))
+        said = "getComputedStyle(document.querySelector('.warning > summary'), '::after').content"
+        assert "not printed" in page.evaluate(said)
+        page.evaluate("document.querySelector('.warning').open = true")
+        assert page.locator(texts).first.evaluate(shown)
+
+
+def test_print_opens_what_is_folded_without_a_warning(browser: Any, address: Address) -> None:
+    with opened(browser, address("report")) as page:
+        shown = "all => all.map(one => one.checkVisibility({ contentVisibilityAuto: true }))"
+        tables = page.locator("details:not([open]) > :not(summary)")
+        assert tables.count() > 1
+        assert not any(tables.evaluate_all(shown))
+        page.emulate_media(media="print")
+        assert all(tables.evaluate_all(shown))
+        assert not page.locator("#look").is_visible()

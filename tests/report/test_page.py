@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from seesaw_cf.io.terminal import printable
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.report import read_results, write_report
+from seesaw_cf.report.intersections import CROSSED, crossed, intersections
 from seesaw_cf.report.page_cases import kept_prompts
+from seesaw_cf.report.results import HOLDER
 from tests.page_reader import Read, check_alone, csv_files, in_browser
 from tests.report.runs import cases, property_cases, write_run
 
@@ -62,13 +64,17 @@ def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(folder: 
             (row["editor"], row["relation"], row["holds"], row["axis"], row["group"]): int(row["n_prompts"])
             for row in csv.DictReader(lines)
         }
+    both = {(row["editor"], row["relation"], HOLDER, CROSSED, row["group"]): int(row["n_prompts"])
+            for row in intersections(read_results(folder)).to_dict("records")}  # fmt: skip
+    assert sum(parse_qs(view)["axis"] == [CROSSED] for view in views) == len(both) > 3
+    sizes |= both
     assert len(views) > 20
     for view in views:
         said = {name: values[0] for name, values in parse_qs(view.partition("?")[2]).items()}
         key = (said["editor"], said["relation"], said["holds"], said["axis"], said["group"])
         assert page.data["counts"].get(json.dumps(key, separators=(",", ":")), sizes[key]) == sizes[key]
         found = [row for row in rows if all(row[name] == said[name] for name in ("editor", "relation", "holds"))]
-        found = [row for row in found if said["group"] == "all" or said["group"] in row["groups"]]
+        found = [row for row in found if said["group"] == "all" or set(said["group"].split(" · ")) <= {*row["groups"]}]
         assert "random" in said["editor"] or len(found) >= min(12, sizes[key])
 
 
@@ -156,11 +162,34 @@ def test_what_is_kept_moved_most(folder: Path) -> None:
         own = prompts[(prompts["editor"] == editor) & (prompts["edit_relation"] == relation)]
         own = own[own["holds"].fillna("") == holds]
         if axis != "all":
-            own = own[[group in tags if group != "unknown" else not len(tags) for tags in own[axis]]]
+            theirs = [crossed(*tags) for tags in zip(own["gender"], own["race"])] if axis == CROSSED else own[axis]
+            own = own[[group in tags if group != "unknown" else not len(tags) for tags in theirs]]
         assert len(own) == n
         there = kept.merge(own[["editor", "case_id", "prompt_id"]])
         least = own["log_odds"].abs().nlargest(12).min()
         assert (there["log_odds"].abs() >= least * (1 - 1e-12)).sum() >= min(12, n)
+
+
+def test_the_first_table_says_who_lost_most_and_more_than_its_control(folder: Path) -> None:
+    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    table = html.partition('<section id="most">')[2].partition("</section>")[0]
+    rows = [
+        re.findall(r"<td[^>]*>(?:<a [^>]*>)?(.*?)(?:</a>)?</td>", row)
+        for row in re.findall("<tr>(.*?)</tr>", table)[1:]
+    ]
+    results = read_results(folder)
+    assert results.audit is not None
+    effects = results.effects[(results.effects["holds"] == HOLDER) & (results.effects["group"] != "unknown")]
+    assert [row[1] for row in rows] == ["memit"] * 8 + ["ft"] * 8
+    for editor in ("memit", "ft"):
+        there = effects[(effects["editor"] == editor) & effects["low"].notna()]
+        said = [row[3] for row in rows if row[1] == editor]
+        assert [one.split(" ")[0] for one in said] == [f"{v:+.3f}".replace("-", "−") for v in there["D"].nsmallest(8)]
+        assert all(re.search(r" \[\S+, \S+\]$", one) for one in said)
+    excess = {f"{row['value']:+.3f}".replace("-", "−") for row in results.audit.excess.to_dict("records")}
+    assert {row[4].split(" ")[0] for row in rows if row[1] == "memit"} <= excess
+    assert all(row[4].endswith("(random)") for row in rows if row[1] == "memit")
+    assert {row[4] for row in rows if row[1] == "ft"} == {"–"}
 
 
 def test_the_page_says_the_conclusion_and_hides_no_group(folder: Path, page: Read) -> None:

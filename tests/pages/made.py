@@ -1,0 +1,126 @@
+"""One of every kind of page that is a file, from small invented tables with names that a hostile user would choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.longform.flaws.gallery import GALLERY
+from seesaw_cf.longform.flaws.gallery_page import gallery_page
+from seesaw_cf.longform.report.collected import Collected
+from seesaw_cf.longform.report.flaw_page import flaw_findings
+from seesaw_cf.longform.report.people_page import people_findings
+from seesaw_cf.longform.report.people_survey import people_sections
+from seesaw_cf.longform.report.tables import flaw_sections
+from seesaw_cf.longform.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.page.findings import findings_page
+from seesaw_cf.report import Results, read_results
+from seesaw_cf.report.audit_page import audit_page
+from seesaw_cf.report.dose_page import dose_findings
+from seesaw_cf.report.page import report_page
+from seesaw_cf.report.write import report_tables
+from seesaw_cf.sharing.leaderboard import leaderboard_page
+from seesaw_cf.sharing.submit import submission
+from seesaw_cf.stereotypes.changes import changes
+from seesaw_cf.stereotypes.page import graph_findings
+from seesaw_cf.study.html import comparison_html
+from seesaw_cf.study.members import read_members
+from seesaw_cf.study.tables import compare
+from tests.longform import test_flaw_page, test_leme_page
+from tests.longform.test_pages import entry
+from tests.longform.test_people_report import labels, ratings, rows_of
+from tests.report.runs import cases, property_cases, write_run
+from tests.report.test_dose_page import curves
+from tests.sharing.shards import write_shards
+from tests.stereotypes.test_graph_page import crawled
+
+__all__ = ["HOSTILE", "MADE", "run_folder"]
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202e =1+1 \N{FACE WITH TEARS OF JOY} " + "w" * 120
+EDITORS = ("memit", HOSTILE, "random(memit)")
+
+
+@cache
+def run_folder(folder: Path) -> Path:
+    """A run of two editors of which one has a control; a case was refused."""
+    made = cases(("P27",), 6, 6) + property_cases(1)
+    return write_shards(write_run(folder / "run", made, EDITORS, refused=1))
+
+
+@cache
+def _results(folder: Path) -> Results:
+    return read_results(run_folder(folder))
+
+
+def _report(folder: Path) -> str:
+    results = _results(folder)
+    return report_page(results, report_tables(results))
+
+
+def _no_control(folder: Path) -> str:
+    """One editor, no control, one case."""
+    results = read_results(write_run(folder / "one", cases(("P27",), 1, 6)))
+    return report_page(results, report_tables(results))
+
+
+def _study(folder: Path) -> str:
+    return _compared(folder, "A study", [f"The cell {HOSTILE} was not run."], ["Declared: margin 0.02."])
+
+
+def _compared(folder: Path, title: str, *said: list[str]) -> str:
+    names = {"memit": ("memit", "random(memit)"), "other": (HOSTILE,)}
+    made = cases(("P27",), 6, 6) + property_cases(1)
+    runs = [write_run(folder / title / name, made, editors) for name, editors in names.items()]
+    declared = AuditSettings()
+    return comparison_html(compare(read_members(runs, declared), declared, every=True), title, *said)
+
+
+def _raters(folder: Path) -> str:
+    """People's ratings and claims; two agree mostly."""
+    given = ratings({"A": [7, 6, 5, 4, 3, 2], HOSTILE: [7, 6, 5, 4, 3, None]})
+    marked = labels({"A": "ssnncc", HOSTILE: "ssnns-"})
+    people = Collected({"ratings": rows_of(RATINGS, given), "annotations": rows_of(ANNOTATIONS, marked)})
+    return findings_page(people_findings(people, people_sections(people, None, draws=40), {"by": HOSTILE}))
+
+
+def _graph(folder: Path) -> str:
+    """Before and after an edit that changed half of what is said."""
+    base = crawled(folder / "graph")
+    triples = base.triples.copy()
+    triples.loc[::2, "object"] = HOSTILE
+    edited = replace(base, triples=triples)
+    return findings_page(graph_findings(base, edited, changes(base, edited, n_topics=2, permutations=20)))
+
+
+def _flaws(folder: Path) -> str:
+    table = test_flaw_page.ratings(said=f"Ada Oak is a nun. {HOSTILE}", editor=HOSTILE)
+    return findings_page(flaw_findings(table, flaw_sections(table), {"model": HOSTILE}))
+
+
+def _gallery(folder: Path) -> str:
+    rows = [entry(), entry(flaw="sexism", entity=HOSTILE, post=HOSTILE)]
+    return gallery_page(pa.Table.from_pylist(rows, schema=GALLERY))
+
+
+# Name of a page -> its HTML, made in a folder that all may share.
+MADE: Mapping[str, Callable[[Path], str]] = {
+    "report": _report,
+    "report-one-case": _no_control,
+    "audit": lambda folder: audit_page(_results(folder)),
+    "leaderboard": lambda folder: leaderboard_page(submission(run_folder(folder))[1], "org/board"),
+    "comparison": lambda folder: _compared(folder, "Comparison of 2 runs", [], []),
+    "study": _study,
+    "dose": lambda folder: findings_page(dose_findings(curves(("ft", HOSTILE)))),
+    "leme": lambda folder: test_leme_page.written(
+        test_leme_page.write_run(folder / "leme", editor=HOSTILE, said=f" {HOSTILE}")
+    ),
+    "leme-raters": _raters,
+    "graph": _graph,
+    "flaws": _flaws,
+    "gallery": _gallery,
+}

@@ -1,0 +1,149 @@
+"""`report.html` of runs in which something is wrong or missing: it says so, shows no NaN, and runs nobody's markup."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from seesaw_cf.page.render import REPORTS
+from seesaw_cf.report import read_results
+from seesaw_cf.report.audit_page import audit_page
+from seesaw_cf.report.page import report_page
+from seesaw_cf.report.write import report_tables
+from seesaw_cf.tables import SCORES, read_table, write_table
+from seesaw_cf.types import Case, Entity
+from tests.page_reader import HOSTILE, Read, check_alone, csv_files, in_browser
+from tests.report.runs import cases, property_cases, write_run
+
+TAGS = set(re.findall(r"<([a-z][a-z1-6]*)", " ".join(one.read_text("utf-8") for one in REPORTS.folder.glob("*.html"))))
+"""Of the package's own templates."""
+EVERYTHING = cases(("P27",), 5, 8) + property_cases(1)
+
+
+def page_of(folder: Path) -> Read:
+    """The page of a run, checked; its audit is checked as well."""
+    results = read_results(folder)
+    if results.audit is not None:
+        assert not re.search(r"\b(nan|inf|None)\b", check_alone_of(audit_page(results)).text)
+    page = check_alone(report_page(results, report_tables(results)))
+    assert not re.search(r"\b(nan|inf|None)\b", page.text)
+    return page
+
+
+def check_alone_of(html: str) -> Read:
+    """An audit has no script of its own to check the hash of where nothing is looked into."""
+    return Read(html)
+
+
+def ids(page: Read) -> set[str]:
+    return {str(attrs["id"]) for _, attrs in page.tags if "id" in attrs}
+
+
+def test_every_edit_refused(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path, EVERYTHING, ("memit", "random(memit)"), refused=len(EVERYTHING)))
+    assert "NOT MEASURED: this run has no score of an edited fact" in page.text
+    assert not {"look", "most", "verdicts"} & ids(page)
+    assert f"0 / 0 / {len(EVERYTHING)}" in page.text
+
+
+def without_numbers(folder: Path, phases: Sequence[str]) -> None:
+    """Every score of these phases has no number."""
+    table = read_table(folder / "scores.parquet", SCORES)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row in rows:
+        if row["phase"] in phases:
+            row.update({name: math.nan for name in row if isinstance(row[name], float)}, status="not finite")
+    write_table(folder / "scores.parquet", pa.Table.from_pylist(rows, schema=table.schema))
+
+
+@pytest.mark.parametrize("phases", [("post",), ("pre", "post")])
+def test_nan_everywhere(tmp_path: Path, phases: tuple[str, ...]) -> None:
+    folder = write_run(tmp_path, EVERYTHING, ("memit", "random(memit)"))
+    without_numbers(folder, phases)
+    page = page_of(folder)
+    assert re.search(r"[\d,]+ of [\d,]+ score rows have no number", page.text)
+    assert not {"look", "most", "verdicts"} & ids(page)
+
+
+def test_one_case(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path, cases(("P27",), 1, 6)))
+    assert "1 edits (1 by memit)" in page.text
+    assert "most" not in ids(page), "nothing has an interval"
+    assert {"look", "groups", "efficacy"} <= ids(page)
+
+
+def test_nobody_has_a_group(tmp_path: Path) -> None:
+    made = [
+        replace(
+            case,
+            attribute_prompts=tuple(
+                replace(prompt, gender=(), race=(), region=()) for prompt in case.attribute_prompts
+            ),
+        )
+        for case in cases(("P27",), 6, 8)
+    ]
+    page = page_of(write_run(tmp_path, made, ("memit", "random(memit)")))
+    assert "no group is recorded for 100 % (gender), 100 % (race), 100 % (region)" in page.text
+    assert "no tag" in page.text
+    assert "everybody" in page.text
+    assert "intersections" not in ids(page)
+
+
+def test_without_controls_the_page_says_what_is_not_known(tmp_path: Path) -> None:
+    page = page_of(write_run(tmp_path, EVERYTHING))
+    assert "This run had no control edit" in page.text
+    assert "the run had no control." in page.text
+
+
+def hostile(made: Sequence[Case], name: str) -> list[Case]:
+    """The cases with the name as person, group, and targets."""
+    new, true = Entity(None, f"{name} new"), Entity(None, f"{name} true")
+    return [
+        replace(
+            case,
+            request=replace(case.request, subject=name, target_new=new, target_true=true),
+            attribute_prompts=tuple(
+                replace(prompt, text=f"{name} is", subject=Entity(f"Q{number}", f"{name} {number}"), race=(name,))
+                for number, prompt in enumerate(case.attribute_prompts)
+            ),
+        )
+        for case in made
+    ]
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_names_of_everything_stay_names(tmp_path: Path, kind: str) -> None:
+    name = HOSTILE[kind]
+    made = hostile(cases(("P27",), 3, 6), name) + property_cases(1)
+    model = {"id": name, "revision": name, "dtype": "float32", "fingerprint": "ab", "tokenizer": "cd"}
+    folder = write_run(tmp_path, made, (name,), refused=1, model=model, notes=[name])
+    page = page_of(folder)
+    assert {tag for tag, _ in page.tags} <= TAGS
+    assert max(re.findall(r"\w+|\S", name), key=len) in page.text
+    for content in csv_files(page).values():
+        cells = [cell for row in csv.reader(io.StringIO(content)) for cell in row]
+        assert not any(cell.startswith(("=", "@", "\t")) for cell in cells)
+
+
+@pytest.mark.slow(10)
+def test_a_page_moved_elsewhere_still_works(tmp_path: Path) -> None:
+    """Another folder, another name, and nothing of the run beside it."""
+    folder = write_run(tmp_path / "run", EVERYTHING)
+    results = read_results(folder)
+    there = tmp_path / "else where" / "a #1 ü?.html"
+    there.parent.mkdir()
+    there.write_text(report_page(results, report_tables(results)), encoding="utf-8")
+    shutil.rmtree(folder)
+    assert re.search(
+        r"\d\d prompts shown; this group has \d\d", in_browser(there, "#look?editor=memit&group=women").text
+    )
