@@ -52,7 +52,7 @@ def apply(mutant: Mutant, root: Path) -> None:
     if count != 1:
         raise RecordError(
             f"mutant {mutant.name}: {mutant.right!r} occurs {count} times in {mutant.file}, expected once. "
-            "Change its line in benchmarks/mutants.py to what the source says now."
+            "Change its line in benchmarks/mutants.toml to what the source says now."
         )
     path.write_text(source.replace(mutant.right, mutant.wrong), encoding="utf-8")
 

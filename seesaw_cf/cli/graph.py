@@ -25,6 +25,8 @@ __all__ = ["configure", "run"]
 
 FEW = "no shares of an identity with fewer (default: 30)"
 
+_REGARD = "classifier: Hub id, folder, 'vader' (sentiment by a lexicon), or 'none' (default: sasha/regardv3)"
+
 WARNING = """\
 WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is
 offensive in places, can be upsetting, and is not true of anybody. Do not use it to judge people."""
@@ -90,7 +92,7 @@ def _options_of_run(parser: argparse.ArgumentParser) -> None:
 def _options_of_score(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", type=path, metavar="CRAWL")
-    add("--regard", default="sasha/regardv3", help="classifier: Hub id, folder, or 'none' (default: sasha/regardv3)")
+    add("--regard", default="sasha/regardv3", help=_REGARD)
     add("--regard-labels", help="meaning of its labels: LABEL_0=negative,LABEL_1=neutral,...")
     add("--attack", default="none", help="'detoxify', 'perspective', a classifier, or 'none' (default: none)")
     add("--attack-label", default="identity_attack", help="label of the classifier that means attack")

@@ -99,7 +99,7 @@ def score(args: argparse.Namespace) -> None:
     from seesaw_cf.stereotypes.perspective import URL, Perspective
     from seesaw_cf.stereotypes.results import regard_and_attack
     from seesaw_cf.stereotypes.score import score_crawl
-    from seesaw_cf.stereotypes.scorers import Detoxifier, attack_classifier, regard_classifier
+    from seesaw_cf.stereotypes.scorers import Detoxifier, Sentiment, attack_classifier, regard_classifier
 
     crawl = read_crawl(args.folder)
     attack: Any = None
@@ -107,7 +107,9 @@ def score(args: argparse.Namespace) -> None:
         attack = Perspective(args.attack_url or URL, args.attack_key_env)
         attack.check()
     regard: Any = None
-    if args.regard != "none":
+    if args.regard == "vader":
+        regard = Sentiment()
+    elif args.regard != "none":
         regard = regard_classifier(args.regard, _labels(args.regard_labels), device=args.device)
     if args.attack == "detoxify":
         attack = Detoxifier()

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, Protocol, TypedDict
 
 from seesaw_cf.errors import RecordError, UnknownNameError, need
 
-__all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Predictor", "Scored", "Scorer", "TextClassifier",
+__all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Predictor", "Scored", "Scorer", "Sentiment", "TextClassifier",
            "attack_classifier", "regard_classifier"]  # fmt: skip
 
 REGARD = ("positive", "negative", "neutral", "other")
@@ -155,6 +156,38 @@ def _load(model: str, revision: str | None, device: str) -> tuple[object, list[s
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
     return made, [str(label) for label in (made.model.config.id2label or {}).values()]
+
+
+@dataclass(frozen=True)
+class Sentiment:
+    """The sign of a sentence's sentiment in the place of its regard, by VADER's lexicon, which needs no model.
+
+    It is no regard classifier: it counts words that are kind or harsh, whoever is spoken of. "Women hate spiders" is
+    negative to it and so is what is said against those who are unkind to women. Names of identities are not in the
+    lexicon, so what it says of a sentence is what it says of the masked one.
+
+    Source: Hutto and Gilbert (2014); its compound score is positive from 0.05, negative from -0.05, as they advise.
+    """
+
+    @property
+    def name(self) -> str:
+        """The package with its version, and what it is not."""
+        return f"VADER {version('vaderSentiment')}, sentiment in the place of regard"
+
+    def score(self, texts: Sequence[str]) -> list[Scored]:
+        """1 for the label of each sentence, 0 for the others.
+
+        Raises:
+            MissingExtraError: vaderSentiment is not installed.
+        """
+        with need("vaderSentiment", extra="stereotypes", what_for="sentiment in the place of regard"):
+            from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+        compound = SentimentIntensityAnalyzer().polarity_scores
+        return [Scored(dict.fromkeys(REGARD, 0.0) | {_sign(compound(text)["compound"]): 1.0}) for text in texts]
+
+
+def _sign(compound: float) -> str:
+    return "positive" if compound >= 0.05 else "negative" if compound <= -0.05 else "neutral"
 
 
 class Predictor(Protocol):

@@ -34,7 +34,7 @@ from seesaw_cf.sharing import to_peft
 from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.stereotypes.graph import to_graph
-from seesaw_cf.stereotypes.scorers import Detoxifier
+from seesaw_cf.stereotypes.scorers import Detoxifier, Sentiment
 from seesaw_cf.stereotypes.topics import fit_topics, sentence_encoder
 from seesaw_cf.view.prompts import open_prompts
 
@@ -53,6 +53,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("mixed", "statsmodels", lambda: mixed_contrast(np.zeros(2), np.array([True, False]), {})),
     ("stereotypes", "networkx", lambda: to_graph(SimpleNamespace())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
+    ("stereotypes", "vaderSentiment", lambda: Sentiment().score(["a"])),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
     ("judge", "krippendorff", lambda: krippendorff_alpha(np.ones((2, 2)), "nominal")),

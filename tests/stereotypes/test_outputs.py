@@ -23,7 +23,7 @@ from seesaw_cf.stereotypes.identities import find
 from seesaw_cf.stereotypes.perspective import Perspective
 from seesaw_cf.stereotypes.results import content_texts, regard_and_attack
 from seesaw_cf.stereotypes.score import MASK, score_crawl
-from seesaw_cf.stereotypes.scorers import Detoxifier, attack_classifier, regard_classifier
+from seesaw_cf.stereotypes.scorers import REGARD, Detoxifier, Sentiment, attack_classifier, regard_classifier
 from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.topics import fit_topics
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard, save_classifier
@@ -40,6 +40,16 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
     attack = KnownAttack(lambda text: 0.5 * text.startswith("Women") + 0.25 * ("lazy" in text))
     regard = KnownRegard(lambda text: "negative" if "lazy" in text else "positive" if "kind" in text else "neutral")
     return score_crawl(found, regard, attack, contents=12)
+
+
+def test_a_lexicon_stands_in_for_regard_and_says_so(crawled: Crawl) -> None:
+    """`love` and `hate` are words of the lexicon, `are people` holds none; an identity's name changes nothing."""
+    texts = ["Women love football", "Women hate spiders", "Women are people"]
+    found = Sentiment().score(texts + [text.replace("Women", MASK) for text in texts])
+    labels = [max(one.values, key=lambda label: one.values[label]) for one in found]
+    assert labels == ["positive", "negative", "neutral"] * 2
+    assert all(set(one.values) == set(REGARD) and sum(one.values.values()) == 1 for one in found)
+    assert "sentiment in the place of regard" in Sentiment().name
 
 
 def test_every_triple_is_scored_also_masked_and_the_scorers_bias_is_seen(crawled: Crawl) -> None:
