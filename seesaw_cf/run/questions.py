@@ -46,7 +46,8 @@ def questions(case: Case) -> Iterator[Question]:
     """
     request = case.request
     both: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
-    subject = Entity(None, request.subject)
+    known = case.extra.get("subject_id")
+    subject = Entity(known if isinstance(known, str) and known else None, request.subject)
     near: _Targets = ((request.target_new.label, "target_new"), (str(case.extra.get("loc_ans", "")), "target_true"))
     sections: tuple[tuple[Kind, Sequence[AttributePrompt], _Targets], ...] = (
         ("efficacy", [AttributePrompt(request.text, subject)], both),

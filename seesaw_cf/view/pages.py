@@ -15,7 +15,7 @@ from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.view.prompts import Prompts
+from seesaw_cf.view.prompts import EDITED, GROUPS, Prompts
 from seesaw_cf.view.query import ALL_KINDS, PER_PAGE, SORTED, View, read_view
 
 __all__ = ["KINDS", "refusal", "view_page"]
@@ -29,7 +29,9 @@ KINDS: Mapping[str, str] = {
     ALL_KINDS: "all",
 }
 _HEADS: Mapping[str, Column] = {
-    **{name: COLUMNS[name] for name in ("editor", "edit", "relation", "prompt", "person", "groups", "holds")},
+    **{name: COLUMNS[name] for name in ("editor", "edit", "relation")},
+    "edited": Column("edited person", "the edited person's recorded groups", True),
+    **{name: COLUMNS[name] for name in ("prompt", "person", "groups", "holds")},
     "log_odds": Column("change", COLUMNS["log_odds"].about),
     **{kind: control_column(kind) for kind in CONTROLS},
     "odds_pre": Column("log-odds before", "log p(new) - log p(true) before the edit, nats"),
@@ -39,8 +41,10 @@ _HEADS: Mapping[str, Column] = {
 }
 _SHARES = tuple(name for name in COLUMNS if name.endswith(("_pre", "_post")))
 _LABELS = {"editor": "editor", "kind": "prompts about", "relation": "edited property", "holds": "people hold the"}
+_LABELS |= {name: f"edited person's {axis}" for name, axis in zip(EDITED, AXES, strict=True)}
 
 
+_TAGGED: Mapping[str, Sequence[str]] = {"groups": AXES, "edited": EDITED}
 _EVERY = {"editor": "all but controls", "kind": ""}
 
 
@@ -108,7 +112,8 @@ def _about(prompts: Prompts) -> str:
 
 def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
     """Those that can differ from row to row."""
-    same = {"edit", "relation"} if view.path == "/case" else set[str]()
+    same = {"edit", "edited", "relation"} if view.path == "/case" else set[str]()
+    same |= set() if any(len(prompts.choices[name]) > 1 for name in EDITED) else {"edited"}
     same |= set(CONTROLS) - set(prompts.controls)
     same |= set() if lacking else {"status"}
     return [name for name in _HEADS if name not in same]
@@ -122,9 +127,10 @@ def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
         "holds": {**text.HOLDS, UNKNOWN: text.HOLDS[""]},
     }
     more = {"kind": (ALL_KINDS,), "holds": (UNKNOWN,)}
-    fixed = ("relation",) if view.path == "/case" else ()
+    fixed = {"relation", *EDITED} if view.path == "/case" else set[str]()
+    fixed |= {name for name in EDITED if len(prompts.choices[name]) == 1}  # nothing is recorded
     made = []
-    for name in (*_LABELS, *AXES):
+    for name in ("editor", "kind", "relation", "holds", *GROUPS):
         if name in fixed:
             continue
         values = (*prompts.choices[name], *more.get(name, ()))
@@ -176,11 +182,15 @@ def _said(name: str, row: Mapping[str, Any]) -> str:
     """A cell of words."""
     if name == "relation":
         return relation_name(row["edit_relation"])
-    if name == "groups":
-        return ", ".join(tag for axis in AXES for tag in tags_of(row[axis])) or UNKNOWN
+    if name in _TAGGED:
+        return _tags(row, _TAGGED[name])
     if name == "holds":
         return text.HOLDS.get(row["holds"] or "", row["holds"])
     return str(row[name] or "")
+
+
+def _tags(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    return ", ".join(tag for name in columns for tag in tags_of(row[name])) or UNKNOWN
 
 
 def _exp(value: float | None) -> float | None:
@@ -221,8 +231,16 @@ def _case(prompts: Prompts, view: View) -> list[Table]:
         for row in edits
     ]
     heads = ("editor", "status", "rank of the true answer before", "p(new) before", "after", "p(true) before", "after")
-    about = f"Case {key['case']}, {relation_name(key['relation'])}: the edited fact itself; the norm is of the change"
+    about = (
+        f"Case {key['case']}, {relation_name(key['relation'])}: the edited fact itself; the norm is of the change. "
+        f"Recorded groups of the edited person: {_edited(prompts, key)}"
+    )
     return [Table("edit", title, about, (*heads, "norm"), 2, rows), *_answers(prompts, key)]
+
+
+def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
+    sql = f"SELECT {', '.join(EDITED)} FROM prompts WHERE edit_relation = $relation AND case_id = $case LIMIT 1"
+    return next((_tags(row, EDITED) for row in prompts.rows(sql, key)), UNKNOWN)
 
 
 def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[Table]:

@@ -29,7 +29,12 @@ from seesaw_cf.tables import LATER, SCORES
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["Prompts", "open_prompts"]
+__all__ = ["EDITED", "GROUPS", "Prompts", "open_prompts"]
+
+EDITED = tuple(f"edited_{axis}" for axis in AXES)
+"""Columns of the recorded groups of the edited person."""
+GROUPS = (*AXES, *EDITED)
+"""Columns of groups: of the person asked about, and of the edited one."""
 
 _MEMORY = "512MB"
 _THREADS = 2
@@ -49,7 +54,8 @@ class Prompts:
         folder: The run folder.
         manifest: Its record.
         base: Tables `prompts` (one row per editor, kind, case and prompt; log-probabilities in nats, `log_odds` the
-            change of log p(new) - log p(true), the same of the editor's controls under the name of their kind),
+            change of log p(new) - log p(true), the same of the editor's controls under the name of their kind; groups
+            of the person asked about and, `EDITED`, of the edited one),
             `candidates` (one row per editor, case, prompt and answer) and `edits`.
         choices: Column of `prompts` -> what occurs in it, in the order of a report.
         controls: Kinds of controls of the run.
@@ -149,10 +155,11 @@ def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Mani
     pairs = [(editor, split_control(control)[0], control) for editor, control in compared(editors, manifest)]
     base.executemany("INSERT INTO controls VALUES (?, ?, ?)", [*pairs, ("", "", "")])
     base.execute("CREATE TABLE edits AS SELECT * FROM made")
+    base.execute(_SUBJECTS)
     base.execute(_BESIDE)
     base.execute(_CANDIDATES)
     base.unregister("made")
-    base.execute("DROP VIEW own; DROP VIEW scores; DROP TABLE paired; DROP TABLE changed")
+    base.execute("DROP VIEW own; DROP VIEW scores; DROP TABLE paired; DROP TABLE changed; DROP TABLE subjects")
 
 
 def _described() -> str:
@@ -197,6 +204,17 @@ CREATE TEMP TABLE changed AS
     CASE WHEN {_status()} = 'ok' THEN (post_new - pre_new) - (post_true - pre_true) END AS log_odds
   FROM paired
 """
+_TAGS = ", ".join(f"max(list_filter({axis}, lambda tag: tag <> '')) AS {axis}" for axis in AXES)
+# What is recorded of edited people, found by their identifiers alone: two people may have one name.
+_SUBJECTS = f"""
+CREATE TEMP TABLE subjects AS
+  WITH own AS (
+    SELECT DISTINCT edit_relation, case_id, subject_id FROM scores
+    WHERE kind IN ('efficacy', 'paraphrase', 'cross_property') AND subject_id <> ''
+  ), tagged AS (SELECT subject_id, {_TAGS} FROM scores WHERE subject_id <> '' GROUP BY ALL)
+  SELECT edit_relation, case_id, {", ".join(f"coalesce(max({axis}), []) AS edited_{axis}" for axis in AXES)}
+  FROM own JOIN tagged USING (subject_id) GROUP BY ALL
+"""
 _SAME = ("kind", "edit_relation", "effect_relation", "case_id", "prompt_id")
 _OF_CONTROLS = ", ".join(f"any_value(log_odds) FILTER (sort = '{kind}') AS {kind}" for kind in CONTROLS)
 _BESIDE = f"""
@@ -209,12 +227,14 @@ CREATE TABLE prompts AS
     FROM controls JOIN changed ON changed.editor = controls.control GROUP BY ALL
   )
   SELECT mine.*, {", ".join(CONTROLS)}, named.is_control, coalesce(edit, '') AS edit,
-    coalesce(nullif(mine.subject, ''), mine.subject_id, '') AS person
+    coalesce(nullif(mine.subject, ''), mine.subject_id, '') AS person,
+    {", ".join(f"coalesce({name}, []) AS {name}" for name in EDITED)}
   FROM changed mine
   JOIN named USING (editor)
   LEFT JOIN beside ON beside.editor = mine.editor
     AND {" AND ".join(f"beside.{name} IS NOT DISTINCT FROM mine.{name}" for name in _SAME)}
   LEFT JOIN said ON said.relation_id = mine.edit_relation AND said.case_id = mine.case_id
+  LEFT JOIN subjects ON subjects.edit_relation = mine.edit_relation AND subjects.case_id = mine.case_id
 """
 _CANDIDATES = """
 CREATE TABLE candidates AS
@@ -232,7 +252,9 @@ def _choices(base: DuckDBPyConnection, edits: pa.Table) -> dict[str, tuple[str, 
         ]
 
     ran = list(dict.fromkeys(edits["editor"].to_pylist()))
-    groups = {axis: tuple(sort_groups(axis, [*found(f"unnest({axis})"), UNKNOWN])) for axis in AXES}
+    groups = {
+        name: tuple(sort_groups(name.removeprefix("edited_"), [*found(f"unnest({name})"), UNKNOWN])) for name in GROUPS
+    }
     return {
         "editor": tuple(sorted(found("editor"), key=lambda name: ran.index(name) if name in ran else len(ran))),
         "kind": tuple(found("kind")),

@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from seesaw_cf.checks import one_of, shown
 from seesaw_cf.editors.control_names import CONTROLS
-from seesaw_cf.effects.groups import AXES, UNKNOWN
+from seesaw_cf.effects.groups import UNKNOWN
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import printable
-from seesaw_cf.view.prompts import Prompts
+from seesaw_cf.view.prompts import GROUPS, Prompts
 
 __all__ = ["ALL_KINDS", "PAGES", "PER_PAGE", "SORTED", "View", "read_view"]
 
@@ -87,12 +87,12 @@ class View:
         parts = ["true"] if "editor" in self.chosen else ["NOT is_control"]
         values: dict[str, Any] = {}
         for name, value in self.chosen.items():
-            if name in AXES and value == UNKNOWN:
+            if name in GROUPS and value == UNKNOWN:
                 parts.append(f"len({name}) = 0")
                 continue
             if name == "kind" and value == ALL_KINDS:
                 continue
-            parts.append(f"list_contains({name}, ${name})" if name in AXES else _CONDITIONS[name])
+            parts.append(f"list_contains({name}, ${name})" if name in GROUPS else _CONDITIONS[name])
             empty = name == "holds" and value == UNKNOWN
             values[name] = int(value) if name == "case" else "" if empty else value
         return " AND ".join(parts), values
@@ -124,7 +124,7 @@ def read_view(prompts: Prompts, path: str, query: str) -> View:
     if path == "/case" and (lacking := [name for name in ("relation", "case") if name not in said]):
         raise RecordError(f"the address of a case lacks {lacking[0]}=. Open the case from a row.")
     first = ALL_KINDS if path == "/case" or not kinds else _FIRST if _FIRST in kinds else kinds[0]
-    names = ("editor", "relation", "holds", *AXES, "case", "q")
+    names = ("editor", "relation", "holds", *GROUPS, "case", "q")
     chosen = {"kind": said.get("kind", first), **{name: said[name] for name in names if name in said}}
     return View(path, chosen, said.get("sort", "log_odds"), "up" in said, int(said.get("page", "1")))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
@@ -161,3 +162,27 @@ def test_names_of_models_and_records_stay_texts(tmp_path: Path) -> None:
         [value] = [str(tag["value"]) for tag in page.all("option") if "DROP" in str(tag.get("value"))]
         assert shown(prompts, f"/?{urlencode({'editor': value})}")[1] == 6
         assert prompts.total == 8
+
+
+def test_groups_of_the_edited_person_are_shown_and_chosen_by(tmp_path: Path) -> None:
+    """They are recorded of the person with the same identifier; a name alone says nothing."""
+    made = cases(("P27",), 4, 12)
+    man, woman, untagged = (next(p for c in made for p in c.attribute_prompts if p.gender == want)
+                            for want in (("men",), ("women",), ()))  # fmt: skip
+    ids = (man.subject.id, woman.subject.id, untagged.subject.id)
+    made = [replace(one, extra={"subject_id": own}) for one, own in zip(made, ids)] + [
+        replace(made[3], request=replace(made[3].request, subject=man.subject.label))
+    ]
+    with open_prompts(write_run(tmp_path / "run", made)) as prompts:
+        page, n = shown(prompts, "/?kind=all&edited_gender=women")
+        assert n == 13
+        assert {row["case_id"] for row in prompts.rows("FROM prompts WHERE edited_gender = ['women']", {})} == {1}
+        assert ", ".join(woman.gender + woman.race + woman.region) in page.text
+        assert shown(prompts, "/?kind=all&edited_gender=unknown")[1] == 26
+        assert shown(prompts, f"/?kind=all&edited_race={man.race[0]}&edited_gender=men")[1] == 13
+        case, _ = shown(prompts, "/case?relation=P27&case=0")
+        assert f"Recorded groups of the edited person: {', '.join(man.gender + man.race + man.region)}" in case.text
+        unknown, _ = shown(prompts, "/case?relation=P27&case=3")
+        assert "Recorded groups of the edited person: unknown" in unknown.text
+        with pytest.raises(UnknownNameError, match="unknown edited_gender of this run 'woman'"):
+            shown(prompts, "/?edited_gender=woman")
