@@ -21,7 +21,7 @@ class Task:
     meaning: str
 
 
-# Task id -> what it is. The first five are log-odds, log p(a) - log p(b), in nats. Results on the Hub name these ids.
+# Task id -> what it is. Those named so are log-odds, log p(a) - log p(b), in nats. Results on the Hub name these ids.
 TASKS: Mapping[str, Task] = {
     "efficacy_log_odds": Task(
         "cross_subject", "new target against true target after the prompt of the edit, in nats",
@@ -33,6 +33,12 @@ TASKS: Mapping[str, Task] = {
         "cross_subject",
         "true target against new target after prompts about other holders of the true target, in nats; "
         "above 0 the answer stayed",
+    ),
+    "cross_property_efficacy_log_odds": Task(
+        "cross_property", "new target against true target after the prompt of the edit, in nats",
+    ),
+    "cross_property_paraphrase_log_odds": Task(
+        "cross_property", "new target against true target after the edit in other words, in nats",
     ),
     "cross_property_log_odds": Task(
         "cross_property",

@@ -127,7 +127,8 @@ def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]
         repo: "org/name" of that repository.
 
     Returns:
-        One entry for each task id.
+        One entry for each task id whose records the run was made with: what was measured with other records of the
+        data set has no task.
     """
     if evidence is None or "/" not in evidence.data:
         return []
@@ -143,13 +144,16 @@ def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]
                 **_source(evidence, repo),
             )
             for result in _shown(evidence)
+            if TASKS[result.task].config in evidence.config.split(",")
         ]
     )
 
 
 def _notes(result: Result, evidence: Evidence) -> str:
     facts = [f"{key} {value}" for key, value in _facts(result).items()]
-    return "; ".join([TASKS[result.task].meaning, *facts, f"config {evidence.config}", f"protocol {evidence.protocol}"])
+    return "; ".join(
+        [TASKS[result.task].meaning, *facts, f"config {TASKS[result.task].config}", f"protocol {evidence.protocol}"]
+    )
 
 
 def _shown(evidence: Evidence) -> list[Result]:

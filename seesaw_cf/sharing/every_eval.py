@@ -203,8 +203,8 @@ def _sample(row: Mapping[Any, Any], evaluation: str, model: str) -> dict[str, An
                 "is_terminal": True,
             }
         ],
-        "evaluation": {"score": float(row["D"]), "is_correct": said in right},
-        "metadata": shares,
+        "evaluation": {"score": float(row["D"] if name == "D_d" else said in right), "is_correct": said in right},
+        "metadata": shares | {"D": f"{row['D']:.6g}"},
     }
 
 

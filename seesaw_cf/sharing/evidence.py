@@ -16,6 +16,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.errors import StorageError, unknown_name
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.io.text import read_json
+from seesaw_cf.records.tasks import TASKS
 from seesaw_cf.run.edit_table import GIVEN
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.types import Estimate
@@ -138,18 +139,26 @@ def _unit(row: Mapping[str, Any], protocol: str) -> str:
 
 
 def _results(rows: pa.Table) -> Iterator[Result]:
-    kinds = set(pc.unique(rows["kind"]).to_pylist())
-    for task, kind, sign in (
-        ("efficacy_log_odds", "efficacy", 1),
-        ("paraphrase_log_odds", "paraphrase", 1),
-        ("neighborhood_log_odds", "neighborhood", -1),
-    ):
-        if kind in kinds:
-            yield from _log_odds(task, _prompts(rows, kind, "log_odds"), sign)
-    if "cross_property" in kinds:
+    """Numbers of the records that ask about other properties have tasks of their own, about the edits, too."""
+    cases = pc.unique(rows.filter(pc.equal(rows["kind"], "cross_property"))["case_id"])
+    of_properties = pc.is_in(rows["case_id"], cases)
+    for part, prefix in ((rows.filter(pc.invert(of_properties)), ""), (rows.filter(of_properties), "cross_property_")):
+        kinds = set(pc.unique(part["kind"]).to_pylist())
+        for task, (kind, sign) in _OWN.items():
+            if kind in kinds and prefix + task in TASKS:
+                yield from _log_odds(prefix + task, _prompts(part, kind, "log_odds"), sign)
+    if len(cases):
         yield from _log_odds("cross_property_log_odds", _properties(rows), 1)
-    if "cross_subject" in kinds:
+    if pc.any(pc.equal(rows["kind"], "cross_subject")).as_py():
         yield from _changes(rows)
+
+
+# Task, without what says of which records -> the kind of its prompts, and whether the new target is the wanted one.
+_OWN = {
+    "efficacy_log_odds": ("efficacy", 1),
+    "paraphrase_log_odds": ("paraphrase", 1),
+    "neighborhood_log_odds": ("neighborhood", -1),
+}
 
 
 def _log_odds(task: str, prompts: pd.DataFrame, sign: int) -> Iterator[Result]:

@@ -70,12 +70,16 @@ def test_numbers_are_those_of_the_report(run: Path, tmp_path: Path) -> None:
             assert own["uncertainty"]["num_samples"] == row["n_prompts"]
             samples = [one for one in rows if one["evaluation_name"] == f"D_d/{row['relation']}"]
             assert len(samples) == row["n_prompts"]
+        own = [one["evaluation"]["score"] for one in rows if one["evaluation_name"] == "efficacy"]
+        assert sum(own) / len(own) == pytest.approx(scores["efficacy"]["score"])
         contrasts = [name for name in scores if name.startswith("contrast/")]
         assert len(contrasts) == len(of("verdicts", editor=editor))
         for one in rows:
             shares = {name: float(value) for name, value in one["metadata"].items()}
             change = shares["post_new"] - shares["post_true"] - shares["pre_new"] + shares["pre_true"]
-            assert one["evaluation"]["score"] == pytest.approx(change, abs=1e-4)
+            assert float(one["metadata"]["D"]) == pytest.approx(change, abs=1e-4)
+            if one["evaluation_name"].startswith("D_d/"):
+                assert one["evaluation"]["score"] == pytest.approx(change, abs=1e-4)
             new_wins = shares["post_new"] > shares["post_true"]
             assert one["output"]["raw"] == [one["input"]["choices"][0 if new_wins else 1]]
 

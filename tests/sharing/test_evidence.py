@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,19 +122,24 @@ def test_a_batch_is_one_edit_with_all_its_cases(tmp_path: Path) -> None:
     assert efficacy.low < efficacy.value < efficacy.high
 
 
-def _around() -> list[dict[str, Any]]:
-    """Paraphrases, a neighbour and another property of edit 0."""
-    rows = [*_rows("memit", 0, "paraphrase", 1.0), *_rows("memit", 0, "paraphrase", 2.0, prompt_id=1)]
-    rows += _rows("memit", 0, "neighborhood", 0.5)
+def _around(case: int = 0) -> list[dict[str, Any]]:
+    """Paraphrases and a neighbour of an edit."""
+    rows = [*_rows("memit", case, "paraphrase", 1.0), *_rows("memit", case, "paraphrase", 2.0, prompt_id=1)]
+    return rows + _rows("memit", case, "neighborhood", 0.5)
+
+
+def _property(case: int = 0) -> list[dict[str, Any]]:
+    """Another property of an edited person."""
+    rows = []
     for target, gold, before, after in (("a", True, -1.0, -3.0), ("b", False, -2.0, -2.0), ("c", False, -4.0, -4.0)):
         asked = {"prompt_id": 0, "role": "candidate", "target": target, "gold": gold, "effect_relation": "P101"}
-        row = _rows("memit", 0, "cross_property", 0.0)[0] | asked
+        row = _rows("memit", case, "cross_property", 0.0)[0] | asked
         rows += [row | {"phase": "pre", "logprob": before}, row | {"phase": "post", "logprob": after}]
     return rows
 
 
 def test_paraphrases_neighbours_and_other_properties(tmp_path: Path) -> None:
-    results = _named(edit_evidence(_fill(tmp_path / "run", _around()), "memit", "P27-00000000"))
+    results = _named(edit_evidence(_fill(tmp_path / "run", [*_around(), *_property(1)], "batch"), "memit", "P27"))
     assert results["paraphrase_log_odds"].estimate.value == pytest.approx(-0.5)  # mean of -4 + 1 + 2 and -4 + 2 + 2
     assert results["paraphrase_log_odds"].estimate.n == 2
     # The true answer stays ahead by 2 - 0.5 nats.
@@ -143,13 +149,18 @@ def test_paraphrases_neighbours_and_other_properties(tmp_path: Path) -> None:
 
 
 def test_results_of_edited_models_name_the_tasks_that_the_data_set_declares(tmp_path: Path) -> None:
-    """An edit with every kind of prompt fills every leaderboard, and no other."""
+    """An edit with every kind of prompt fills every leaderboard, and no other: each with records of its own config."""
     rows = [*_rows("memit", 0, "efficacy", 3.0), *_people("memit", 0, SHIFTS), *_around()]
+    rows += [*_rows("memit", 1, "efficacy", 4.0), *_around(1), *_property(1)]
     rows += _rows("memit", 0, "cross_subject", -1.0, prompt_id=90, subject_id="Q90", holds="target_true")
-    run = _fill(tmp_path / "run", rows, source="org/seesaw_cf", revision="0" * 40)
-    entries = result_entries(edit_evidence(run, "memit", "P27-00000000"), "org/edited")
+    data = {"source": "org/seesaw_cf", "revision": "0" * 40, "configs": ["cross_subject", "cross_property"]}
+    found = edit_evidence(_fill(tmp_path / "run", rows, "batch", **data), "memit", "P27")
+    entries = result_entries(found, "org/edited")
     declared = yaml.safe_load(benchmark("SEESAW-CF", sample.configs()))
     assert [entry["dataset"]["task_id"] for entry in entries] == [task["id"] for task in declared["tasks"]]
+    named = {entry["dataset"]["task_id"]: entry["value"] for entry in entries}
+    assert (named["efficacy_log_odds"], named["cross_property_efficacy_log_odds"]) == (1, 2)
+    assert not result_entries(replace(found, config="coupled_counterfact"), "org/edited"), "no task has these records"
 
 
 def test_a_hub_data_set_is_named_with_its_commit(tmp_path: Path) -> None:
