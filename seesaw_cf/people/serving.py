@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import signal
 import socket
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -85,6 +87,17 @@ def _bound(place: Place) -> socket.socket:
         ) from error
 
 
+def _stops_by_signals(server: Any) -> None:
+    """What a container or a closed terminal sends stops the server and lets the study be closed whole.
+
+    Uvicorn stops by itself at SIGTERM, and then sends it once more to whoever had it before.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), lambda *_: setattr(server, "should_exit", True))
+
+
 def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, idle: float = math.inf) -> None:
     """Serves a study until it is stopped.
 
@@ -129,5 +142,6 @@ def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, i
             timeout_notify=0,
         )
         server = uvicorn.Server(config)
+        _stops_by_signals(server)
         tell(links(store, own))
         server.run(sockets=[bound])

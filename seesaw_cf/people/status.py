@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import pandas as pd
+import numpy as np
 
 from seesaw_cf.people.forms import agrees
 from seesaw_cf.people.progress import Judged, standing
 from seesaw_cf.people.store import Store
-from seesaw_cf.stats.case_means import case_share
+from seesaw_cf.stats import clustered_mean
 
 __all__ = ["HEAD", "RaterStatus", "status_of", "status_rows"]
 
@@ -55,11 +55,14 @@ class RaterStatus:
 
 
 def _share(judged: Judged) -> dict[str, Any]:
-    so = [float(one) for own in judged.items for one in own]
-    item = [place for place, own in enumerate(judged.items) for _ in own]
-    found = dict(case_share(pd.Series(so, dtype=float), pd.Series(item, dtype=int)))
-    kept = {name: found[name] for name in ("value", "low", "high", "n")}
-    return {**kept, "n_items": found["n_cases"], "right": judged.right, "note": found["note"]}
+    counts = {"n": judged.asked, "n_items": len(judged.items), "right": judged.right}
+    if not judged.asked:
+        return {"value": None, "low": None, "high": None, **counts, "note": "nothing was asked"}
+    of_items = np.array([sum(own) / len(own) for own in judged.items if own])
+    number = len(of_items)
+    found = clustered_mean(of_items, [np.full(number, 1 / number)], {"item": np.arange(number)})
+    low, high = np.clip((found.low, found.high), 0, 1).tolist()
+    return {"value": float(of_items.mean()), "low": low, "high": high, **counts, "note": found.note}
 
 
 def status_of(store: Store) -> list[RaterStatus]:

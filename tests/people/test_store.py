@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import http.client
 import os
+import shutil
 import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.people.progress import standing
+from seesaw_cf.people.security import Keys
 from seesaw_cf.people.store import Entry, Store, create_study
 
 from ..conftest import ROOT
@@ -163,3 +167,39 @@ def test_what_is_no_study_is_refused(tmp_path: Path, file: Path) -> None:
     base.close()
     with pytest.raises(RecordError, match="format 9, expected 1"):
         Store(file)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+def test_a_server_that_is_stopped_leaves_one_file(tmp_path: Path, stop: signal.Signals) -> None:
+    file = study(tmp_path, "flaws", training=False)
+    words = [sys.executable, "-m", "seesaw_cf", "annotate", "serve", str(file), "--port", "0"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stdout
+        link = process.stdout.readline().split()[1]
+        base, path = link.split("/enter/")
+        place = base.removeprefix("http://")
+        for _ in range(100):
+            connection = http.client.HTTPConnection(place, timeout=10)
+            try:
+                connection.request("GET", f"/enter/{path}")
+                break
+            except ConnectionError:
+                time.sleep(0.05)
+        answer = connection.getresponse()
+        cookie = str(answer.headers["set-cookie"]).split(";")[0]
+        answer.read()
+        with Store(file, readonly=True) as store:
+            csrf = Keys(store.secret, store.study.raters).token("form", R1)
+        head = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
+        connection.request("POST", "/consent", f"csrf={csrf}", head)
+        assert connection.getresponse().status == 303
+        connection.close()
+        process.send_signal(stop)
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+    alone = shutil.copy(file, tmp_path / "alone.study")
+    with Store(Path(alone), readonly=True) as store:
+        assert [(found.rater, found.act) for found in store.entries()] == [(R1, "consent")]
