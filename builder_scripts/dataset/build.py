@@ -58,11 +58,13 @@ class About:
             where the card is not in the package folder itself.
         version: "major.minor.patch".
         references: The source has titles of references for every statement.
+        date: Day on which the source had these facts, YYYY-MM-DD; "" where only its replies tell.
     """
 
     words: Mapping[str, str]
     version: str = "1.0.0"
     references: bool = False
+    date: str = ""
 
 
 @dataclass(frozen=True, slots=True)

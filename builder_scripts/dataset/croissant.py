@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import os
@@ -13,7 +14,10 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.builder_scripts.dataset.columns import COLUMNS
 from seesaw_cf.builder_scripts.dataset.rai import RAI
+from seesaw_cf.checks import shown
 from seesaw_cf.citations import bibtex
+from seesaw_cf.errors import RecordError
+from seesaw_cf.io.text import read_json
 
 __all__ = ["CardData", "croissant"]
 
@@ -88,6 +92,16 @@ def _records(config: str, schema: pa.Schema) -> dict[str, object]:
     return {"@type": "cr:RecordSet", "@id": config, "name": config, "field": fields}
 
 
+def _published(record: Path) -> dict[str, str]:
+    day = read_json(record, error=RecordError).get("date") if record.exists() else None
+    if day is None:
+        return {}
+    try:
+        return {"datePublished": datetime.date.fromisoformat(day).isoformat()}
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{record}: date is {shown(day)}, expected YYYY-MM-DD. Build the folder again.") from error
+
+
 def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata: CardData) -> str:
     """Describes every file and column of a dataset folder.
 
@@ -98,7 +112,11 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
         metadata: Of the card: pretty_name, license, tags.
 
     Returns:
-        JSON-LD; the same for the same folder.
+        JSON-LD; the same for the same folder. `datePublished` is the date in its `build.json`, the day on which the
+        source had these facts; left out where that is not known.
+
+    Raises:
+        RecordError: `build.json` is damaged, or its date is none.
     """
     root, base = Path(folder), f"https://huggingface.co/datasets/{repo}"
     configs: dict[str, list[Path]] = {}
@@ -118,6 +136,7 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
         "keywords": list(metadata.get("tags") or []),
         "url": base,
         "version": version,
+        **_published(root / "build.json"),
         "distribution": [*files, *sets],
         "recordSet": records,
         **{f"rai:{name}": said for name, said in RAI.items()},

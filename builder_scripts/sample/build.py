@@ -103,11 +103,19 @@ class EmbeddedSample:
 
 
 # By the names of `seesaw_cf.records.sample.SAMPLES`.
+def _about(words: Mapping[str, str], date: str) -> About:
+    return About(words, references=True, date=date)
+
+
+# Dates: when a table of facts was changed last.
 EMBEDDED: Mapping[str, EmbeddedSample] = {
     "sample": EmbeddedSample(
-        lambda: StoreSource([SAMPLE / "sample.nt"]), SAMPLE_OPTIONS, About(_WORDS, references=True), sample_couples
+        lambda: StoreSource([SAMPLE / "sample.nt"]),
+        SAMPLE_OPTIONS,
+        _about(_WORDS, "2026-11-20"),
+        sample_couples,
     ),
-    "sample-claims": EmbeddedSample(claims_source, CLAIMS_OPTIONS, About(_CLAIMS_WORDS, references=True)),
+    "sample-claims": EmbeddedSample(claims_source, CLAIMS_OPTIONS, _about(_CLAIMS_WORDS, "2026-11-23")),
 }
 
 

@@ -40,6 +40,7 @@ class CachedSource(Source):
         self.identity, self.limited = source.identity, source.limited
         self.offline = offline
         self.hits = self.misses = 0
+        self.latest = ""  # when the last of the replies that were used came, as ISO 8601 in UTC
         self._source = source
         self._folder = Path(folder)
 
@@ -70,6 +71,7 @@ class CachedSource(Source):
         kept = self._kept(stem)
         if kept is not None:
             self.hits += 1
+            self._used(text)
             return kept
         if self.offline:
             raise SourceError(
@@ -80,7 +82,11 @@ class CachedSource(Source):
         started = time.monotonic()
         reply = ask(text)
         self._keep(stem, text, reply, time.monotonic() - started)
+        self._used(text)
         return reply
+
+    def _used(self, text: str) -> None:
+        self.latest = max(self.latest, self.time_of(text))
 
     def time_of(self, text: str) -> str:
         """When the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""

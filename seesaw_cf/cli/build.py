@@ -110,7 +110,8 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
         edits = dataclasses.replace(edits, skipped={**edits.skipped, **skipped})
         about = dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
         statistics = build(folder, facts, edits, about, couples)
-        write_text(folder / "build.json", _manifest(args, facts, source, edits))
+        said = _manifest(args, facts, source, edits) | _date(about, source)
+        write_text(folder / "build.json", json.dumps(said, indent=1, sort_keys=True) + "\n")
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property() + "\n")
     for config, found in couples.items():
@@ -153,9 +154,15 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> str:
-    """What made the folder; nothing in it depends on when or where."""
-    said = {
+def _date(about: About, source: Source) -> dict[str, str]:
+    """The day of the last reply that was used, which a repeated build takes from the cache; a store has none."""
+    day = about.date or (source.latest[:10] if isinstance(source, CachedSource) else "")
+    return {"date": day} if day else {}
+
+
+def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> dict[str, object]:
+    """What made the folder; nothing in it depends on when or where it was made."""
+    return {
         "made_by": f"seesaw_cf {__version__}",
         "source": source.identity,
         "options": dataclasses.asdict(facts.options),
@@ -165,4 +172,3 @@ def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edi
         },
         "skipped": dict(sorted(edits.skipped.items())),
     }
-    return json.dumps(said, indent=1, sort_keys=True) + "\n"

@@ -19,7 +19,9 @@ from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS
 from seesaw_cf.builder_scripts.dataset.card import published_card
 from seesaw_cf.builder_scripts.dataset.croissant import croissant
+from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError
 from seesaw_cf.records import sample, write_card, write_config
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.records.tasks import TASKS
@@ -277,6 +279,17 @@ def test_croissant_describes_every_file_and_column() -> None:
                if "source" in field]  # fmt: skip
     assert sources
     assert set(sources) <= names
+
+
+def test_croissant_is_dated_by_the_build_and_not_by_the_clock(tmp_path: Path) -> None:
+    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
+    built = json.loads((tmp_path / "out" / "build.json").read_text(encoding="utf-8"))
+    text = croissant(tmp_path / "out", "org/seesaw_cf", "1.0.0", {})
+    assert json.loads(text)["datePublished"] == built["date"] == EMBEDDED["sample"].about.date
+    (tmp_path / "out" / "build.json").write_text(json.dumps(built | {"date": "yesterday"}), encoding="utf-8")
+    with pytest.raises(RecordError, match=r"build\.json: date is 'yesterday', expected YYYY-MM-DD"):
+        croissant(tmp_path / "out", "org/seesaw_cf", "1.0.0", {})
+    assert "datePublished" not in json.loads(croissant(sample.path(), "org/seesaw_cf", "1.0.0", {}))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of rdflib, which reads it

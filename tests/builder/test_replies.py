@@ -133,6 +133,19 @@ def test_two_sources_share_a_folder_and_never_a_reply(tmp_path: Path) -> None:
     assert described == ["one", "two"]
 
 
+def test_the_last_reply_that_was_used_dates_a_build(tmp_path: Path, store: StoreSource) -> None:
+    asked = "SELECT ?s WHERE { ?s ?p ?o } LIMIT 1"
+    first = CachedSource(store, tmp_path)
+    assert first.latest == ""
+    first.ask(asked)
+    assert first.latest == first.time_of(asked) != ""
+    [about] = tmp_path.glob("*/*.json")
+    about.write_text(about.read_text().replace(first.latest, "2020-02-03T04:05:06+00:00"))
+    again = CachedSource(store, tmp_path, offline=True)
+    again.ask(asked)
+    assert again.latest == "2020-02-03T04:05:06+00:00", "a repeated build has the date of the first"
+
+
 def test_a_source_that_fails_leaves_no_reply(tmp_path: Path) -> None:
     class Failing(Counting):
         def ask(self, text: str) -> bytes:
