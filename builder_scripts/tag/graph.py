@@ -82,15 +82,19 @@ class GraphSource(TagSource):
 
     def _ask(self, name: str, ids: list[str], **more: Sequence[str]) -> list[tuple[Binding, str]]:
         text = query(name, {"people": ids, **more})
-        try:
-            reply = self._source.ask(text)
-        except SourceTimeout as error:
-            if len(ids) <= FEW:
-                raise SourceError(
-                    f"{self.name} did not finish any form of the question in time; the last was about {len(ids)} "
-                    f"people and needs no search: {error}"
-                ) from error
+        reply = self._few(text, len(ids)) if len(ids) <= FEW else self._source.within_time(text)
+        if reply is None:
             self._size = FEW
             return [row for few in batches(ids, FEW) for row in self._ask(name, few, **more)]
         time = self._source.time_of(text) if isinstance(self._source, CachedSource) else ""
         return [(row, time) for row in rows(reply)]
+
+    def _few(self, text: str, people: int) -> bytes:
+        """The reply to a query that cannot be made smaller."""
+        try:
+            return self._source.ask(text)
+        except SourceTimeout as error:
+            raise SourceError(
+                f"{self.name} did not finish any form of the question in time; the last was about {people} people and "
+                f"needs no search: {error}"
+            ) from error

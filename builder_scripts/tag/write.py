@@ -85,7 +85,7 @@ def _facts(people: People) -> Iterator[pa.Table]:
                 for id in ids[start : start + _PEOPLE]
                 for fact in found[id].facts
             ]
-            yield pa.table([list(column) for column in zip(*rows)], schema=FACTS)
+            yield pa.Table.from_pylist([dict(zip(FACTS.names, row)) for row in rows], FACTS)
 
 
 def _summary(records: Mapping[str, Records], sources: Iterable[TagSource], coverage: Coverage) -> str:

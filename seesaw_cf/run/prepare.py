@@ -23,6 +23,7 @@ from seesaw_cf.run.given import find_all, read_requests
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments
 from seesaw_cf.run.preflight import Plan, check_places
 from seesaw_cf.run.tuned import held_out
+from seesaw_cf.run.units import check_numbers
 from seesaw_cf.types import Case
 
 __all__ = ["Job", "Prepared", "prepare"]
@@ -183,6 +184,7 @@ def prepare(job: Job, out: Path) -> Prepared:
     cases = held_out(cases, job.editor_config, job.leave_out_tuned)
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
+    check_numbers(cases)
     examined = read_requests(job.requests, job.edited, cases)
     source: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     outline = outline_model(job.model, **source)

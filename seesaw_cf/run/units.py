@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Case, EditRequest
 
-__all__ = ["PROTOCOLS", "Task", "Unit", "units"]
+__all__ = ["PROTOCOLS", "Task", "Unit", "check_numbers", "units"]
 
 PROTOCOLS = ("single", "batch")
 
@@ -34,9 +34,10 @@ def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
 
     Raises:
         UnknownNameError: Another protocol.
-        RecordError: Two cases share a number (and effect relation) in the "single" protocol.
+        RecordError: As `check_numbers`.
     """
     one_of("protocol", protocol, PROTOCOLS)
+    check_numbers(cases)
     if protocol == "batch":
         groups: dict[str, list[Case]] = {}
         for case in cases:
@@ -45,13 +46,21 @@ def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
     edits: dict[EditRequest, list[Case]] = {}
     for case in cases:
         edits.setdefault(case.request, []).append(case)
-    repeated = [key for key, n in Counter(map(_number, cases)).items() if n > 1]
+    return [Unit(_joint(_number(first), len(rest)), (first, *rest)) for first, *rest in edits.values()]
+
+
+def check_numbers(cases: Iterable[Case]) -> None:
+    """Refuses cases of one number, also of different relations: tables tell cases apart by their numbers.
+
+    Raises:
+        RecordError: Two cases share a number.
+    """
+    repeated = [number for number, n in Counter(case.case_id for case in cases).items() if n > 1]
     if repeated:
         raise RecordError(
-            f"{len(repeated)} case numbers occur twice, first {repeated[0]}; expected unique case_id per relation. "
-            "Renumber the cases or run the files one at a time."
+            f"{len(repeated)} case numbers occur twice, first {repeated[0]}; expected that every case of a run has a "
+            "case_id of its own. Renumber the cases, or run their files or configs one at a time."
         )
-    return [Unit(_joint(_number(first), len(rest)), (first, *rest)) for first, *rest in edits.values()]
 
 
 def _name(case: Case) -> str:

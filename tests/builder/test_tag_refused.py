@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
+from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, StoreSource
 from seesaw_cf.builder_scripts.tag.graph import FEW, GraphSource
 from seesaw_cf.builder_scripts.tag.table import TableSource
@@ -149,6 +150,23 @@ def test_an_endpoint_that_ends_large_queries_is_asked_small_ones(world: Path) ->
     assert found == GraphSource("quick", store).people(PEOPLE)
     assert slow.sizes[0] == 200
     assert set(slow.sizes[1:]) <= set(range(FEW + 1)), "what it cannot do is tried once"
+
+
+def test_what_was_not_finished_in_time_is_repeated_offline(world: Path, tmp_path: Path) -> None:
+    slow = Slow(StoreSource([world]), FEW)
+    found = GraphSource("slow", CachedSource(slow, tmp_path)).people(PEOPLE)
+    asked = list(slow.sizes)
+    assert GraphSource("slow", CachedSource(slow, tmp_path, offline=True)).people(PEOPLE) == found
+    assert slow.sizes == asked
+
+
+def test_a_table_that_says_nothing_of_the_people_that_it_lists(pairs: Path, tmp_path: Path, capsys: Any) -> None:
+    table, out = tmp_path / "people.parquet", tmp_path / "tagged"
+    pq.write_table(pa.table({"id": PEOPLE[:2], "race": pa.array([None, []], pa.list_(pa.string()))}), table)
+    assert main(["tag", str(pairs), "--from", str(table), "--out", str(out)]) == 0
+    assert "people.parquet knows 2" in " ".join(capsys.readouterr().out.split())
+    (shard,) = out.glob("data/tag_facts/*.parquet")
+    assert pq.read_table(shard).num_rows == 0
 
 
 def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:

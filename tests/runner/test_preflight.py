@@ -25,6 +25,7 @@ from seesaw_cf.run import job as jobs
 from seesaw_cf.run import preflight
 from seesaw_cf.run.job import Job, make_run
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
+from seesaw_cf.run.prepare import prepare
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -245,3 +246,8 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     assert manifest["machine"]["noise"]["n"] > 0
     audit = json.loads((tmp_path / "run" / "report" / "audit.json").read_text())
     assert {(row["editor"], row["control"]) for row in audit["excess_over_control"]} == {("ft", "identity(ft)")}
+
+
+def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
+        prepare(Job("seesaw-tiny", ("ft",), configs=("cross_subject", "cross_subject")), tmp_path / "run")

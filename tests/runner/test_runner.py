@@ -266,8 +266,11 @@ def test_pre_edit_scores_are_computed_once_and_a_damaged_cache_file_is_made_agai
 def test_unknown_protocol_and_repeated_numbers() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'single'"):
         units(small.cases(), "singel")
-    with pytest.raises(RecordError, match="case numbers occur twice, first P19-00000000"):
-        units([small.cases()[0]] * 2, "single")
+    first, second, *_ = small.cases()
+    assert first.request.relation_id != second.request.relation_id
+    for protocol in ("single", "batch"):
+        with pytest.raises(RecordError, match=r"1 case numbers occur twice, first 0; .* configs one at a time"):
+            units([first, replace(second, case_id=first.case_id)], protocol)
 
 
 def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
