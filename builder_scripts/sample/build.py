@@ -102,12 +102,11 @@ class EmbeddedSample:
     couples: Callable[[Source, Facts], dict[str, list[Coupled]]] = _no_couples
 
 
-# By the names of `seesaw_cf.records.sample.SAMPLES`.
 def _about(words: Mapping[str, str], date: str) -> About:
     return About(words, references=True, date=date)
 
 
-# Dates: when a table of facts was changed last.
+# By the names of `seesaw_cf.records.sample.SAMPLES`; dates: when a table of facts was changed last.
 EMBEDDED: Mapping[str, EmbeddedSample] = {
     "sample": EmbeddedSample(
         lambda: StoreSource([SAMPLE / "sample.nt"]),

@@ -11,6 +11,7 @@ from seesaw_cf.cli.flaws_pairs import show
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
 from seesaw_cf.cli.options import finite, open_option, path, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import markdown_for_terminal, wrap
 
 __all__ = ["configure", "run"]
@@ -31,7 +32,9 @@ def _validate_options(parser: argparse.ArgumentParser) -> None:
     add("tables", type=path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
     add("--judge", required=True, help="which rater is the judge")
     add("--out", type=path, help="JSON file for every number")
-    add("--overwrite", action="store_true", help="replace the file when it is there")
+    add("--page", type=path, metavar="HTML", help="file for a page with verdicts, plots and tables")
+    open_option(parser)
+    add("--overwrite", action="store_true", help="replace files that are there")
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -66,16 +69,24 @@ def _publish_options(parser: argparse.ArgumentParser) -> None:
 def _validate(args: argparse.Namespace) -> None:
     from seesaw_cf.io.files import write_new
     from seesaw_cf.longform.flaws.validity import validate_judge
+    from seesaw_cf.longform.report.validity_page import validity_findings
     from seesaw_cf.longform.tables import FLAWS
     from seesaw_cf.longform.write.pairs import joined_ratings
+    from seesaw_cf.page.findings import findings_page
     from seesaw_cf.stats.plain import json_text
     from seesaw_cf.tables import read_table
 
-    found = validate_judge(joined_ratings({path: read_table(path, FLAWS) for path in args.tables}), args.judge)
-    if args.out:
-        write_new([(args.out, json_text(found))], inputs=args.tables, overwrite=args.overwrite)
+    if args.open and not args.page:
+        raise RecordError("flaws validate: --open shows the page of --page FILE. Give both, or neither.")
+    table = joined_ratings({path: read_table(path, FLAWS) for path in args.tables})
+    found = validate_judge(table, args.judge)
+    files = [(args.out, json_text(found))] if args.out else []
+    files += [(args.page, findings_page(validity_findings(table, found, args.judge)))] if args.page else []
+    write_new(files, inputs=args.tables, overwrite=args.overwrite)
     for flaw, row in found.items():
         say(wrap(f"{flaw} (n = {row['n']}): {row['verdict']}", indent="  "))
+    if args.page:
+        show(args, args.page)
 
 
 def _report(args: argparse.Namespace) -> None:

@@ -1,0 +1,127 @@
+"""The page of `flaws validate`: is a judge of flaws to be believed, beside people and a constant answer?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
+from seesaw_cf.longform.flaws.validity import JudgeValidity
+from seesaw_cf.page.axis import Axis
+from seesaw_cf.page.findings import Findings, Folded, Panels, Part, Section
+from seesaw_cf.page.forest import Mark, Panel, Row
+from seesaw_cf.page.table import Line, Table
+from seesaw_cf.report import text
+
+__all__ = ["validity_findings"]
+
+_ANSWERS = {"-1": "more before", "0": "equal", "1": "more after"}
+_AGREES = "agrees with people"
+_METHOD = (
+    "A judge and people are matched by pair of texts. Accuracy by the published rule: the judge says what any one of "
+    "the people says; against the median: what most of them say. The constant answer is “equal” to everything. Cohen's "
+    "kappa is agreement with people's median beyond chance; 95 % intervals, bootstrap over pairs.",
+)
+
+
+def validity_findings(table: pa.Table, found: Mapping[str, JudgeValidity], judge: str) -> Findings:
+    """What the page says.
+
+    Args:
+        table: Rows of `seesaw_cf.longform.tables.FLAWS` that were compared.
+        found: The result of `seesaw_cf.longform.flaws.validity.validate_judge` on them.
+        judge: Who was compared.
+    """
+    frame = table.to_pandas()
+    people = sorted(set(frame["rater"]) - {judge})
+    rows = pd.DataFrame([_row(flaw, one) for flaw, one in found.items()])
+    agrees = [_title(flaw) for flaw, one in found.items() if one["verdict"].startswith(_AGREES)]
+    others = [f"{_title(flaw)}: {one['verdict']}" for flaw, one in found.items() if _title(flaw) not in agrees]
+    low, high = min(one["n"] for one in found.values()), max(one["n"] for one in found.values())
+    said = (
+        f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by {len(people)} "
+        f"{'person' if len(people) == 1 else 'people'} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''}).",
+        "Whether the edits took is not asked here: this is about the judge.",
+        f"{judge} is shown to agree with people beyond chance on {len(agrees)} of {len(found)} flaws"
+        f"{': ' + ', '.join(agrees) if agrees else ''}.",
+        f"{'; '.join(others) or 'Nothing'}.",
+        f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw; 95 % intervals.",
+    )
+    sections = [Section("agreement", "Agreement beyond chance", _parts(found)), _confusions(found)]
+    return Findings(f"Is {judge} to be believed?", said, sections, _METHOD, "", (), {"validity": rows})
+
+
+def _title(flaw: str) -> str:
+    return FLAWS_BY_NAME[flaw].title if flaw in FLAWS_BY_NAME else flaw
+
+
+def _kappa(one: JudgeValidity) -> tuple[float, float, float]:
+    found = (one["agreement"] or {}).get("cohen", {}).get("people/judge", {})
+    value, low, high = (found.get(name) for name in ("value", "low", "high"))
+    return _float(value), _float(low), _float(high)
+
+
+def _float(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _row(flaw: str, one: JudgeValidity) -> dict[str, Any]:
+    """A flaw in numbers; NaN where there is none."""
+    rights = {
+        f"{who}_{rule}": _float((one["accuracy"].get(who) or {}).get(rule))
+        for who in ("judge", "constant")
+        for rule in ("any_rater", "median")
+    }
+    kappa = dict(zip(("kappa", "kappa_low", "kappa_high"), _kappa(one), strict=True))
+    return {
+        "flaw": flaw,
+        "n": one["n"],
+        **rights,
+        "flipped": _float(one["flipped"]),
+        **kappa,
+        "verdict": one["verdict"],
+    }
+
+
+def _parts(found: Mapping[str, JudgeValidity]) -> list[Part]:
+    axis = Axis(-1.0, 1.0)
+    lines, rows = [], []
+    for flaw, one in found.items():
+        row = _row(flaw, one)
+        value, low, high = _kappa(one)
+        shown, mark = "–", None
+        if not math.isnan(value):
+            ends = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
+            shown = text.minus(f"{value:.2f}{ends}")
+            mark = Mark(axis.at(value), axis.span(low, high), 0, f"{_title(flaw)}: kappa {shown}")
+        lines.append(Row(_title(flaw), f"{one['n']}", [mark]))
+        rights = [_percent(row[f"{who}_{rule}"]) for rule in ("median", "any_rater") for who in ("judge", "constant")]
+        rows.append(Line((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}")))
+    about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
+    panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), ["kappa"], "−1 to 1", axis, lines)
+    heads = ("flaw", "right (median)", "“equal” (median)", "right (any person)", "“equal” (any person)")
+    said = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
+    table = Table("validity", "Accuracy", said, (*heads, "sign turned round", "kappa", "pairs"), 1, rows)
+    verdicts = [Line((_title(flaw), one["verdict"], f"{one['n']}")) for flaw, one in found.items()]
+    first = Table("verdicts", "Verdicts", "What can be said of the judge", ("flaw", "verdict", "pairs"), 2, verdicts)
+    return [first, Panels([panel]), table]
+
+
+def _percent(value: float) -> str:
+    return "–" if math.isnan(value) else text.percent(value)
+
+
+def _confusions(found: Mapping[str, JudgeValidity]) -> Section:
+    """People's median against the judge, a table for each flaw."""
+    heads = ("people say", *(f"judge: {said}" for said in _ANSWERS.values()))
+    tables = []
+    for flaw, one in found.items():
+        counts = {key: [str(one["confusion"][key][other]) for other in _ANSWERS] for key in _ANSWERS}
+        rows = [Line((said, *counts[key])) for key, said in _ANSWERS.items()]
+        about = f"{_title(flaw)}: pairs by what people and judge say"
+        tables.append(Table(f"confusion-{flaw}", _title(flaw), about, heads, 1, rows))
+    return Section("confusion", "Who said what", [Folded(table.title, [table]) for table in tables])
