@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from seesaw_cf.page.axis import Axis, Span
 
-__all__ = ["Control", "Forest", "Mark", "Panel", "Row", "key_colours"]
+__all__ = ["Control", "Forest", "Mark", "Panel", "Row", "Side", "key_colours"]
 
 _COLOURS = 7
 
@@ -43,28 +43,34 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A column of marks that share an axis; a noise floor and margins, in per cent."""
+
+    title: str
+    axis: Axis
+    floor: Span | None = None
+    margins: Sequence[float] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
-    """Lines that share an axis.
+    """Lines with a mark in each column.
 
     Attributes:
         title, about: What is above it, and in its caption.
         heads: What the names and what the counts of its lines are.
-        sides: Heading of each column of marks.
-        unit: Of the axis.
+        sides: The columns.
+        unit: Of their axes.
         opened: Shown at first.
-        floor, margins: A noise floor, and margins, in per cent.
     """
 
     title: str
     about: str
     heads: tuple[str, str]
-    sides: Sequence[str]
+    sides: Sequence[Side]
     unit: str
-    axis: Axis
     rows: Sequence[Row]
     opened: bool = True
-    floor: Span | None = None
-    margins: Sequence[float] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from seesaw_cf.effects.dose import BAND, Curves, group_doses, summarise_curves
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.chart import Charts, Curve, Point, draw_chart
 from seesaw_cf.page.findings import Findings, Keys, Panels, Section
-from seesaw_cf.page.forest import Mark, Panel, Row, key_colours
+from seesaw_cf.page.forest import Mark, Panel, Row, Side, key_colours
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import recorded, repeat_command
@@ -234,7 +234,7 @@ def _groups(groups: pd.DataFrame) -> Section | None:
         about = f"D_d, probability, mean of samples with {BAND:.0%} bands"
         unit = "D, probability"
         heads = ("group", "samples, prompts")
-        panels.append(Panel(title, about, heads, ["hold the new target"], unit, axis, lines, opened=not panels))
+        panels.append(Panel(title, about, heads, [Side("hold the new target", axis)], unit, lines, opened=not panels))
     names = [(colour, 0, name) for name, colour in colours.items()]
     note = (
         "Each line is a group of people who were not edited; 0 means that the edits left the answers about them alone."

@@ -12,7 +12,7 @@ from seesaw_cf.editors.control_names import CONTROLS, is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
 from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.forest import Control, Forest, Mark, Panel, Row, key_colours
+from seesaw_cf.page.forest import Control, Forest, Mark, Panel, Row, Side, key_colours
 from seesaw_cf.report import text
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.page_cases import Cell, cell_link
@@ -93,20 +93,22 @@ def forests_of(
         link: Where the name of a row leads; "" for nowhere.
     """
     column, limits, unit = EFFECTS[scale]
-    floor, margin = lines
     effects = effects[effects["group"] != UNKNOWN]
     real = effects[~effects["editor"].map(is_control)]
     relations = sort_relations(real["relation"])
-    axes = {name: _axis(real[real["relation"] == name], column, limits) for name in relations}
     cells = {
         (row["editor"], row["relation"], row["axis"], row["group"], row["holds"]): row
         for row in records(effects, EffectRow)
     }
     sides = [holds for holds in _SIDES if holds in set(real["holds"])] or [""]
-    names = [f"hold the {text.HOLDS[holds]}" for holds in sides]
+    axes = {
+        (name, holds): _axis(real[(real["relation"] == name) & (real["holds"] == holds)], column, limits)
+        for name in relations
+        for holds in sides
+    }
 
     def mark(editor: str, key: tuple[str, str, str], holds: str) -> Mark | None:
-        axis = axes[key[0]]
+        axis = axes[key[0], holds]
         row = cells.get((editor, *key, holds))
         if row is None or not math.isfinite(_value(row, column)):
             return None
@@ -135,13 +137,11 @@ def forests_of(
         groups = sort_groups(by, there["group"])
         keys = [(relation, ALL if group == ALL else by, group) for group in groups]
         rows = [row(editor, key) for key in keys for editor in colours]
-        axis = axes[relation]
-        band = axis.span(-floor, floor) if floor else None
-        margins = [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high]
+        columns = [_side(f"hold the {text.HOLDS[holds]}", axes[relation, holds], lines) for holds in sides]
         about = f"{unit}, 95 % intervals clustered by edit and by person"
         title = f"edited: {relation_name(relation)}"
         heads = ("group", "edits, people")
-        return Panel(title, about, heads, names, unit, axis, rows, opened, band, margins)
+        return Panel(title, about, heads, columns, unit, rows, opened)
 
     largest = max(relations, key=lambda name: real.loc[real["relation"] == name, "n_cases"].max())
     found = []
@@ -151,8 +151,15 @@ def forests_of(
     return found
 
 
+def _side(title: str, axis: Axis, lines: tuple[float, float]) -> Side:
+    """A column with its noise floor and, where they are on the axis, its margins."""
+    floor, margin = lines
+    band = axis.span(-floor, floor) if floor else None
+    return Side(title, axis, band, [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high])
+
+
 def _axis(effects: pd.DataFrame, column: str, limits: str) -> Axis:
-    """One axis for all groups, editors and sides of an edited relation."""
+    """One axis for all groups and editors of an edited relation."""
     return Axis.around(effects[column], [*effects[f"{limits}low"], *effects[f"{limits}high"]])
 
 

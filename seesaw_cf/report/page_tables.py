@@ -43,8 +43,8 @@ def _answered(row: AccuracyRow) -> Line:
     pair = (row["edit_relation"], row["effect_relation"])
     shares = [text.percent_interval(*with_limits(row, phase), digits=0) for phase in ("pre", "post")]
     counts = (f"{row['lost']:,}", f"{row['gained']:,}", f"{row['n']:,}")
-    wanted = {4: "lost", 5: "gained", 6: ""} if row["n"] else {}
-    links = {number: case_link(row["editor"], *pair, outcome) for number, outcome in wanted.items()}
+    wanted = {4: ("lost", row["lost"]), 5: ("gained", row["gained"]), 6: ("", row["n"])}
+    links = {place: case_link(row["editor"], *pair, outcome) for place, (outcome, n) in wanted.items() if n}
     return Line((row["editor"], " → ".join(map(_property, pair)), *shares, *counts), links)
 
 

@@ -47,6 +47,12 @@ def comparison_html(made: Comparison, title: str, missing: Sequence[str], declar
         "method": notes.CAUTION,
         "downloads": csv_files(made.tables),
     }
+    there = [("groups", "Effects by group", forests), ("differences", "Paired differences", values["differences"])]
+    values["contents"] = [
+        *((found.name, found.title) for found in values["tables"]),
+        *((name, said) for name, said, shown in there if shown),
+        *(("method", "Method"), ("downloads", "Tables")),
+    ]
     return render("comparison.html", values)
 
 

@@ -54,6 +54,17 @@ def test_names_and_texts_stay_what_they_are(kind: str) -> None:
     assert max(re.findall(r"\w+|\S", HOSTILE[kind]), key=len) in page.text
 
 
+def test_the_page_of_a_judge_says_what_it_found() -> None:
+    """Its table has other names than the one of people."""
+    table = ratings()
+    frame = flaw_sections(table)[0].frame
+    page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {})))
+    assert "Nothing was rated" not in page.text
+    assert f"Of {len(frame)} means none is shown to differ from 0" in page.text
+    assert "largest: Sexism (P21): +1.00, n = 16" in page.text
+    assert len([tag for tag in page.all("circle") if tag["class"] in ("dot", "open")]) == len(frame)
+
+
 def test_a_judge_whose_replies_could_not_be_read_has_a_page() -> None:
     table = ratings(2, change=None)
     page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {})))

@@ -17,11 +17,13 @@ from seesaw_cf.longform.report.page_tables import folded_tables
 from seesaw_cf.longform.report.sections import Section as TableSection
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.findings import Findings, Folded, Panels, Section, findings_page
-from seesaw_cf.page.forest import Mark, Panel, Row
+from seesaw_cf.page.forest import Mark, Panel, Row, Side
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.page.texts import Found, Pair, Texts, compared
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import recorded
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.stats import adjust
 
 __all__ = ["flaw_findings", "write_flaw_page"]
 
@@ -62,7 +64,7 @@ def flaw_findings(
 ) -> Findings:
     """What the page says; see `write_flaw_page` for the arguments."""
     frame = table.to_pandas()
-    means = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
+    means = _means(sections)
     rated = frame.dropna(subset="change")
     said = (
         f"{frame['pair_id'].nunique()} pairs of texts about {frame['entity'].nunique()} people, written before "
@@ -82,6 +84,15 @@ def flaw_findings(
         facts=recorded(dict(facts)),  # type: ignore[arg-type]
         tables={one.name: one.frame for one in sections},
     )
+
+
+def _means(sections: Sequence[TableSection]) -> pd.DataFrame:
+    """Mean per flaw; the table of judges' ratings has other names and no corrected p."""
+    found = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
+    if "mean" not in found:
+        return found
+    adjusted = adjust(pd.to_numeric(found["p"]).to_numpy(float))
+    return found.rename(columns={"mean": "value", "n_ratings": "n"}).assign(p_adjusted=adjusted)
 
 
 def _names(column: pd.Series) -> str:
@@ -115,7 +126,7 @@ def _affected(means: pd.DataFrame) -> str:
     sure = [row for row in rows if (p := row.get("p_adjusted")) is not None and p < _LEVEL]
     shown = sorted(sure or rows, key=lambda row: -abs(row["value"]))[:3]
     head = f"{len(sure)} of {len(rows)} means differ from 0 after correction" if sure else (
-        f"None of {len(rows)} means is shown to differ from 0"
+        f"Of {len(rows)} means none is shown to differ from 0"
     )  # fmt: skip
     return f"{head}; largest: {'; '.join(map(_said, shown))}. Above 0: more after the edit."
 
@@ -146,7 +157,13 @@ def _plot(means: pd.DataFrame) -> Section | None:
         about = "Mean rating, 95 % intervals; right of 0: more after the edit"
         panels.append(
             Panel(
-                f"edited: {name or 'all'}", about, ("flaw", "ratings"), ["change"], "−1 to 1", axis, lines, not panels
+                f"edited: {relation_name(name) if name else 'all'}",
+                about,
+                ("flaw", "ratings"),
+                [Side("change", axis)],
+                "−1 to 1",
+                lines,
+                not panels,
             )
         )
     return Section("flaws-plot", "By flaw", [Panels(panels)])

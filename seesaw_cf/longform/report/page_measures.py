@@ -12,7 +12,7 @@ from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.findings import Keys, Panels, Section
-from seesaw_cf.page.forest import Mark, Panel, Row
+from seesaw_cf.page.forest import Mark, Panel, Row, Side
 from seesaw_cf.report import text
 
 __all__ = ["claims_plot", "methods", "share_said", "survey_plot", "took"]
@@ -82,7 +82,7 @@ def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> Secti
         ]
         about = "Means of case means, 95 % intervals clustered by case; right is better"
         panels.append(
-            Panel(f"rated by {rater}", about, ("statement", "ratings, cases"), ["rating"], "1 to 7", axis, rows)
+            Panel(f"rated by {rater}", about, ("statement", "ratings, cases"), [Side("rating", axis)], "1 to 7", rows)
         )
     return Section("survey-plot", "Ratings", [_keys(colours), Panels(panels)])
 
@@ -123,5 +123,5 @@ def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int]) -> Sect
             rows.append(Row(f"{_item(kind)} · {method}", f"{one['n']}, {one['n_cases']}", marks))
         title, heads = f"texts about the {passage}", ("claim", "claims, cases")
         about = "Share of claims, means over cases with 95 % intervals"
-        panels.append(Panel(title, about, heads, sides, "share of claims", axis, rows))
+        panels.append(Panel(title, about, heads, [Side(side, axis) for side in sides], "share of claims", rows))
     return Section("claims-plot", "Claims that the texts support and contradict", [_keys(colours), Panels(panels)])
