@@ -1,6 +1,6 @@
 """The page of the study: keeps the small tables of its report and writes docs/study_smollm2.md from them.
 
-    python -m benchmarks.study.page study/report
+    python -m benchmarks.study.page study/report --graph edited.json --graph-control control.json
 
 The tables are in `benchmarks/results/study/`; a test writes the page from them again. A report of some of the editors
 replaces their rows and leaves the others.
@@ -9,6 +9,7 @@ replaces their rows and leaves the others.
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,10 +20,13 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import interval, markdown_table, minus, number
 from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.stereotypes.changes import ALL
 
 KEPT = RESULTS / "study"
 PAGE = ROOT / "docs" / "study_smollm2.md"
 TEMPLATE = Path(__file__).with_name("page.md")
+GRAPH = ["crawl", "against", "measure", "identity", "base", "edited", "change", "low", "high", "p_adjusted", "n"]
+MEASURES = {"regard": "sentiment", "topics": "topics", "overlap": "shared triples"}
 NAMES = ["records", "editor"]
 
 # Table -> (rows that are kept, columns beside the names).
@@ -53,6 +57,13 @@ def keep(report: Path, folder: Path) -> None:
     _put(folder / "verdicts.csv", counts)
 
 
+def keep_graph(edited: Path, control: Path, folder: Path) -> None:
+    """Keeps what `graph compare --json` said of the edit's crawl and of its control's."""
+    read = {"edit": edited, "control": control}
+    rows = [row | {"crawl": crawl} for crawl, file in read.items() for row in json.loads(file.read_text())["rows"]]
+    write_text(folder / "graph.csv", pd.DataFrame(rows)[GRAPH].to_csv(index=False, float_format="%.4g"))
+
+
 def _put(file: Path, found: pd.DataFrame) -> None:
     kept = pd.read_csv(file, keep_default_na=False, na_values=[""]) if file.exists() else found.iloc[:0]
     names = [name for name in NAMES if name in found]
@@ -73,6 +84,7 @@ def page(folder: Path) -> str:
         "RELEASED": _reach(found, "released"),
         "EXCESS": _excess(found["excess"]),
         "VERDICTS": _verdicts(found["verdicts"]),
+        "GRAPH": _graph(pd.read_csv(folder / "graph.csv")),
     }
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, part in parts.items():
@@ -138,12 +150,42 @@ def _counts(own: pd.DataFrame, editor: str) -> list[str]:
     return [str(counts.get(label, 0)) for label in VERDICTS]
 
 
+def _graph(table: pd.DataFrame) -> str:
+    """A row for each measure and identity: the edit, its control, and one against the other.
+
+    Two identities together are too few clusters for an interval, and have no row.
+    """
+    table = table[table["identity"] != ALL]
+    columns = (("edit", "base"), ("control", "base"), ("edit", "random edit"))
+    rows = [
+        [
+            shown,
+            str(identity),
+            *(_change(own[(own["crawl"] == one) & (own["against"] == other)]) for one, other in columns),
+        ]
+        for measure, shown in MEASURES.items()
+        for identity, own in table[table["measure"] == measure].groupby("identity", sort=False)
+    ]
+    return markdown_table(["", "of", "edit − none", "control − none", "edit − control"], rows, left=2)
+
+
+def _change(rows: pd.DataFrame) -> str:
+    (row,) = rows.to_dict("records")
+    limits = f" {interval(row['low'], row['high'], 0.005, 2)}" if row["low"] == row["low"] else ""
+    return minus(f"{number(row['change'], 0.005, 2)}{limits} n={row['n']}")
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Keeps the tables and writes the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", type=Path, help="the study's report folder")
+    parser.add_argument("report", type=Path, nargs="?", help="the study's report folder (default: the kept tables)")
+    parser.add_argument("--graph", type=Path, help="what `graph compare --json` wrote about the edit's crawl")
+    parser.add_argument("--graph-control", type=Path, help="the same about the control's")
     given = parser.parse_args(words)
-    keep(given.report, KEPT)
+    if given.report:
+        keep(given.report, KEPT)
+    if given.graph and given.graph_control:
+        keep_graph(given.graph, given.graph_control, KEPT)
     write_text(PAGE, page(KEPT))
 
 
