@@ -181,7 +181,7 @@ def _settings(cell: StudyCell, out: Path) -> Path | None:
     made = ({editor: settings} if settings else {}) | {key: given[key] for key in (PROVENANCE,) if key in given}
     if not made:
         return None
-    file = out / "settings" / f"{cell.name.replace('/', '--')}.json"
+    file = out / "settings" / f"{cell.name}.json"
     text = json.dumps(made, indent=1) + "\n"
     if not file.exists() or read_text(file) != text:
         write_text(file, text)
@@ -211,4 +211,4 @@ def note_failure(cell: StudyCell, out: Path, message: str) -> None:
 
 
 def _failed(cell: StudyCell, out: Path) -> Path:
-    return out / "failed" / f"{cell.name.replace('/', '--')}.txt"
+    return out / "failed" / f"{cell.name}.txt"

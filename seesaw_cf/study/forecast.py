@@ -121,7 +121,7 @@ class Forecast:
 
 def plan_folder(out: Path) -> Path:
     """Where the plan of a study in `out` is written: beside it, for a plan is no study yet."""
-    return out.with_name(f"{out.name}-plan")
+    return out.parent / f"{out.name or 'study'}-plan"
 
 
 def forecast(study: Study, out: Path, only: Sequence[str] = ()) -> Forecast:

@@ -71,7 +71,7 @@ def _settled(cell: StudyCell, study: Study, out: Path, tried: set[str], progress
     """The cell is finished or failed, now or before; False while another process runs it."""
     if is_finished(cell, out) or cell.name in tried:
         return True
-    with _lock(cell, out) as mine:
+    with _lock(out / "locks" / cell.name) as mine:
         if not mine:
             return False
         if not is_finished(cell, out):
@@ -94,13 +94,12 @@ def _run(cell: StudyCell, study: Study, out: Path, progress: bool) -> str:
 
 
 @contextmanager
-def _lock(cell: StudyCell, out: Path) -> Iterator[bool]:
-    """Holds the cell for this process; yields False when another one does."""
-    file = out / "locks" / cell.name.replace("/", "--")
+def _lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Holds a lock for this process; yields False when another one does, or waits for it."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
             return
@@ -113,7 +112,7 @@ def _lock(cell: StudyCell, out: Path) -> Iterator[bool]:
 
 
 def report_study(study: Study, out: Path) -> str:
-    """Writes the report of what is finished into `OUT/report`.
+    """Writes the report of what is finished into `OUT/report`, after any report that another process writes there.
 
     Args:
         study: What was declared.
@@ -126,6 +125,11 @@ def report_study(study: Study, out: Path) -> str:
         RunFolderError: No cell is finished, cells disagree in base or records, or the folder is another study's.
     """
     claim_study(out, study)
+    with _lock(out / "locks" / ".report", wait=True):  # no cell has this name
+        return _reported(study, out)
+
+
+def _reported(study: Study, out: Path) -> str:
     cells = cells_of(study)
     done = [cell for cell in cells if is_finished(cell, out)]
     missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in done]

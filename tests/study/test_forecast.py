@@ -62,6 +62,11 @@ def test_counts_are_those_of_the_records() -> None:
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize(("out", "folder"), [("a/study", "a/study-plan"), (".", "study-plan")])
+def test_a_plan_has_a_folder_beside_any_other(out: str, folder: str) -> None:
+    assert module.plan_folder(Path(out)) == Path(folder)
+
+
 def test_second_moments_are_counted_once_and_in_memory() -> None:
     ft, memit, _, again = forecast(read_study(written("[ft, memit]", 2)), Path("out")).costs
     assert (ft.texts, again.texts) == (0, 0)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from seesaw_cf.cli import main
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Task
 from seesaw_cf.study import work
-from seesaw_cf.study.cells import cells_of
-from seesaw_cf.study.declared import read_study
+from seesaw_cf.study.cells import StudyCell, cells_of, failure, note_failure
+from seesaw_cf.study.declared import Base, Records, read_study
 from tests.conftest import ROOT
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -151,7 +152,7 @@ def test_an_error_without_words_is_named_and_kept(folder: Path, monkeypatch: pyt
     assert "Missing: one/mine/single/lora: ZeroDivisionError: on purpose" in page
     assert study(file, "out") == 0
     assert "Missing" not in (folder / "out" / "report" / "report.md").read_text()
-    assert not list((folder / "out" / "failed").iterdir())
+    assert not list((folder / "out" / "failed").rglob("*.txt"))
 
 
 def test_cells_are_chosen_and_what_was_not_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,9 +170,10 @@ def test_a_cell_of_another_process_is_waited_for(folder: Path, monkeypatch: pyte
     made, out = read_study(file), folder / "out"
     (cell,) = cells_of(made)
     waits: list[float] = []
-    with work._lock(cell, out) as mine:
+    lock = out / "locks" / cell.name
+    with work._lock(lock) as mine:
         assert mine
-        with work._lock(cell, out) as twice:
+        with work._lock(lock) as twice:
             assert not twice
 
         def give_up(seconds: float) -> None:
@@ -185,6 +187,25 @@ def test_a_cell_of_another_process_is_waited_for(folder: Path, monkeypatch: pyte
             work.run_study(made, out, progress=False)
     assert not (out / "cells").exists()
     assert work.run_study(made, out, progress=False) == []
+
+
+@pytest.mark.slow
+def test_a_report_waits_for_that_of_another_process_and_then_has_what_was_finished_meanwhile(folder: Path) -> None:
+    made, out = read_study(written(folder, 1, 2, 1)), folder / "out"
+    work.run_study(made, out, ["*/ft"], progress=False)
+    report = threading.Thread(target=work.report_study, args=(made, out), daemon=True)
+    with work._lock(out / "locks" / ".report"):
+        report.start()
+        work.run_study(made, out, progress=False)
+        assert not (out / "report").exists()
+    report.join(60)
+    assert "Missing" not in (out / "report" / "report.md").read_text()
+
+
+def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_names(folder: Path) -> None:
+    cells = [StudyCell(name, Base("one"), Records(), {}) for name in ("a/b--c/single/ft", "a--b/c/single/ft")]
+    note_failure(cells[0], folder, "broken")
+    assert [failure(cell, folder) for cell in cells] == ["broken", ""]
 
 
 def test_torchrun_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
