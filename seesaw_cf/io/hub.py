@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import RecordError, StorageError
 
-__all__ = ["NAME", "check_repo", "explained"]
+__all__ = ["NAME", "check_repo", "explained", "public_name"]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 """An organisation, or a repository within it."""
@@ -40,6 +41,12 @@ def check_repo(repo: str) -> None:
         raise RecordError(
             f"repository {repo!r}: expected ORG/NAME of ASCII letters, digits, '.', '_' and '-', at most 96 characters."
         )
+
+
+def public_name(name: str) -> str:
+    """A Hub name as it is; of a path the last part: the rest means nothing elsewhere and tells about the machine."""
+    parts = name.split("/")
+    return name if len(parts) <= 2 and all(NAME.fullmatch(part) for part in parts) else Path(name).name
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import write_text
+from seesaw_cf.io.hub import public_name
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.sharing.numbers import Number, contrasts_of, numbers_of
 from seesaw_cf.tables import SCORES, read_table
@@ -93,7 +94,7 @@ def export_run(
 
 def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: str, source: Mapping[str, str]) -> Path:
     made = results.manifest
-    model = str(made.get("model", {}).get("id") or "unknown")
+    model = public_name(str(made.get("model", {}).get("id") or "unknown"))
     developer, _, name = model.rpartition("/")
     folder = Path("data") / "seesaw_cf" / _safe(developer or "unknown") / _safe(f"{name}-{editor}")
     evaluation = f"seesaw_cf/{_safe(model)}-{_safe(editor)}/{at}"

@@ -12,6 +12,7 @@ from typing import Any
 from seesaw_cf.checks import field_types, instance, shown
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.errors import RecordError
+from seesaw_cf.io.hub import public_name
 from seesaw_cf.io.text import read_json_lines
 from seesaw_cf.report.results import Results
 from seesaw_cf.sharing.numbers import numbers_of
@@ -22,6 +23,7 @@ __all__ = ["FORM", "Measured", "Row", "read_rows", "rows_of", "rows_text"]
 
 FORM = 1
 """Of the rows; a reader refuses another one."""
+_ROUNDING = 1e-9  # of a mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,16 @@ class Measured:
         """Refuses another kind of value.
 
         Raises:
-            RecordError: A field is of another type or not finite.
+            RecordError: A field is of another type or not finite, a share is outside 0..1, or an interval is none.
         """
         field_types(self)
+        ends = (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
+        least, most = (-_ROUNDING, 1 + _ROUNDING) if self.share else (-math.inf, math.inf)
+        if self.n < 1 or not least <= ends[0] <= ends[1] <= most or not least <= self.value <= most:
+            raise RecordError(
+                f"{shown(self.measure)}: {self.value} [{self.low}, {self.high}] of {self.n}, expected at least one "
+                f"question, an interval from low to high{', all of it a share in 0..1' if self.share else ''}."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,7 @@ def rows_of(run: Verified) -> list[Row]:
             Row(
                 form=FORM,
                 run=run.digest,
-                model=str(model.get("id", "")),
+                model=public_name(str(model.get("id", ""))),
                 revision=str(model.get("revision") or ""),
                 dtype=str(model.get("dtype", "")),
                 weights=str(model.get("fingerprint", "")),

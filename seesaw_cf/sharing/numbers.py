@@ -18,7 +18,7 @@ __all__ = ["Number", "contrasts_of", "numbers_of"]
 _SUCCESS = {
     "PS": ("paraphrase", "share of paraphrases after which the new answer is the likelier one"),
     "NS": ("neighborhood", "share of neighbours for whom the true answer stays the likelier one"),
-    "S": ("score", "harmonic mean of efficacy, paraphrase and neighborhood"),
+    "S": ("score", "harmonic mean of efficacy, paraphrase and neighborhood; n counts edits"),
 }
 
 
@@ -56,7 +56,8 @@ def numbers_of(results: Results, editor: str) -> Iterator[Number]:
     for short, (name, about) in _SUCCESS.items() if found else ():
         one = found.numbers["counterfact"][short]  # type: ignore[union-attr]
         if math.isfinite(one.value):
-            yield Number(name, about, one.value, one.low, one.high, one.n, True)
+            # A score is made of three means of cases, not of one list of questions.
+            yield Number(name, about, one.value, one.low, one.high, one.n or one.clusters["case"], True)
     for row in _rows(results.accuracy, editor):
         if row["edit_relation"] == ALL and row["n"]:
             about = "share of edited people whose other property is answered rightly after the edit"

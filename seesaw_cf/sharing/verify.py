@@ -7,6 +7,7 @@ import hashlib
 import io
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.io.text import read_json
+from seesaw_cf.io.text import read_json, read_text
 from seesaw_cf.report.results import Results, read_manifest, read_results
 from seesaw_cf.report.write import report_tables
 from seesaw_cf.run.edit_table import read_edits, write_edits
@@ -67,9 +68,9 @@ def run_digest(hashes: Sequence[str]) -> str:
 def verify_run(run: str | os.PathLike[str]) -> Verified:
     """Computes the tables of a finished run again and compares them with those in its folder.
 
-    The score table must hold the rows of the run's shards, the edits what the shards say became of them, every shard
-    must carry the identity of the manifest, and the tables of a report, where there is one, must follow from the
-    scores.
+    Every editor must have edited every record, the score table must hold the rows of the run's shards, the edits what
+    the shards say became of them, every shard must carry the identity of the manifest, and the tables of a report,
+    where there is one, must follow from the scores.
 
     Raises:
         RunFolderError: Not a run folder, not finished, or its shards are gone.
@@ -84,7 +85,8 @@ def verify_run(run: str | os.PathLike[str]) -> Verified:
             "folder that `seesaw-cf run` wrote, whole."
         )
     store = Store(folder, _manifest(folder / "manifest.json"), SCORES)
-    _refuse(folder, [*_scores(folder, store, shards), *_edits(folder, store, shards, tolerance(made)[0])])
+    found = [*_scores(folder, store, shards), *_edits(folder, store, shards, tolerance(made)[0])]
+    _refuse(folder, [*found, *_missing(folder, store.manifest)])
     results = read_results(folder)
     _refuse(folder, list(_report(folder, results)))
     reported = any((folder / "report" / f"{name}.csv").is_file() for name in _REPORTED)
@@ -111,25 +113,42 @@ def _manifest(file: Path) -> RunManifest:
 def _scores(folder: Path, store: Store, shards: Sequence[Path]) -> Iterator[str]:
     """Editor by editor, so that a large run fits into memory."""
     whole = folder / "scores.parquet"
-    counted = pq.read_metadata(whole).num_rows
-    measured = sum(pq.read_metadata(file).num_rows for file in shards)
+    counted, measured = _rows(whole), sum(map(_rows, shards))
     if counted != measured:
         yield f"scores.parquet has {counted:,} rows, the shards have {measured:,}"
         return
     for editor in dict.fromkeys(file.parent.name for file in shards):
         own = [file for file in shards if file.parent.name == editor]
         theirs = pa.concat_tables(store.read((editor, file.stem)).table for file in own)
-        [name] = pc.unique(theirs["editor"]).to_pylist() if theirs.num_rows else [editor]
-        ours = read_table(whole, SCORES, filters=[("editor", "==", name)])
+        names = pc.unique(theirs["editor"]).to_pylist()
+        ours = read_table(whole, SCORES, filters=[("editor", "in", names)])
         yield from _different("scores.parquet", ours, theirs, _SCORE_KEYS)
 
 
+def _rows(file: Path) -> int:
+    try:
+        return int(pq.read_metadata(file).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise RecordError(
+            f"{file}: not a whole Parquet file ({error}). Delete it and repeat the `seesaw-cf run` that made it."
+        ) from error
+
+
 def _edits(folder: Path, store: Store, shards: Sequence[Path], nats: float) -> Iterator[str]:
-    rows = [row for file in shards for row in store.read((file.parent.name, file.stem)).facts["edits"]]
+    rows = [row for file in shards for row in store.read((file.parent.name, file.stem)).facts.get("edits", ())]
     with tempfile.TemporaryDirectory() as temporary:
         again = Path(temporary) / "edits.parquet"
         write_edits(again, rows, nats)
         yield from _different("edits.parquet", read_edits(folder / "edits.parquet"), read_edits(again), _EDIT_KEYS)
+
+
+def _missing(folder: Path, made: RunManifest) -> Iterator[str]:
+    """Editors without all records: who leaves units out chooses what the numbers are of."""
+    wanted = int(str(made.data.get("cases", 0)))
+    edited = Counter(read_edits(folder / "edits.parquet")["editor"].to_pylist())
+    for editor in {**made.editors, **made.edited}:
+        if edited[editor] < wanted:
+            yield f"{editor} has {edited[editor]:,} edits, the manifest says {wanted:,} records; units are missing"
 
 
 def _different(name: str, there: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> Iterator[str]:
@@ -158,9 +177,9 @@ def _report(folder: Path, results: Results) -> Iterator[str]:
         file = folder / "report" / f"{name}.csv"
         if name not in _REPORTED or not file.is_file():
             continue
-        heads, *there = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+        heads, *there = list(csv.reader(io.StringIO(read_text(file), newline=""))) or [[]]
         wanted_heads, *wanted = csv.reader(io.StringIO(csv_text(frame), newline=""))
-        if heads != wanted_heads or len(there) != len(wanted):
+        if [heads, *map(len, there)] != [wanted_heads, *map(len, wanted)]:
             own = f"the scores give {len(wanted):,} of {wanted_heads}"
             yield f"report/{name}.csv has {len(there):,} rows of {heads}, {own}"
             continue

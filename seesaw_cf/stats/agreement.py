@@ -17,6 +17,7 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats import agreement_sums as sums
 from seesaw_cf.stats.bootstrap import Floats, interval
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.types import Estimate
 
 __all__ = [
@@ -198,7 +199,8 @@ def annotator_agreement(
         seed: Seed of the bootstrap.
 
     Returns:
-        Every figure with a bootstrap over items or groups.
+        Every figure with a bootstrap over items or groups; without an interval where fewer than five of them were
+        rated.
 
     Raises:
         RecordError: As `as_ratings`, or a wrong number of names or groups.
@@ -215,8 +217,9 @@ def annotator_agreement(
 
     def figure(parts: sparse.csr_array, of: sums.Figure, columns: Sequence[int]) -> Estimate:
         value, drawn = sums.resampled(parts, codes, weights, of)
-        low, high, _ = interval(drawn)
-        return Estimate(value, low, high, n=int((~np.isnan(table[:, list(columns)])).all(axis=1).sum()))
+        note = _no_interval(len(np.unique(codes[np.diff(parts.indptr) > 0])), value, drawn)
+        low, high, _ = interval(drawn[:0] if note else drawn)
+        return Estimate(value, low, high, n=int((~np.isnan(table[:, list(columns)])).all(axis=1).sum()), note=note)
 
     def percent(columns: Sequence[int]) -> Estimate:
         return figure(sums.unanimous(table[:, list(columns)]), sums.percent_of, columns)
@@ -236,6 +239,16 @@ def annotator_agreement(
         n_missing=int(np.isnan(table).sum()),
         majority_share=float(np.unique(shown, return_counts=True)[1].max() / shown.size) if shown.size else NAN,
     )
+
+
+def _no_interval(n_groups: int, value: float, drawn: Floats) -> str:
+    """Why there is no interval; "" where there is one."""
+    reasons = {
+        "no two different ratings": math.isnan(value),
+        f"too few to resample ({n_groups})": n_groups < MIN_EFFECTIVE,
+        "fewer than two bootstrap samples have a value": np.isfinite(drawn).sum() < 2,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def _codes(groups: Sequence[object]) -> NDArray[np.intp]:

@@ -21,6 +21,7 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report import AuditSettings, read_results
 from seesaw_cf.report.write import report_tables
+from seesaw_cf.sharing.every_eval import export_run
 from seesaw_cf.sharing.leaderboard import leaderboard_page, leaderboard_text
 from seesaw_cf.sharing.leaderboard_rows import Row, read_rows, rows_text
 from seesaw_cf.sharing.submit import fetch_leaderboard, submission
@@ -138,9 +139,27 @@ def _report(folder: Path) -> None:
         csv.writer(out, lineterminator="\n").writerows([heads, *found])
 
 
+def _units(folder: Path) -> None:
+    """A unit is left out everywhere: shards and tables agree with each other."""
+    for file in folder.glob("shards/*/unit-1.parquet"):
+        file.unlink()
+    for name in ("scores", "edits"):
+        table = read_table(folder / f"{name}.parquet")
+        kept = [case % 2 == 0 for case in table["case_id"].to_pylist()]
+        write_table(folder / f"{name}.parquet", table.filter(pa.array(kept)))
+
+
+def _cut(name: str, to: int) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:to])
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
+        (_units, RecordError, r"memit has \d+ edits, the manifest says 14 records; units are missing"),
+        (_cut("shards/ft/unit-0.parquet", 300), RecordError, r"unit-0\.parquet: not a whole Parquet file"),
+        (_cut("report/efficacy.csv", 0), RecordError, r"report/efficacy\.csv has 0 rows of \[\]"),
+        (_cut("report/efficacy.csv", -9), RecordError, r"report/efficacy\.csv has [\d,]+ rows of"),
         (_scores, RecordError, r"scores\.parquet, .*case_id .*: logprob is -0\.5, measured -"),
         (_fewer, RecordError, r"scores\.parquet has [\d,]+ rows, the shards have [\d,]+"),
         (_edits, RecordError, r"edits\.parquet, editor memit, .*: status is 'ok', measured 'refused: singular"),
@@ -156,6 +175,34 @@ def test_what_was_changed_is_named(
     change(copy)
     with pytest.raises(error, match=message):
         submission(copy)
+
+
+def test_the_place_of_a_model_stays_on_the_machine(tmp_path: Path) -> None:
+    model = {"id": "/home/somebody/models/mine", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32}
+    folder = write_shards(write_run(tmp_path / "run", cases(("P27",), 2, 4), ("ft",), model=model))
+    file, found = submission(folder)
+    assert [row.model for row in found] == ["mine"]
+    assert "somebody" not in file + rows_text(found)
+    made = export_run(folder, tmp_path / "out", "An organisation")
+    assert [one.parent.name for one in made] == ["mine-ft"]
+    assert not [one for one in (tmp_path / "out").rglob("*.json*") if "somebody" in one.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize(
+    "change", [{"value": 1.7}, {"n": 0}, {"low": 0.9, "high": 0.1}, {"low": -3.0}, {"high": 2.0}], ids=str
+)
+def test_a_number_that_cannot_be_is_refused(rows: list[Row], tmp_path: Path, change: dict[str, float]) -> None:
+    found = json.loads(rows_text(rows).splitlines()[0])
+    assert found["numbers"][0]["share"]
+    found["numbers"][0] |= change
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / f"{rows[0].run}.jsonl").write_text(json.dumps(found), encoding="utf-8")
+    with pytest.raises(RecordError, match=r"line 1: no row of a leaderboard \('efficacy': .* a share in 0\.\.1"):
+        read_rows(tmp_path)
+
+
+def test_every_number_has_an_n(rows: list[Row]) -> None:
+    assert all(one.n > 0 for row in rows for one in row.numbers)
 
 
 def test_settings_of_a_report_are_no_change(copy: Path) -> None:

@@ -98,6 +98,20 @@ def test_items_of_one_group_are_drawn_together() -> None:
         annotator_agreement(rows, groups=["a", "b"])
 
 
+@pytest.mark.parametrize("groups", [["a"] * 8, ["a", "b", "c", "d"] * 2])
+def test_few_edits_have_no_interval(groups: list[str]) -> None:
+    rows = [[1, 1], [1, 0], [0, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]]
+    found = annotator_agreement(rows, groups=groups, draws=50)
+    for one in (found.percent["all"], found.cohen["1/2"], found.fleiss, found.krippendorff["ordinal"]):
+        assert np.isfinite(one.value)
+        assert np.isnan([one.low, one.high]).all()
+        assert one.note == f"too few to resample ({len(set(groups))})"
+    # Of five edits only four were rated by both.
+    missing = annotator_agreement([*rows, [1, None]], groups=[*"abcdabcd", "e"], draws=50)
+    assert missing.krippendorff["nominal"].note == "too few to resample (4)"
+    assert np.isfinite(annotator_agreement([*rows, [1, 0]], groups=[*"abcdabcd", "e"], draws=50).fleiss.low)
+
+
 def test_perfect_chance_and_constant() -> None:
     assert cohen_kappa(np.array([[0.0, 0], [1, 1]])) == 1
     assert cohen_kappa(np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])) == 0

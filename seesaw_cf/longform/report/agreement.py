@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -97,7 +96,7 @@ def _pairs(found: Mapping[str, Agreement], by: str, figure: str) -> pd.DataFrame
 
 
 def _numbers(one: Estimate, n_items: int) -> dict[str, object]:
-    note = "" if one.value == one.value else "no two different ratings" if one.n else "nothing rated by both"
+    note = one.note if one.n else "nothing rated by both"
     return one.columns("value", "low", "high", "n") | {"n_cases": n_items, "note": note}
 
 
@@ -113,8 +112,4 @@ def _beyond(found: Agreement, level: str, paired: int) -> dict[str, object]:
 
 def _why(one: Estimate, n: int, whose: str) -> str:
     """Why there is no number, or no interval; "" where there are both."""
-    if not n:
-        return f"nothing rated by {whose}"
-    if math.isnan(one.value):
-        return "no two different ratings"
-    return "fewer than two bootstrap samples have a value" if math.isnan(one.low) else ""
+    return one.note if n else f"nothing rated by {whose}"
