@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import shutil
@@ -58,17 +59,17 @@ def _report_folder(source: Path) -> Path:
 
 
 def _title(page: Path) -> str:
-    """The page's own title, as its HTML spells it."""
+    """The page's own title."""
     head = page.read_text(encoding="utf-8")[:20_000]
     _, found, rest = head.partition(_TITLE[0])
-    return rest.partition(_TITLE[1])[0] if found else "Report"
+    return html.unescape(rest.partition(_TITLE[1])[0]) if found else "Report"
 
 
 def _card(title: str, there: list[str]) -> str:
     more = "`audit.html` is the same for those who have to judge it. " if "audit.html" in there else ""
-    # JSON strings are YAML strings, whatever is in the title.
+    # JSON strings are YAML strings, except that YAML knows no pairs of surrogates.
     return f"""---
-title: {json.dumps(title[:100])}
+title: {json.dumps(" ".join(title.split())[:100], ensure_ascii=False)}
 sdk: static
 app_file: index.html
 tags:

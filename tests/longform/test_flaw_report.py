@@ -22,6 +22,7 @@ from seesaw_cf.longform.report.collected import collect
 from seesaw_cf.longform.report.people import flaw_sections
 from seesaw_cf.longform.report.rater_plan import rater_plan
 from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.stats import adjust
 from seesaw_cf.tables import read_table, write_table
 
 from .flaw_samples import pair
@@ -76,7 +77,10 @@ def test_people_alone_make_the_tables_and_a_judge_is_never_among_them(study: Pat
     assert right[("judge", "median")] == pytest.approx(7 / 12)
     assert right[("equal", "median")] == pytest.approx(4 / 12)
     assert "judge" not in frames(study, judges=["judge"])["agreement_percent"]["raters"].str.cat()
-    assert set(found["flaws_editors"]["rated_by"]) == {"people", "judge"}
+    by_editor = frames(study, judges=["r0"])["flaws_editors"]
+    assert set(by_editor["rated_by"]) == {"people", "r0"}
+    assert (by_editor["p"] < 1).all()
+    assert by_editor["p_adjusted"].tolist() == pytest.approx(adjust(by_editor["p"].tolist(), "holm").tolist())
 
 
 def test_other_raters_need_five_and_are_told_apart_from_these(study: Path, tmp_path: Path) -> None:

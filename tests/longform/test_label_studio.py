@@ -79,6 +79,19 @@ def test_flaws_come_back_unblinded(tmp_path: Path, texts: list[tuple[str, int | 
     assert tables["flaws"].column("pre").to_pylist() != tables["flaws"].column("post").to_pylist()
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(tmp_path: Path, backwards: bool) -> None:
+    pairs = [pair(0)]
+    project = flaw_project(pairs, SheetOptions(["religion"], 0, 1.0), {(pairs[0].editor, pairs[0].case_id): "An edit."})
+    said = {id: ("yes", "no")[item["about"]["copy"] - 1] for id, item in project.items.items()}
+    assert sorted(said.values()) == ["no", "yes"]
+    results, key = answered(tmp_path, project, {id: [chosen("edit_reflected", word)] for id, word in said.items()})
+    tasks = json.loads(results.read_text(encoding="utf-8"))
+    tasks.sort(key=lambda task: said[task["data"]["item"]], reverse=backwards)
+    results.write_text(json.dumps(tasks), encoding="utf-8")
+    assert tables_of(results, key)["flaws.reflected"]["reflected"].to_pylist() == ["yes"]
+
+
 def test_the_tasks_tell_nothing_and_hostile_text_stays_text() -> None:
     project = flaw_project([pair(1, HOSTILE, "b")], SheetOptions(), {("memit", 1): HOSTILE})
     told = json.dumps(project.tasks())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.sharing import share_page
+from seesaw_cf.sharing import share_page, space
 from tests.conftest import ROOT
 from tests.hub_server import Hub
 
@@ -32,6 +34,14 @@ def test_without_a_page_the_command_is_named(tmp_path: Path) -> None:
         share_page(tmp_path, "org/page")
     with pytest.raises(RecordError, match=r"repository 'page': expected ORG/NAME"):
         share_page(tmp_path, "page")
+
+
+def test_the_title_of_the_card_is_that_of_the_page(run: Path) -> None:
+    title = 'Edits & "others": <b> \U0001f600'
+    page = run / "report" / "report.html"
+    page.write_text(f"<title>{html.escape(title)}</title>", encoding="utf-8")
+    front = space._card(space._title(page), []).split("---")[1]
+    assert yaml.safe_load(front)["title"] == title
 
 
 def test_options_of_the_two_kinds_do_not_mix(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

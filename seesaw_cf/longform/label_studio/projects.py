@@ -143,7 +143,8 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
 def _flaws(answers: Sequence[Answered], about: Mapping[str, Any], asked: Sequence[str]) -> dict[str, pa.Table]:
     rows: dict[int, list[Any]] = {1: [], 2: []}
     seen: dict[tuple[str, str], ReflectedRow] = {}
-    for one in answers:
+    # The first copy of a pair comes first: its answer about the edit is the one that is kept.
+    for one in sorted(answers, key=lambda one: int(about[one.item]["copy"])):
         item = read_item(about[one.item])
         for flaw in (name for name in asked if name != "edit_reflected"):
             answer = ANSWERS.get(said := one.one(flaw, ANSWERS))

@@ -172,8 +172,7 @@ def _across_raters(people: pd.DataFrame) -> pd.DataFrame:
 def _by_editor(frame: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
     is_judge = frame["rater"].isin(list(judges))
     rated = frame.assign(rated_by=frame["rater"].where(is_judge, _PEOPLE))
-    parts = [_means(rows, "rated_by") for _, rows in rated.groupby("rated_by", sort=False)]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return _means(rated, "rated_by")
 
 
 def _repeats(found: Collected, draws: int) -> pd.DataFrame:
