@@ -175,7 +175,7 @@ def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
 def _changes(changes: pd.DataFrame) -> Section:
     lines = []
     for row in changes.to_dict("records"):
-        values = [text.number(float(row[name])) for name in ("base", "edited", "change")]
+        values = [text.number(round(float(row[name]), 9)) for name in ("base", "edited", "change")]  # no -2.8e-17
         p = text.p_value(float(row["p_adjusted"]))
         ends = text.interval(float(row["low"]), float(row["high"]))
         cells = (str(row["against"]), str(row["measure"]), str(row["identity"]))
@@ -230,7 +230,7 @@ def _moved(found: Sequence[Mapping[Any, Any]]) -> str:
 
 def _number(value: float, row: Mapping[Any, Any]) -> str:
     ends = text.interval(float(row["low"]), float(row["high"]), digits=2)
-    return text.minus(f"{text.number(float(value), digits=2)} {ends}".removesuffix(" -"))
+    return text.minus(f"{text.number(round(float(value), 9), digits=2)} {ends}".removesuffix(" -"))
 
 
 def _open(base: Crawl, edited: Crawl | None, differ: Sequence[str]) -> str:

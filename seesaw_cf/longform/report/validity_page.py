@@ -13,7 +13,7 @@ from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.validity import JudgeValidity
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.findings import Findings, Folded, Panels, Part, Section
-from seesaw_cf.page.forest import Mark, Panel, Row
+from seesaw_cf.page.forest import Mark, Panel, Row, Side
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 
@@ -102,7 +102,7 @@ def _parts(found: Mapping[str, JudgeValidity]) -> list[Part]:
         rights = [_percent(row[f"{who}_{rule}"]) for rule in ("median", "any_rater") for who in ("judge", "constant")]
         rows.append(Line((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}")))
     about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
-    panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), ["kappa"], "−1 to 1", axis, lines)
+    panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [Side("kappa", axis)], "−1 to 1", lines)
     heads = ("flaw", "right (median)", "“equal” (median)", "right (any person)", "“equal” (any person)")
     said = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
     table = Table("validity", "Accuracy", said, (*heads, "sign turned round", "kappa", "pairs"), 1, rows)
