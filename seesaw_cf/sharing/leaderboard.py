@@ -17,9 +17,9 @@ __all__ = ["Board", "boards", "leaderboard_page", "leaderboard_text"]
 
 _HEADS = ("model", "editor", "value", "95 % interval", "n", "controls")
 _ABOUT = (
-    "Every row was computed from a run's score table when it was submitted, and carries the SHA-256 of the run's "
-    "tables. Rows are compared where they answer the same questions under the same protocol; intervals that overlap "
-    "are no order."
+    "Every row was computed anew from the score table that was submitted, and carries the SHA-256 of the run's "
+    "tables; nobody ran the model again. Rows are compared where they answer the same questions under the same "
+    "protocol; intervals that overlap are no order."
 )
 
 
@@ -41,13 +41,13 @@ class Board:
 def boards(rows: Sequence[Row]) -> list[Board]:
     """The boards, the one with most rows first."""
     keys = dict.fromkeys((row.data, row.configs, row.data_sha256, row.protocol) for row in rows)
-    found = []
+    found: list[Board] = []
     for key in keys:
         own = [row for row in rows if (row.data, row.configs, row.data_sha256, row.protocol) == key]
         data, configs, digest, protocol = key
         title = f"{data} ({configs}), protocol {protocol}, records {digest[:12]}"
         measures = dict.fromkeys((one.measure, one.share) for row in own for one in _of_editor(row))
-        tables = [_table(number, measure, share, own) for number, (measure, share) in enumerate(measures)]
+        tables = [_table(f"{len(found)}-{number}", *one, own) for number, one in enumerate(measures)]
         found.append(Board(title, own, tables))
     return sorted(found, key=lambda board: (-len(board.rows), board.title))
 
@@ -80,7 +80,7 @@ def _of_editor(row: Row) -> Iterable[Measured]:
     return (one for one in row.numbers if one.editor == row.editor)
 
 
-def _table(number: int, measure: str, share: bool, rows: Sequence[Row]) -> Table:
+def _table(number: str, measure: str, share: bool, rows: Sequence[Row]) -> Table:
     """Best first: the largest share, the smallest effect."""
     there = [(row, one) for row in rows for one in _of_editor(row) if (one.measure, one.share) == (measure, share)]
     there.sort(key=lambda pair: (-pair[1].value if share else abs(pair[1].value), pair[0].model, pair[0].editor))

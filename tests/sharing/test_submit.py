@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -228,6 +230,13 @@ def test_the_page_and_the_terminal_say_n_intervals_and_controls(rows: list[Row])
     assert len(read) == sum(len(row.numbers) for row in rows)
     assert {row["scores_sha256"] for row in read} == {rows[0].scores_sha256}
     assert leaderboard_page(rows, "org/board") == leaderboard_page(rows, "org/board")
+
+
+def test_what_does_not_compare_stands_on_boards_of_their_own(rows: list[Row]) -> None:
+    page = leaderboard_page([*rows, *(replace(row, protocol="other") for row in rows)], "org/board")
+    names = re.findall(r'\bid="([^"]+)"', page)
+    assert len(names) == len(set(names))
+    assert {"board-1", "board-2"} <= set(names)
 
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e=HYPERLINK(1)"
