@@ -70,6 +70,9 @@ def test_a_judge_whose_replies_could_not_be_read_has_a_page() -> None:
     page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {})))
     assert "4 of 8 ratings are missing or could not be read" in page.text
     assert not re.search(r"\bnan\b|\bNone\b", page.text)
+    silent = table.filter([row["change"] is None for row in table.to_pylist()])
+    page = check_alone(findings_page(flaw_findings(silent, flaw_sections(silent), {})))
+    assert "Nothing was rated." in page.text, "no answer was usable: the table has no p at all"
     nothing = table.slice(0, 0)
     assert "Nothing was rated." in check_alone(findings_page(flaw_findings(nothing, [], {}))).text
 

@@ -91,7 +91,8 @@ def _means(sections: Sequence[TableSection]) -> pd.DataFrame:
     found = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
     if "mean" not in found:
         return found
-    adjusted = adjust(pd.to_numeric(found["p"]).to_numpy(float))
+    p = found.get("p", pd.Series(math.nan, found.index))  # not there when no answer of the judge was usable
+    adjusted = adjust(pd.to_numeric(p).to_numpy(float))
     return found.rename(columns={"mean": "value", "n_ratings": "n"}).assign(p_adjusted=adjusted)
 
 
