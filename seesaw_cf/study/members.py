@@ -170,7 +170,7 @@ def disagreements(members: Sequence[Member]) -> list[str]:
     """In what runs differ that their numbers should not depend on: a sentence each, with the runs' names."""
     found = []
     for what, values in _facts(members).items():
-        runs = {value: [one.title for one, own in zip(members, values) if own == value] for value in values}
+        runs = {value: [one.title for one, own in zip(members, values) if own == value] for value in values if value}
         if len(runs) > 1:
             listed = "; ".join(f"{value} in {', '.join(names)}" for value, names in runs.items())
             found.append(f"The runs disagree in {what}: {listed}.")
@@ -178,10 +178,16 @@ def disagreements(members: Sequence[Member]) -> list[str]:
 
 
 def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
-    """What is compared -> its value in each run."""
+    """What is compared -> its value in each run; "" in a run that it is not about."""
     scoring: list[Mapping[str, object]] = [one.manifest.get("scoring", {}) for one in members]
     keys = dict.fromkeys(key for one in scoring for key in one)
-    found = {"dtype": [str(one.manifest.get("model", {}).get("dtype")) for one in members]}
+    models: list[Mapping[str, object]] = [one.manifest.get("model", {}) for one in members]
+    found = {
+        f"the {part} of {name}": [str(one.get(part))[:12] if one.get("id") == name else "" for one in models]
+        for name in dict.fromkeys(one.get("id") for one in models)
+        for part in ("fingerprint", "tokenizer")
+    }
+    found |= {"dtype": [str(one.get("dtype")) for one in models]}
     found |= {"seed": [str(one.manifest.get("seed")) for one in members]}
     found |= {"records": [f"{one.records}, {one.manifest.get('data', {}).get('cases')} cases" for one in members]}
     return found | {f"scoring ({key})": [str(one.get(key)) for one in scoring] for key in keys}

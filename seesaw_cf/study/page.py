@@ -21,14 +21,18 @@ __all__ = ["comparison_page", "everybody_table", "gate_table", "run_notes", "run
 _MOST = 40
 _SIDE = """One line for each editor of each run, controls left out; n behind every number, 95 % intervals. *Took*: the
 share of edits after which the new target is likelier than the true one (Wilson; before the edit in brackets).
-*Paraphrase*, *neighbourhood*: share of prompts after which the new, or the true, target wins, mean of case means,
-bootstrap over cases; *score*: the harmonic mean of the three. *Other properties*: change of the share of edited people
+*Paraphrase*, *neighbourhood*: share of prompts after which the new, or the true, target wins, mean of the edits' means,
+bootstrap over edits; *score*: the harmonic mean of the three. *Other properties*: change of the share of edited people
 whose other property is answered right, in percentage points."""
 
 _DIFFERENCES = """First minus second on the cases, prompts and people that both were scored on. D and log-odds: errors
-clustered by edit and person. Paraphrase and neighbourhood: clustered by case. Efficacy and accuracy: Newcombe's paired
-interval, clustered by person. No interval below five. p is corrected within each measure, relation and axis of a pair.
+clustered by edit and person. Paraphrase and neighbourhood: mean of the edits' means, clustered by edit. Efficacy and
+accuracy: Newcombe's paired interval, clustered by person. No interval below five, and none of these shares where a run
+has the protocol batch, whose cases are one edit. p is corrected within each measure, relation and axis of a pair.
 All of them are in `differences.csv`."""
+
+_BATCH = """protocol batch, the cases of a relation are one edit of the model: intervals of its shares are about these
+cases under this one edit, and support no claim about other edits.""".replace("\n", " ")
 
 _GROUPS = """What the editors, or models, did to groups of people is in [tables.md](tables.md), in the layout of the
 papers' tables; every number with its counts is in `effects_by_group.csv`."""
@@ -61,8 +65,9 @@ def comparison_page(made: Comparison, title: str, missing: Sequence[str] = (), n
 
 
 def run_notes(made: Comparison) -> list[str]:
-    """What the runs said of themselves when they began."""
-    return [f"{one.title}: {note}" for one in made.members for note in one.manifest.get("notes", [])]
+    """Which runs edited in batches, and what the runs said of themselves when they began."""
+    batches = [f"{one.title}: {_BATCH}" for one in made.members if one.protocol == "batch"]
+    return batches + [f"{one.title}: {note}" for one in made.members for note in one.manifest.get("notes", [])]
 
 
 def runs_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:

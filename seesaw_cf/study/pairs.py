@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.accuracy import paired_shares
 from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.edits import edit_numbers
 from seesaw_cf.effects.estimands import estimate_groups
 from seesaw_cf.effects.groups import ALL, CLUSTERS
 from seesaw_cf.effects.prompts import prompt_effects
@@ -29,6 +30,7 @@ FAMILY = ("first", "second", "measure", "relation", "axis")
 _CASE = ["case_id", "relation_id", "effect_relation_id", "subject", "target_true", "target_new"]
 _PROMPT = ["kind", "case_id", "prompt_id", "edit_relation", "prompt", "target_new", "target_true"]
 _SIDES = ("first", "second")
+_BATCH = dict.fromkeys(("low", "high", "p"), float("nan")) | {"note": "the cases of a batch are one edit"}
 _SHARES = {"paraphrase": ("post_new", "post_true"), "neighborhood": ("post_true", "post_new")}
 
 
@@ -67,8 +69,10 @@ def differences(pairs: Sequence[tuple[Line, Line]], lines: Sequence[Line], setti
     for first, second in pairs:
         kinds = [name for name, a, b in zip(NAMES, first.key, second.key) if a != b]
         names = {"differs": " and ".join(kinds), "first": label_of(first, lines), "second": label_of(second, lines)}
-        rows = [*_effects(first, second, settings), *_shares(first, second), *_took(first, second)]
-        found += [names | row for row in [*rows, *_accuracy(first, second)]]
+        batch = "batch" in (first.member.protocol, second.member.protocol)
+        shares = [*_shares(first, second), *_took(first, second), *_accuracy(first, second)]
+        found += [names | row for row in _effects(first, second, settings)]
+        found += [names | row | (_BATCH if batch else {}) for row in shares]
     return adjust_families(pd.DataFrame(found), FAMILY, settings.correction) if found else pd.DataFrame()
 
 
@@ -129,6 +133,7 @@ def _effects(first: Line, second: Line, settings: AuditSettings) -> Iterator[dic
 
 def _shares(first: Line, second: Line) -> Iterator[dict[str, object]]:
     """Prompts after which the wanted target wins: paraphrases the new one, neighbours the true one."""
+    numbers = edit_numbers(_edits(first))
     for kind, (wins, loses) in _SHARES.items():
         frames = _shared(first, second, kind)
         if not len(frames[0]):
@@ -138,9 +143,10 @@ def _shares(first: Line, second: Line) -> Iterator[dict[str, object]]:
         for line, frame in zip((first, second), frames):
             nats, _ = tolerance(line.member.results.manifest)
             won.append(above(frame[wins], frame[loses], nats).astype(float))
-        rows = frames[0].assign(change=won[0] - won[1])[usable.to_numpy()]
+        edits = [numbers[first.name, case] for case in frames[0]["case_id"]]
+        rows = frames[0].assign(change=won[0] - won[1], edit=edits)[usable.to_numpy()]
         for relation, part in _by_relation(rows, "edit_relation"):
-            mean = case_mean(part["change"], part["case_id"])
+            mean = case_mean(part["change"], part["edit"])
             name = "neighbourhood" if kind == "neighborhood" else kind
             yield _all_people(name, relation) | dict(mean)
 

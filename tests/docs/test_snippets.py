@@ -36,6 +36,7 @@ NOT_RUN = {
 FEW_EDITS = ("--number", "P21=4", "P101=4", "P27=4", "P19=4", "P103=4")
 # A file that docs/papers.md says a command makes; those that need facts which the embedded model does not know.
 FILE = re.compile(r"`((?:data|audit|dose|long|long-tables)/[\w./-]+)`")
+BARE = re.compile(r"`(\w+\.(?:csv|png))`")
 NEED_BOTH_KINDS = {f"long-tables/{name}_differences.csv" for name in ("kind", "short")}
 # In short: the page's own command, with fewer folds, passes, samples and cases.
 SHORTER = {
@@ -63,6 +64,12 @@ def _lines(text: str) -> list[str]:
 
 def _commands(page: Path) -> list[str]:
     return [line for kind, text in _blocks(page) if kind == "bash" for line in _lines(text)]
+
+
+def _of_other_pages() -> set[str]:
+    """Files that the pages which docs/papers.md sends a reader to say their commands write."""
+    pages = ((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("flaws", "longform", "study"))
+    return {name for page in pages for name in BARE.findall(page)}
 
 
 def test_the_first_page_has_something_to_run() -> None:
@@ -109,6 +116,8 @@ def test_every_command_and_snippet_runs_in_order(
     if page.name == "papers.md":
         named = {name for name in FILE.findall(page.read_text(encoding="utf-8")) if not (tmp_path / name).exists()}
         assert named <= NEED_BOTH_KINDS
+        made = {file.name for file in tmp_path.rglob("*.*")}
+        assert set(BARE.findall(page.read_text(encoding="utf-8"))) - made <= _of_other_pages()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -18,6 +18,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.study.members import check_study, disagreements, read_members
+from seesaw_cf.study.page import comparison_page
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import compare_runs
 from tests.report.runs import cases, property_cases, write_run
@@ -108,6 +109,52 @@ def test_disagreements_are_said_with_names(runs: tuple[Path, Path, Path], out: P
     said = disagreements(read_members(runs))
     assert [line.split(":")[0] for line in said] == ["The runs disagree in dtype", "The runs disagree in records"]
     assert str(runs[2]) in said[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "values"),
+    [
+        ({"scoring": {"scorer": "TrieScorer"}}, "scoring (scorer)", ("HFScorer", "TrieScorer")),
+        ({"model": MODEL | {"dtype": "bfloat16"}}, "dtype", ("float32", "bfloat16")),
+        (
+            {"data": {"source": "sample", "configs": ["cross_subject"], "cases": 64, "sha256": "12" * 32}},
+            "records",
+            ("sample cross_subject (efefefef), 64 cases", "sample cross_subject (12121212), 64 cases"),
+        ),
+        ({"model": MODEL | {"fingerprint": "00" * 32}}, "the fingerprint of tiny", ("ab" * 6, "00" * 6)),
+        ({"model": MODEL | {"tokenizer": "00" * 32}}, "the tokenizer of tiny", ("cd" * 6, "00" * 6)),
+    ],
+    ids=["scorer", "dtype", "records", "base", "tokenizer"],
+)
+def test_every_disagreement_is_named_with_both_values_and_runs(
+    runs: tuple[Path, Path, Path], tmp_path: Path, change: dict[str, Any], what: str, values: tuple[str, str]
+) -> None:
+    shutil.copytree(runs[1], tmp_path / "run")
+    file = tmp_path / "run" / "manifest.json"
+    made = json.loads(file.read_text())
+    file.write_text(json.dumps(made | {name: made[name] | new for name, new in change.items()}))
+    assert disagreements(read_members(runs[:2])) == []
+    said = f"The runs disagree in {what}: {values[0]} in {runs[0]}; {values[1]} in {tmp_path / 'run'}."
+    assert disagreements(read_members([runs[0], tmp_path / "run"])) == [said]
+
+
+def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
+    runs: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    batches = []
+    for run in runs[:2]:
+        batches.append(tmp_path / run.name)
+        shutil.copytree(run, batches[-1])
+        file = batches[-1] / "manifest.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"protocol": "batch"}))
+    made = compare(read_members(batches), AuditSettings())
+    shares = made.table("differences").query("measure in ['efficacy', 'accuracy']")
+    assert len(shares)
+    assert shares["value"].notna().all()
+    assert shares[["low", "high", "p"]].isna().all(axis=None)
+    assert set(shares["note"]) == {"the cases of a batch are one edit"}
+    page = comparison_page(made, "Two batches").replace("\\", "")
+    assert f"{batches[0]}: protocol batch, the cases of a relation are one edit" in page
 
 
 @pytest.mark.parametrize(
