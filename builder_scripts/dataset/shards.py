@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.records.arrow import CASES, cases_to_table
 from seesaw_cf.types import Case
 
@@ -83,7 +83,7 @@ def write_rows(
                 writer.write_table(table)
                 rows += table.num_rows
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, SeesawError):
             raise
         raise StorageError(
             f"could not write {path}: {error}. Free some space, then run the same command again."

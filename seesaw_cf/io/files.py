@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from seesaw_cf.checks import check_path, shown
-from seesaw_cf.errors import StorageError
+from seesaw_cf.errors import SeesawError, StorageError
 
 __all__ = [
     "atomic_folder",
@@ -142,8 +142,9 @@ def _prefix(final: Path) -> str:
     return f".{safe_name(final.name)[:100]}."
 
 
-def _not_written(final: Path, error: OSError | UnicodeEncodeError) -> StorageError:
-    if isinstance(error, StorageError):
+def _not_written(final: Path, error: OSError | UnicodeEncodeError) -> SeesawError:
+    """What to raise; an error that says what it is, such as a server that does not answer, is not about the file."""
+    if isinstance(error, SeesawError):
         return error
     return StorageError(
         f"could not write {final}: {getattr(error, 'strerror', None) or error}. Nothing was left under that name; "

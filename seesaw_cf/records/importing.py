@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from seesaw_cf.checks import check_path
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.io.files import safe_name, write_text
 from seesaw_cf.io.text import read_json
 from seesaw_cf.records.arrow import cases_to_table
@@ -84,7 +84,7 @@ def import_files(
                 final.replace(aside or Path(work) / "old")
             new.replace(final)
     except OSError as error:
-        if isinstance(error, StorageError):
+        if isinstance(error, SeesawError):
             raise
         raise StorageError(
             f"could not write {final}: {error.strerror or error}. Free some space or choose another folder, "

@@ -41,7 +41,9 @@ def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, *words: object) 
     out = tmp_path / "tagged"
     assert main(["tag", *map(str, words), "--cache", str(tmp_path / "replies"), "--out", str(out)]) == 1
     assert not out.exists()
-    return " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "could not write" not in said
+    return said
 
 
 def test_a_source_that_knows_nobody_is_refused(pairs: Path, tmp_path: Path, world: Path, capsys: Any) -> None:
@@ -174,6 +176,14 @@ def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:
     with pytest.raises(SourceError, match=r"^slow did not finish any form of the question in time; .* about 10 people"):
         GraphSource("slow", slow).people(PEOPLE)
     assert slow.sizes == [200, 10]
+
+
+def test_an_endpoint_that_answers_504_to_everything_is_named(
+    pairs: Path, tmp_path: Path, server: str, capsys: Any
+) -> None:
+    with FaultProxy(server, ends=lambda query: "504") as proxy:
+        said = refused(capsys, tmp_path, pairs, "--from", proxy.url, "--timeout", "5")
+    assert said.startswith(f"error: {proxy.url}: no answer in 2 tries; the last: HTTP 504 Gateway Timeout. Check the")
 
 
 def test_a_silent_endpoint_is_named_at_once(pairs: Path, tmp_path: Path, capsys: Any, caplog: Any) -> None:
