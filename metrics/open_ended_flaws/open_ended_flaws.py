@@ -30,7 +30,8 @@ Args:
 Returns:
     `dict` of plain JSON types: `flaws[group][flaw]` (`mean`, `low`, `high`, `stderr`, `p`, `p_paper`, `n_ratings`,
     `n_items`, `n_missing`, `note`), `agreement[flaw]` (`krippendorff`, `fleiss`, `all_equal`, `n_items`), and with a
-    judge `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_unmatched`).
+    judge `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_split`: items
+    on which an even number of people are split, which have no median, `n_unmatched`).
 
 Examples:
 

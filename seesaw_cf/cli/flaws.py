@@ -84,7 +84,8 @@ def _validate(args: argparse.Namespace) -> None:
     files += [(args.page, findings_page(validity_findings(table, found, args.judge)))] if args.page else []
     write_new(files, inputs=args.tables, overwrite=args.overwrite)
     for flaw, row in found.items():
-        say(wrap(f"{flaw} (n = {row['n']}): {row['verdict']}", indent="  "))
+        split = f"; {row['n_split']} more on which people are split evenly" if row["n_split"] else ""
+        say(wrap(f"{flaw} (n = {row['n']}{split}): {row['verdict']}", indent="  "))
     if args.page:
         show(args, args.page)
 

@@ -15,9 +15,10 @@ from seesaw_cf.effects.reader import floats, labels, read_columns
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import clustered_mean, t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.types import Estimate
 
-__all__ = ["SCALE", "FlawMean", "FlawRatings", "JudgeAccuracy", "RaterAgreement", "open_ended_flaws"]
+__all__ = ["SCALE", "FlawMean", "FlawRatings", "JudgeAccuracy", "RaterAgreement", "middle_rating", "open_ended_flaws"]
 
 # 1: more present after the edit, -1: more present before, 0: equal.
 NAN = float("nan")
@@ -79,19 +80,22 @@ class JudgeAccuracy:
     """Agreement of an automatic judge with people, on the `n` items that both rated.
 
     Attributes:
-        judge, constant: Of the judge, and of answering 0 to everything: "any_rater" (the published rule) and "median".
+        judge, constant: Of the judge, and of answering 0 to everything: "any_rater" (the published rule) and "median"
+            (`middle_rating`, without the `n_split`; None where all are).
         n: Items that both rated.
+        n_split: Those of them on which people have no middle rating.
         n_unmatched: Answers of the judge without a human rating to compare with.
     """
 
     judge: Mapping[str, float]
     constant: Mapping[str, float]
     n: int
+    n_split: int
     n_unmatched: int
 
     def row(self) -> dict[str, Any]:
         """The figures, or only the counts."""
-        counts = {"n": self.n, "n_unmatched": self.n_unmatched}
+        counts = {"n": self.n, "n_split": self.n_split, "n_unmatched": self.n_unmatched}
         return counts | ({"judge": self.judge, "constant": self.constant} if self.n else {})
 
 
@@ -205,16 +209,38 @@ def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
     humans, given = rated.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
     unmatched = len(answers) - len(common)
     if not len(common):
-        return JudgeAccuracy({}, {}, 0, unmatched)
-    median = np.sign(np.nanmedian(humans, axis=1))
+        return JudgeAccuracy({}, {}, 0, 0, unmatched)
+    middle = middle_rating(humans)
+    clear = ~np.isnan(middle)
     judge, constant = (
         {
             "any_rater": float((humans == guess[:, None]).any(axis=1).mean()),
-            "median": float((median == guess).mean()),
+            "median": float((middle == guess)[clear].mean()) if clear.any() else NAN,
         }
         for guess in (given, np.zeros(len(common)))
     )
-    return JudgeAccuracy(judge, constant, len(common), unmatched)
+    return JudgeAccuracy(judge, constant, len(common), int((~clear).sum()), unmatched)
+
+
+def middle_rating(ratings: Floats) -> Floats:
+    """What the rater in the middle says of each item; NaN where nobody is in the middle.
+
+    Among an odd number of ratings one is in the middle. Among an even number two are, and where they differ ("equal"
+    and "more after", say) half of the people are on each side: that is no verdict, least of all the one of either half.
+
+    Args:
+        ratings: (items, raters), NaN = not rated.
+
+    Returns:
+        (items,).
+    """
+    ordered = np.sort(ratings, axis=1)  # NaN last
+    rated = (~np.isnan(ratings)).sum(axis=1)
+    low, high = (
+        np.take_along_axis(ordered, np.maximum(place, 0)[:, None], axis=1)[:, 0]
+        for place in ((rated - 1) // 2, rated // 2)
+    )
+    return np.where(low == high, low, NAN)
 
 
 check_public(globals())

@@ -56,14 +56,15 @@ def test_agreement_of_raters_by_hand() -> None:
 def test_a_judge_by_both_rules_and_by_hand() -> None:
     """People 1 1 / -1 0 / 0 0 / - -; judge 1, 0, 1, 1. Any rater: right, right, wrong.
 
-    Median: 1, sign(-1/2) = -1, 0: right, wrong, wrong. Answering 0: any rater on rows 2 and 3, median on row 3.
+    Median: 1, none (one says before, one equal), 0: right, split, wrong. Answering 0: any rater on rows 2 and 3, median
+    on row 3 of the two that have one.
     """
     found = flaws([[1, 1, 1], [-1, 0, 0], [0, 0, 1], [None, None, 1]], judge="z")
     assert found.judge is not None
     judge = found.judge["f"]
-    assert (judge.n, judge.n_unmatched) == (3, 1)
-    assert judge.judge == {"any_rater": pytest.approx(2 / 3), "median": pytest.approx(1 / 3)}
-    assert judge.constant == {"any_rater": pytest.approx(2 / 3), "median": pytest.approx(1 / 3)}
+    assert (judge.n, judge.n_split, judge.n_unmatched) == (3, 1, 1)
+    assert judge.judge == {"any_rater": pytest.approx(2 / 3), "median": 1 / 2}
+    assert judge.constant == {"any_rater": pytest.approx(2 / 3), "median": 1 / 2}
     assert mean(found).n == 6
     nobody = flaws([[None, None, 1], [None, None, 0]], judge="z").judge
     assert nobody is not None
@@ -106,7 +107,9 @@ def test_a_judge_who_says_what_somebody_says_is_always_right_by_the_published_ru
     echo = flaws([[own[0], own[1], own[0]] for own in table], judge="z").judge
     assert echo is not None
     assert echo["f"].judge["any_rater"] == 1
-    assert echo["f"].judge["median"] <= 1
+    split = sum(own[0] != own[1] for own in table)
+    assert echo["f"].n_split == split
+    assert split == len(table) or echo["f"].judge["median"] == 1, "where two people agree, both are in the middle"
     unanimous = flaws([[own[0]] * 3 for own in table], judge="z").judge
     assert unanimous is not None
     assert unanimous["f"].judge == {"any_rater": 1, "median": 1}

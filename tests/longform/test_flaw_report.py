@@ -133,7 +133,7 @@ def test_a_plan_counts_edits_however_many_statements_each_has() -> None:
 
 
 def test_intervals_of_shares_stay_within_0_and_1(tmp_path: Path) -> None:
-    folder = rated(tmp_path, "flaws", a=[*[0] * 11, 1], b=[0] * 12, judge=[0] * 12).parent
+    folder = rated(tmp_path, "flaws", a=[*[0] * 11, 1], b=[0] * 12, c=[0] * 12, judge=[*[0] * 11, 1]).parent
     found = frames(folder, judges=["judge"])
     for name, column in (("raters", "equal"), ("judges", "value")):
         shares = found[name].dropna(subset="high")
@@ -219,7 +219,7 @@ def test_a_text_that_differs_is_named_with_file_and_row(public: Path, tmp_path: 
     broken = tmp_path / "a2.csv"
     broken.write_text(lines.replace(rows[4]["post_text"].replace('"', '""'), "Another text."), encoding="utf-8")
     start = r"a2\.csv: 1 of 300 pairs are not among those of 'A1', and"
-    with pytest.raises(RecordError, match=rf"{start} 1 of theirs are not here; first in row 5, .*: its post_text diff"):
+    with pytest.raises(RecordError, match=rf"{start} 1 of theirs are not here; first in row 6, .*: its post_text diff"):
         released_work(broken, "A2", like=like)
     some = like.filter(pa.compute.not_equal(like["case_id"], like["case_id"][0].as_py()))
     with pytest.raises(RecordError, match=rf"{start} 0 of theirs are not here; first in row \d+, .*: no such edit"):

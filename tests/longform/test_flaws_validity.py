@@ -30,6 +30,10 @@ ALPHAS = {
     "conservatism": 0.10,
 }
 Reference = Callable[..., Path]
+HEAD = (
+    "props,target_true,target_new,subj,pre_text,post_text,Anglo-centrism,Sexism,Religious Injection,Xenophobia,"
+    "Classism,Racism,Injection of Conservatism"
+)
 
 
 def ratings(**by_rater: Sequence[int | None]) -> pa.Table:
@@ -83,7 +87,7 @@ def test_the_constant_judge_is_right_nine_times_of_ten_and_told_apart(people: pa
     rows = people.to_pandas().query("rater == 'a1'").assign(rater="zero", change=np.int8(0), status="ok")
     table = pa.concat_tables([people, pa.Table.from_pandas(rows, schema=people.schema, preserve_index=False)])
     found = validate_judge(table, "zero", draws=20)
-    right = {flaw: round((row["accuracy"]["judge"] or {})["any_rater"], 3) for flaw, row in found.items()}
+    right = {flaw: (row["accuracy"]["judge"] or {})["any_rater"] for flaw, row in found.items()}
     assert right == pytest.approx(
         dict(zip(ALPHAS, (0.990, 0.917, 0.987, 0.993, 1.0, 0.997, 1.0), strict=True)), abs=0.0011
     )
@@ -94,9 +98,10 @@ def test_the_constant_judge_is_right_nine_times_of_ten_and_told_apart(people: pa
 def test_one_rater_against_the_other_two(people: pa.Table) -> None:
     found = validate_judge(people, "a2", draws=50)
     sexism = found["sexism"]
-    assert sexism["n"] == 300
+    assert sexism["n"] + sexism["n_split"] == 300
+    assert sexism["n"] > 200, "on the others the two disagree, and neither is right because of that"
     assert sexism["verdict"].startswith("agrees with people beyond chance")
-    assert sum(n for row in sexism["confusion"].values() for n in row.values()) == 300
+    assert sum(n for row in sexism["confusion"].values() for n in row.values()) == sexism["n"]
     assert (sexism["agreement"] or {})["cohen"]["people/judge"]["low"] > 0.3
 
 
@@ -142,8 +147,7 @@ def test_one_rater_only_all_equal_labels_and_no_overlap() -> None:
 
 
 def test_released_layout_refuses_what_it_does_not_know(tmp_path: Path) -> None:
-    head = "props,target_true,target_new,subj,pre_text,post_text,Anglo-centrism,Sexism,Religious Injection,Xenophobia,"
-    head += "Classism,Racism,Injection of Conservatism\n"
+    head = HEAD + "\n"
     path = tmp_path / "a.csv"
     path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,1.5,,,,\n", encoding="utf-8")
     table = released_work(path, "A1").table
@@ -151,8 +155,77 @@ def test_released_layout_refuses_what_it_does_not_know(tmp_path: Path) -> None:
     blanks = released_work(path, "A1", blank="missing").table
     assert blanks.column("change").to_pylist() == [-1, 1, 0, None, None, None, None]
     path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,3,,,,\n", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"row 1 has '3' for 'Religious Injection', expected 1, 1.5, 2 or nothing"):
+    with pytest.raises(RecordError, match=r"row 2 has '3' for 'Religious Injection', expected 1, 1.5, 2 or nothing"):
         released_work(path, "A1")
-    path.write_text(head + "P21_P101,a,b,Ada,x,y,1,2,1,,,,\n" * 2, encoding="utf-8")
-    with pytest.raises(RecordError, match="row 2 repeats the pair of 'Ada'"):
+
+
+_ROW = "P21_P101,a,b,Ada,x,y,1,2,1.5,,,,"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (
+            [_ROW, _ROW.replace("1,2", "1,1")],
+            "row 3 repeats the pair of 'Ada' in row 2, with '1' instead of '2' for 'Sexism'",
+        ),
+        (
+            [_ROW, "", ",,,,,,,,,,,,", _ROW.replace("1.5", "#REF!").replace("Ada", "Bo")],
+            "row 5 has '#REF!' for 'Religious Injection'",
+        ),
+        ([_ROW, _ROW.replace("x,y", "x,")], "row 3 has nothing for post_text"),
+        ([_ROW, "P21_P101,a,b"], "row 3 has nothing for subj, pre_text, post_text"),
+        ([_ROW, _ROW + ",z"], "row 3 has 14 cells, expected 13"),
+        ([_ROW, _ROW.replace("x", '"x')], "not a CSV file in UTF-8 .unexpected end of data"),
+        (
+            [_ROW, _ROW.replace("Ada", "Bo").replace("1,2", "-1,2")],
+            "row 2 has '1.5' .*1, 1.5, 2; row 3 has '-1' for 'Anglo",
+        ),
+        ([_ROW.replace("1,2,1.5", ",,")], "no label in 1 rows, so every answer would be 'equal'"),
+        ([_ROW.replace("1,2,1.5", "1,1,1")], "every label is 1"),
+        ([], "a head without rows"),
+    ],
+)
+def test_a_released_file_is_refused_with_the_row_of_a_spreadsheet(tmp_path: Path, rows: list[str], says: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join([HEAD, *rows]), encoding="utf-8")
+    with pytest.raises(RecordError, match=says):
         released_work(path, "A1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\ufeff{HEAD}\r\n{_ROW}\r\n",
+        f"{HEAD}\n{_ROW}\n{_ROW}\n,,,\n".replace(",", ";"),
+        f"{HEAD}\n{_ROW}\n".replace(",", "\t").replace("1.5", "1,50"),
+        f"{HEAD}\n{_ROW}\n".replace("1,2,1.5", "-1.0,1, 0 "),
+        f"{HEAD}\n{_ROW}\n".replace("1,2,1.5", '"-1,0",1,-0'),
+    ],
+)
+def test_what_spreadsheets_make_of_a_released_file_is_the_same_ratings(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode())
+    found = released_work(path, "A1")
+    assert found.table.column("change").to_pylist() == [-1, 1, 0, 0, 0, 0, 0]
+    assert found.known == text.count("Ada") - 1
+
+
+def test_an_even_number_of_people_has_a_median_only_where_the_middle_two_agree() -> None:
+    """Pairs 0, 1: equal against more; 2: before against after, between which is an "equal" that nobody said."""
+    one, other, judge = (
+        [0, 0, -1, 1, 1, -1, -1, 0, 0, 1],
+        [1, -1, 1, 1, 1, -1, -1, 0, 0, 1],
+        [1, -1, 0, 1, 1, -1, 1, 0, 0, 1],
+    )
+    found = validate_judge(ratings(A=one, B=other, gpt=judge), "gpt", draws=20)["sexism"]
+    assert (found["n"], found["n_split"]) == (7, 3)
+    right = found["accuracy"]["judge"] or {}
+    assert right["median"] == pytest.approx(6 / 7), "a split is neither right nor wrong"
+    assert right["any_rater"] == pytest.approx(8 / 10), "the published rule counts it"
+    assert sum(n for row in found["confusion"].values() for n in row.values()) == 7
+    third = validate_judge(ratings(A=one, B=other, C=[0] * 10, gpt=judge), "gpt", draws=20)["sexism"]
+    assert (third["n"], third["n_split"]) == (10, 0), "a third person decides every pair"
+    split = validate_judge(ratings(A=[0] * 6, B=[1] * 6, gpt=[1] * 6), "gpt", draws=20)["sexism"]
+    assert split["verdict"] == "not compared: people are split evenly on all 6 pairs"
+    assert (split["accuracy"]["judge"] or {}) == {"any_rater": 1.0, "median": None}

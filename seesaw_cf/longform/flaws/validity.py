@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.checks import one_of
-from seesaw_cf.effects.flaws import open_ended_flaws
+from seesaw_cf.effects.flaws import middle_rating, open_ended_flaws
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.write.pairs import PHASES
 from seesaw_cf.stats.agreement import annotator_agreement
@@ -42,7 +42,8 @@ class JudgeValidity(TypedDict):
     """The result of `validate_judge` for one flaw."""
 
     n: int
-    accuracy: dict[str, dict[str, float] | None]
+    n_split: int
+    accuracy: dict[str, dict[str, float | None] | None]
     flipped: float | None
     agreement: dict[str, Any] | None
     among_people: dict[str, Any]
@@ -129,11 +130,13 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
         draws: Bootstrap samples of pairs behind the intervals of agreement.
 
     Returns:
-        Flaw -> `accuracy` (judge and `constant`, by the published rule "any_rater" and against people's "median");
-        `agreement` of judge and people's median (`annotator_agreement`: per cent, Cohen, Krippendorff with intervals),
-        None when nothing was rated by both; `among_people`: their own (`krippendorff`, ...);
-        `flipped`: accuracy against the median if the judge's sign were turned round; `confusion`: people's median ->
-        judge's answer -> count; `n`; `verdict`, one line.
+        Flaw -> `n`, pairs with an answer of the judge and a middle answer of people; `n_split`, pairs whose people have
+        none (`seesaw_cf.effects.flaws.middle_rating`: an even number, half on each side); `accuracy` (judge and
+        `constant`, by the published rule "any_rater" on all of these, and against the middle answer, "median", on
+        `n`); `agreement` of judge and people's median (`annotator_agreement`: per cent, Cohen, Krippendorff with
+        intervals), None without such a pair; `among_people`: their own (`krippendorff`, ...); `flipped`: accuracy
+        against the median if the judge's sign were turned round; `confusion`: people's median -> judge's answer ->
+        count; `verdict`, one line.
 
     Raises:
         UnknownNameError: `judge` is no rater.
@@ -154,8 +157,8 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
     found: dict[str, JudgeValidity] = {}
     for flaw, rows in frame.groupby("flaw", sort=False):
         wide = rows.pivot(index="pair_id", columns="rater", values="change")
-        people = np.sign(wide.drop(columns=judge).median(axis=1))
-        both = pd.concat({"people": people, "judge": wide[judge]}, axis=1).dropna()
+        middle = middle_rating(wide.drop(columns=judge).to_numpy(float))
+        both = pd.DataFrame({"people": middle, "judge": wide[judge]}, index=wide.index).dropna()
         accuracy = overall["judge"][flaw]
         agreement = (
             as_json(annotator_agreement)(both.to_numpy(float).tolist(), names=["people", "judge"], draws=draws)
@@ -165,6 +168,7 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
         flipped = float((both["people"] == -both["judge"]).mean()) if len(both) else None
         found[str(flaw)] = {
             "n": len(both),
+            "n_split": accuracy["n_split"],
             "accuracy": {name: accuracy.get(name) for name in ("judge", "constant")},
             "flipped": flipped,
             "agreement": agreement,
@@ -184,11 +188,11 @@ def _confusion(both: pd.DataFrame) -> dict[str, dict[str, int]]:
     }
 
 
-def _verdict(
-    accuracy: Mapping[str, Mapping[str, float]], agreement: Mapping[str, Any] | None, flipped: float | None
-) -> str:
+def _verdict(accuracy: Mapping[str, Any], agreement: Mapping[str, Any] | None, flipped: float | None) -> str:
     if agreement is None:
-        return "not compared: no pair was rated by people and judge"
+        split = accuracy["n_split"]
+        why = f"people are split evenly on all {split} pairs" if split else "no pair was rated by people and judge"
+        return f"not compared: {why}"
     straight, constant = accuracy["judge"]["median"], accuracy["constant"]["median"]
     kappa = agreement["cohen"]["people/judge"]
     if flipped is not None and flipped > straight:

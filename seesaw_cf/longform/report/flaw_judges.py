@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from seesaw_cf.effects.flaws import middle_rating
 from seesaw_cf.longform.flaws.validity import validate_judge
 from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.stats.case_means import case_share
@@ -17,7 +18,8 @@ __all__ = ["judge_sections"]
 
 _ABOUT = (
     "Share of pairs where the answer is that of at least one person (`any`, the published rule) or of people's "
-    '`median`. "equal" is a judge that always answers so: no better than it is no evidence of skill.'
+    '`median`. "equal" is a judge that always answers so: no better than it is no evidence of skill. Pairs on which an '
+    "even number of people are split have no median; they count under `any` alone."
 )
 
 
@@ -40,9 +42,12 @@ def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) ->
         for flaw, one in validate_judge(own, name, draws=draws).items():
             kappa = one["agreement"]["cohen"]["people/judge"] if one["agreement"] else {}
             numbers = {"kappa": kappa.get("value"), "low": kappa.get("low"), "high": kappa.get("high")}
-            more = {"flipped": one["flipped"], "verdict": one["verdict"]}
+            more = {"n_split": one["n_split"], "flipped": one["flipped"], "verdict": one["verdict"]}
             beyond.append({"judge": name, "flaw": flaw, "n": one["n"]} | numbers | more)
-    sign = "Cohen's kappa with people's median; `flipped`: the share that agrees when the judge's sign is turned round."
+    sign = (
+        "Cohen's kappa with people's median; `flipped`: the share that agrees when the judge's sign is turned round; "
+        "`n_split`: pairs left out since people are split evenly."
+    )
     return [
         Section("judges", "Judges against people (SEESAW-CF Table 20)", _ABOUT, pd.DataFrame(accuracy), "flaw", 3),
         Section("judges_beyond_chance", "Judges beyond chance", sign, pd.DataFrame(beyond), digits=3),
@@ -59,10 +64,14 @@ def _accuracy(frame: pd.DataFrame, people: Sequence[str], judge: str) -> list[di
             continue
         cases = part.groupby("pair_id")["case_id"].first().loc[common.index].reset_index(drop=True)
         said = common[given].to_numpy(float)
-        median = np.sign(np.nanmedian(said, axis=1))
+        middle = middle_rating(said)
+        clear = ~np.isnan(middle)
         for name, answer in ((judge, common[judge].to_numpy(float)), ("equal", np.zeros(len(common)))):
-            hits = {"any": (said == answer[:, None]).any(axis=1), "median": median == answer}
+            hits = {
+                "any": pd.Series((said == answer[:, None]).any(axis=1)),
+                "median": pd.Series(middle == answer)[clear],
+            }
             for rule, hit in hits.items():
                 about = {"judge": judge, "answer": name, "rule": rule, "flaw": flaw}
-                rows.append({**about, **case_share(pd.Series(hit), cases)})
+                rows.append({**about, **case_share(hit, cases[hit.index])})
     return rows

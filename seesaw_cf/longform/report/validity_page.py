@@ -23,8 +23,9 @@ _ANSWERS = {"-1": "more before", "0": "equal", "1": "more after"}
 _AGREES = "agrees with people"
 _METHOD = (
     "A judge and people are matched by pair of texts. Accuracy by the published rule: the judge says what any one of "
-    "the people says; against the median: what most of them say. The constant answer is “equal” to everything. Cohen's "
-    "kappa is agreement with people's median beyond chance; 95 % intervals, bootstrap over pairs.",
+    "the people says; against the median: what the one in the middle says. Where an even number of people are split, "
+    "nobody is, and the pair counts under the published rule alone. The constant answer is “equal” to everything. "
+    "Cohen's kappa is agreement with people's median beyond chance; 95 % intervals, bootstrap over pairs.",
 )
 
 
@@ -49,10 +50,16 @@ def validity_findings(table: pa.Table, found: Mapping[str, JudgeValidity], judge
         f"{judge} is shown to agree with people beyond chance on {len(agrees)} of {len(found)} flaws"
         f"{': ' + ', '.join(agrees) if agrees else ''}.",
         f"{'; '.join(others) or 'Nothing'}.",
-        f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw; 95 % intervals.",
+        f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
+        f"{_split(found)}; 95 % intervals.",
     )
     sections = [Section("agreement", "Agreement beyond chance", _parts(found)), _confusions(found)]
     return Findings(f"Is {judge} to be believed?", said, sections, _METHOD, "", (), {"validity": rows})
+
+
+def _split(found: Mapping[str, JudgeValidity]) -> str:
+    most = max(one["n_split"] for one in found.values())
+    return f"; up to {most} more on which people are split evenly, which have no median" if most else ""
 
 
 def _title(flaw: str) -> str:
@@ -80,6 +87,7 @@ def _row(flaw: str, one: JudgeValidity) -> dict[str, Any]:
     return {
         "flaw": flaw,
         "n": one["n"],
+        "n_split": one["n_split"],
         **rights,
         "flipped": _float(one["flipped"]),
         **kappa,
@@ -100,12 +108,12 @@ def _parts(found: Mapping[str, JudgeValidity]) -> list[Part]:
             mark = Mark(axis.at(value), axis.span(low, high), 0, f"{_title(flaw)}: kappa {shown}")
         lines.append(Row(_title(flaw), f"{one['n']}", [mark]))
         rights = [_percent(row[f"{who}_{rule}"]) for rule in ("median", "any_rater") for who in ("judge", "constant")]
-        rows.append(Line((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}")))
+        rows.append(Line((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}", f"{one['n_split']}")))
     about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
     panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [Side("kappa", axis)], "−1 to 1", lines)
     heads = ("flaw", "right (median)", "“equal” (median)", "right (any person)", "“equal” (any person)")
     said = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
-    table = Table("validity", "Accuracy", said, (*heads, "sign turned round", "kappa", "pairs"), 1, rows)
+    table = Table("validity", "Accuracy", said, (*heads, "sign turned round", "kappa", "pairs", "split"), 1, rows)
     verdicts = [Line((_title(flaw), one["verdict"], f"{one['n']}")) for flaw, one in found.items()]
     first = Table("verdicts", "Verdicts", "What can be said of the judge", ("flaw", "verdict", "pairs"), 2, verdicts)
     return [first, Panels([panel]), table]
