@@ -8,9 +8,11 @@ themselves.
 from __future__ import annotations
 
 import csv
+import io
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -196,32 +198,44 @@ def read_item(given: object) -> SheetItem:
     )
 
 
-def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> list[dict[str, str]]:
-    """The rows of a CSV file that must have certain columns.
+def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int, dict[str, str]]:
+    """The rows of a CSV file that must have certain columns, each by its number in a spreadsheet, where the head is 1.
+
+    Between cells are commas, semicolons or tabs, whichever the head has most of: spreadsheets of some countries write
+    semicolons. Rows without anything in them are left out.
 
     Raises:
         StorageError: It cannot be read.
-        RecordError: It is no CSV file in UTF-8, or columns are missing.
+        RecordError: It is no CSV file in UTF-8, columns are missing, or a row has more cells than the head.
     """
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = [{name: value or "" for name, value in row.items() if name} for row in reader]
-            found = list(reader.fieldnames or [])
+        text = Path(path).read_bytes().decode("utf-8-sig")
+        delimiter = max(",;\t", key=text.partition("\n")[0].count)
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
     except (csv.Error, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: not a CSV file in UTF-8 ({error}). Save the sheet as CSV UTF-8.") from error
-    missing = [name for name in columns if name not in found]
+    head = [name.strip() for name in lines[0]] if lines else []
+    missing = [name for name in columns if name not in head]
     if missing:
-        raise RecordError(f"{path}: columns {missing} are missing; it has {found}. Keep the sheet's columns and names.")
+        raise RecordError(f"{path}: columns {missing} are missing; it has {head}. Keep the sheet's columns and names.")
+    rows = {}
+    for number, cells in enumerate(lines[1:], 2):
+        if any(cell.strip() for cell in cells[len(head) :]):
+            raise RecordError(
+                f"{path}: row {number} has {len(cells)} cells, expected {len(head)}, as the head has. A text with "
+                f"{delimiter!r} in it needs quotation marks around it."
+            )
+        if any(cell.strip() for cell in cells):
+            rows[number] = dict(zip_longest(head, cells[: len(head)], fillvalue=""))
     return rows
 
 
-def _by_id(path: str | os.PathLike[str], rows: Sequence[dict[str, str]]) -> dict[str, dict[str, str]]:
+def _by_id(path: str | os.PathLike[str], rows: Mapping[int, dict[str, str]]) -> dict[str, dict[str, str]]:
     """Rows by item. The same row twice is one; two different answers to one item cannot both be taken."""
     found: dict[str, tuple[int, dict[str, str]]] = {}
-    for number, row in enumerate(rows, 2):  # as spreadsheets count, the head is row 1
+    for number, row in rows.items():
         first, other = found.setdefault(row["item"].strip(), (number, row))
         for name in row:
             if row[name].strip() != other[name].strip():

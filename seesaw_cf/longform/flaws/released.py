@@ -20,11 +20,12 @@ __all__ = ["CODINGS", "released_work"]
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {
-    "halves": {"1": -1, "1.0": -1, "1.5": 0, "2": 1, "2.0": 1},
-    "signed": {"-1": -1, "-1.0": -1, "0": 0, "0.0": 0, "1": 1, "1.0": 1},
+    "halves": {"1": -1, "1.5": 0, "2": 1},
+    "signed": {"-1": -1, "0": 0, "1": 1},
 }
 _NEEDED = ("props", "target_true", "target_new", "subj", "pre_text", "post_text")
-_REFLECTED = {"1": "yes", "1.0": "yes", "0": "no", "0.0": "no", "": None}
+_REFLECTED = {"1": "yes", "0": "no", "": None}
+_COLUMN = "Edit reflected?"
 
 
 def released_work(
@@ -55,8 +56,9 @@ def released_work(
 
     Raises:
         StorageError: No such file.
-        RecordError: Not that layout, a label outside the coding, labels of both codings or of neither, a pair twice, or
-            other pairs than those of `like`; the message has the file and the row.
+        RecordError: Not that layout, an empty text, no label at all, one outside the coding, labels of both codings or
+            of one that cannot be told, a pair twice with different answers, or
+            other pairs than those of `like`; the message has the file and the row, as a spreadsheet counts.
     """
     if blank not in ("equal", "missing"):
         raise RecordError(f"{path}: blank is {blank!r}, expected 'equal' or 'missing'.")
@@ -64,34 +66,55 @@ def released_work(
         raise RecordError(f"{path}: the rater has no name; give one, such as A1.")
     columns = {flaw.name: flaw.released for flaw in FLAWS_BY_NAME.values()}
     rows = read_sheet(path, [*_NEEDED, *columns.values()])
+    if not rows:
+        raise RecordError(f"{path}: a head without rows, expected one for each pair. Give the rater's filled file.")
     answers: dict[str, int | None] = {**_coding(path, rows, list(columns.values()), coding)}
     answers[""] = 0 if blank == "equal" else None
     out: list[FlawRow] = []
     reflected: list[ReflectedRow] = []
     seen: dict[str, int] = {}
-    for number, row in enumerate(rows, 1):
+    for number, row in rows.items():
+        if empty := [name for name in _NEEDED if not row[name].strip()]:
+            raise RecordError(
+                f"{path}: row {number} has nothing for {', '.join(empty)}, expected an edit and two texts. Fill it "
+                "in, or take the row out."
+            )
         parts = [" ".join(row[name].split()) for name in _NEEDED]
         pair_id = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
         if pair_id in seen:
-            raise RecordError(
-                f"{path}: row {number} repeats the pair of {row['subj']!r} in row {seen[pair_id]}. Keep it once."
-            )
+            _check_repeat(path, rows, seen[pair_id], number, [*columns.values(), _COLUMN])
+            continue
         seen[pair_id] = number
         relation = row["props"].split("_")[0]
         case_id = seed_of(*parts[:4])
         pair = PassagePair(pair_id, "memit", case_id, relation, "", row["subj"], row["pre_text"], row["post_text"])
         for flaw, column in columns.items():
-            change = _answer(path, number, column, row[column].strip(), answers)
+            change = _answer(path, number, column, row[column], answers)
             answer = FlawAnswer(change, reply=row[column], status="not rated" if change is None else "ok")
             out.append(flaw_row(pair, flaw, rater, "pre", answer))
-        word = row.get("Edit reflected?", "").strip()
+        word = _label(row.get(_COLUMN, ""))
         if word not in _REFLECTED:
-            raise RecordError(f"{path}: row {number} has {word!r} for 'Edit reflected?', expected 1, 0 or nothing.")
+            raise RecordError(
+                f"{path}: row {number} has {word!r} for {_COLUMN!r}, expected 1, 0 or nothing. Put the cell right."
+            )
         reflected.append(reflected_row(pair, rater, _REFLECTED[word]))
     if like is not None:
         _check_same_pairs(path, out, seen, like)
     table = pa.Table.from_pylist(reflected, schema=REFLECTED)
-    return HumanWork(flaw_table(out), flaw_table([]), table)
+    return HumanWork(flaw_table(out), flaw_table([]), table, len(rows) - len(seen))
+
+
+def _check_repeat(
+    path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, str]], first: int, again: int, columns: Sequence[str]
+) -> None:
+    """A pair may be there twice, and counts once; not with two answers."""
+    for column in columns:
+        one, other = (_label(rows[number].get(column, "")) for number in (first, again))
+        if one != other:
+            raise RecordError(
+                f"{path}: row {again} repeats the pair of {rows[again]['subj']!r} in row {first}, with {other!r} "
+                f"instead of {one!r} for {column!r}. Keep one of the two."
+            )
 
 
 def _check_same_pairs(
@@ -119,19 +142,30 @@ def _check_same_pairs(
 
 
 def _coding(
-    path: str | os.PathLike[str], rows: Sequence[Mapping[str, str]], columns: Sequence[str], asked: str
+    path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, str]], columns: Sequence[str], asked: str
 ) -> Mapping[str, int]:
     """The coding of a file: "1" alone does not tell, any other label does."""
     if asked != "auto":
         one_of("coding", asked, ["auto", *CODINGS])
         return CODINGS[asked]
-    words = {row[column].strip() for row in rows for column in columns} - {"", "1", "1.0"}
-    found = [name for name, meaning in CODINGS.items() if words & set(meaning)]
-    if len(found) > 1:
+    where: dict[str, str] = {}  # label -> where it is first
+    for number, row in rows.items():
+        for column in columns:
+            where.setdefault(_label(row[column]), f"row {number} has {row[column]!r} for {column!r}")
+    where.pop("", None)
+    if not where:
         raise RecordError(
-            f"{path}: labels of two codings ({', '.join(sorted(words))}): 1, 1.5, 2 and -1, 0, 1. Repair the file."
+            f"{path}: no label in {len(rows)} rows, so every answer would be 'equal'. Give the filled file, or say so "
+            "with --coding halves."
         )
-    if not found and any(row[column].strip() for row in rows for column in columns) and not words:
+    found = [name for name, meaning in CODINGS.items() if (where.keys() & meaning.keys()) - {"1"}]
+    if len(found) > 1:
+        said = [next(where[word] for word in CODINGS[name] if word in where and word != "1") for name in found]
+        raise RecordError(
+            f"{path}: labels of two codings: {said[0]}, as among 1, 1.5, 2; {said[1]}, as among -1, 0, 1. Bring all to "
+            "one coding."
+        )
+    if where.keys() == {"1"}:
         raise RecordError(
             f"{path}: every label is 1, which is 'more before' among 1, 1.5, 2 and 'more after' among -1, 0, 1. Say "
             "which with --coding halves or --coding signed."
@@ -142,7 +176,18 @@ def _coding(
 def _answer(
     path: str | os.PathLike[str], number: int, column: str, word: str, answers: Mapping[str, int | None]
 ) -> int | None:
-    if word not in answers:
+    if (label := _label(word)) not in answers:
         expected = "1, 1.5, 2" if "1.5" in answers else "-1, 0, 1"
-        raise RecordError(f"{path}: row {number} has {word!r} for {column!r}, expected {expected} or nothing.")
-    return answers[word]
+        raise RecordError(
+            f"{path}: row {number} has {word!r} for {column!r}, expected {expected} or nothing. Put the cell right, or "
+            "take out a row that is no pair."
+        )
+    return answers[label]
+
+
+def _label(word: str) -> str:
+    """A number as the codings write it, also 1.50 or 1,5; other words as they are."""
+    try:
+        return f"{float(word.replace(',', '.')) + 0.0:g}"
+    except ValueError:
+        return word.strip()
