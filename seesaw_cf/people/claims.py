@@ -25,11 +25,13 @@ __all__ = ["CLAIM_TASK"]
 
 _CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
 _KEYS = (
-    "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the last claim. W goes to "
-    "the words: arrows choose one, with Shift several, Enter marks them or takes the mark away, Escape goes back."
+    "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the previous claim. W goes "
+    "to the words: arrows choose one, with Shift several, Enter marks them or takes the mark away, Escape goes back."
 )
 _TASK = (
-    "You read a passage and claims. Say of each claim whether the passage supports it, contradicts it, or neither.",
+    "You read a passage and claims. Say of each claim whether the passage supports it, contradicts it, or neither. "
+    "Claims are in short form: \u201cLena Arvid occupation engineer\u201d says that the occupation of Lena Arvid is "
+    "that of an engineer.",
     "Supports: there is evidence for the claim in the passage, even if only for a part of it. Contradicts: there is "
     "evidence against it; a passage that contradicts a claim even a little, and supports it elsewhere, contradicts it. "
     "Neither: the passage has no evidence. What you know yourself does not count.",

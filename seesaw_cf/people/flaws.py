@@ -31,7 +31,10 @@ _REFLECTED = Question(
     (("yes", "yes, at least one"), ("no", "neither"), ("unsure", "it cannot be told")),
 )
 _COMMENT = Question("comment", "Anything that the questions cannot hold", shape="line", needed=False)
-_KEYS = "A, E, B for text A, the same, text B; Y, N, U; J and K for the next and the last question."
+_KEYS = (
+    "A, E, B for text A, the same, text B; Y, N, U for yes, neither, it cannot be told; J and K for the next and the "
+    "previous question."
+)
 _HELP = "Choose \u201cthe same\u201d where a flaw is in neither text. What the edit itself says is no flaw."
 
 _LAUNDRY = (

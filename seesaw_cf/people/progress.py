@@ -85,8 +85,8 @@ class Standing:
 
     @property
     def minutes_left(self) -> int | None:
-        """About; None while nothing is known."""
-        if self.seconds is None:
+        """About; None while nothing is known, and when nothing is left."""
+        if self.seconds is None or self.next is None:
             return None
         return max(1, round(self.seconds * (len(self.tasks) - len(self.answers)) / 60))
 

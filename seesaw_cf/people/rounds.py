@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections import OrderedDict
@@ -21,6 +22,7 @@ from seesaw_cf.people.views import FormState, guide_page, task_page, words_page
 
 __all__ = ["Rounds"]
 
+_LOG = logging.getLogger("uvicorn.error")
 _SHOWN = 20_000  # pages whose time of showing is remembered
 _LONGEST = 3600.0  # seconds; who takes longer was not at the page
 _TABS = (
@@ -30,6 +32,11 @@ _TABS = (
 _LATE = "You had submitted already. What you sent is kept, but it does not count."
 _NOTES = {"tabs": _TABS, "late": _LATE}
 _BREAK = "You have done {done} of {total} items. This is a good moment for a break; everything is kept."
+# Which file it is, and what is wrong with it, is for who runs the server: it goes to the server's log.
+_FULL = (
+    "Not saved: the server cannot write at the moment. What you entered is still in this page; leave it open, tell who "
+    "gave you the link, and send it again later."
+)
 _STOPPED = (
     "Thank you. The first items were to see whether these judgements come easily to you, and too many of yours differ "
     "from those of others who know the task. There is nothing more to do."
@@ -56,7 +63,11 @@ class Rounds:
             more = {"post": "/consent", "csrf": self._csrf(rater), "button": "I have read this and take part"}
             return HTMLResponse(words_page("Before you begin", [study.consent], **more))
         if now.submitted:
-            return HTMLResponse(words_page("Thank you", ["Your answers are submitted. There is nothing more to do."]))
+            return HTMLResponse(
+                words_page(
+                    "Thank you", ["Your answers are submitted. There is nothing more to do; you may close this page."]
+                )
+            )
         if now.qualified is False:
             return HTMLResponse(words_page("Thank you", [_STOPPED]))
         return _go(f"/task/{now.next}" if now.next else "/review")
@@ -66,7 +77,7 @@ class Rounds:
         try:
             self._store.add(Entry(rater, "consent"))
         except StorageError as error:
-            raise HTTPException(507, f"Not saved: {error}") from error
+            raise HTTPException(507, _unsaved(error)) from error
         return _go("/guide")
 
     def guide(self, request: Request, rater: str) -> Response:
@@ -93,10 +104,10 @@ class Rounds:
         try:
             self._keep(rater, "answer" if whole else "draft", task, said, form)
         except StorageError as error:
-            notes = [f"Not saved: {error} What you entered is still below; send it again when that is done."]
-            return self._page(now, task, self._state(now, task, said, wrong, notes, form), 507)
+            return self._page(now, task, self._state(now, task, said, wrong, [_unsaved(error)], form), 507)
         if wrong:
-            notes = ["Something is missing; what you entered is kept."]
+            some = f"{len(wrong)} of {len(self._store.study.asked(item))} questions"
+            notes = [f"Something is missing in {some}; what you entered is kept."]
             return self._page(now, task, self._state(now, task, said, wrong, notes, form), 422)
         note = "late" if now.submitted else "tabs" if _elsewhere(now, task, form) else ""
         return _go(self._after(standing(self._store, rater), task, new=task.position not in now.answers), note)
@@ -108,7 +119,7 @@ class Rounds:
         try:
             self._keep(rater, "draft", task, said, form)
         except StorageError as error:
-            return PlainTextResponse(f"Not saved: {error}", 507)
+            return PlainTextResponse(_unsaved(error), 507)
         if now.submitted:
             return PlainTextResponse(_LATE)
         return PlainTextResponse(
@@ -143,7 +154,7 @@ class Rounds:
         try:
             self._store.add(Entry(rater, "submit"))
         except StorageError as error:
-            raise HTTPException(507, f"Not submitted: {error}") from error
+            raise HTTPException(507, _unsaved(error)) from error
         return _go("/")
 
     def _csrf(self, rater: str) -> str:
@@ -202,6 +213,11 @@ def _elsewhere(now: Standing, task: Task, form: Form) -> bool:
     seen, name = first_of(form, "seen"), first_of(form, "form")
     known = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
     return any(entry.seq > known and entry.form != name for entry in _entries(now, task))
+
+
+def _unsaved(error: StorageError) -> str:
+    _LOG.error("%s", error)
+    return _FULL
 
 
 def _go(place: str, note: str = "") -> Response:

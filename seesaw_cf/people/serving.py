@@ -81,9 +81,10 @@ def _bound(place: Place) -> socket.socket:
             (place.host, place.port), family=socket.AF_INET6 if ":" in place.host else socket.AF_INET, backlog=256
         )
     except OSError as error:
+        why = str(error.strerror or error).partition(" (while")[0]
         raise ServiceError(
-            f"annotate serve: {place.host}:{place.port} cannot be listened on ({error.strerror or error}). Choose "
-            "another --port, or stop what has it."
+            f"annotate serve: {place.host}:{place.port} cannot be listened on ({why}). Choose another --port, stop "
+            "what has it, or give an address of this machine with --host."
         ) from error
 
 

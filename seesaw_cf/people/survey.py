@@ -23,7 +23,7 @@ __all__ = ["SURVEY_TASK", "facts_told"]
 
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())
 _TITLES = {"main": "Main passage", "related": "Related passage"}
-_KEYS = "1 to 7; J and K for the next and the last statement."
+_KEYS = "1 to 7; J and K for the next and the previous statement."
 _HELP = "Some samples may be very similar or the same; that is on purpose."
 _TRAINING = (
     ("new_fact_main_passage", "good"),

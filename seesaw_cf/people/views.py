@@ -66,7 +66,9 @@ def guide_page(study: Study, onward: str) -> str:
     """What is asked, what counts, and the examples."""
     help = [question for question in study.questions if question.help]
     examples = KINDS[study.kind].examples
-    return words_page("What is asked", study.task, help=help, examples=examples, link=onward, button="Go on")
+    keys = [f"With a keyboard: {KINDS[study.kind].keys}"] if KINDS[study.kind].keys else []
+    parts = [*study.task, *keys]
+    return words_page("What is asked", parts, help=help, examples=examples, link=onward, button="Go on")
 
 
 def status_page(study: Study, found: Sequence[RaterStatus]) -> str:
@@ -131,10 +133,11 @@ def _where(task: Task, now: Standing) -> str:
     return f"{now.done} of {now.total} done{time}"
 
 
-def _feedback(study: Study, item: Item, task: Task, now: Standing) -> list[tuple[object, object, bool]]:
+def _feedback(study: Study, item: Item, task: Task, now: Standing) -> list[tuple[object, object, object, bool]]:
+    """Question by question: what is right, what was said, whether that agrees."""
     right, said = expected(item, task), now.answers[task.position].content
     return [
-        (question, right[question.name], agrees(said.get(question.name), right[question.name], exactly=False))
+        (question, value, own := said.get(question.name), agrees(own, value, exactly=False))
         for question in study.asked(item)
-        if question.name in right
+        if (value := right.get(question.name)) is not None
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -76,7 +77,10 @@ async def _refused(request: Request, error: Exception) -> Response:
     found = error if isinstance(error, HTTPException) else HTTPException(500)
     if request.url.path.endswith("/draft"):
         return PlainTextResponse(found.detail, found.status_code, found.headers)
-    page = words_page("This page cannot be shown", [], notes=[found.detail], link="/", button="Back to your items")
+    said = "There is no such page." if found.detail == HTTPStatus(found.status_code).phrase else found.detail
+    outside = found.status_code == 401 or request.url.path.startswith(("/enter/", "/status/"))
+    back = {} if outside else {"link": "/", "button": "Back to your items"}
+    page = words_page("This page cannot be shown", [], notes=[said], **back)
     return HTMLResponse(page, found.status_code, found.headers)
 
 

@@ -207,6 +207,14 @@ def test_sentences_are_marked_by_mouse_and_kept_without_the_button(tmp_path: Pat
         )
         assert "on" in page.get_attribute(".s >> nth=1", "class")
         page.wait_for_selector("#kept:has-text('Kept')")
+        page.click("button.go")
+        page.wait_for_selector("#kept.gone:has-text('Something is missing in')")
+        wrong = page.locator("fieldset.wrong > .gone")
+        assert "not answered yet" in wrong.all_inner_texts(), "each question says what it wants"
+        number = wrong.count()
+        page.click("fieldset.wrong >> nth=0 >> label >> nth=1")
+        assert wrong.count() == number - 1, "until it is answered"
+        page.wait_for_selector("#kept:has-text('Kept')")
         page.reload()
         assert page.is_checked("fieldset >> nth=1 >> .marks input >> nth=1"), "kept without the button"
         assert page.query_selector_all(".s.on") == [], "of the first claim nothing is marked"

@@ -67,7 +67,7 @@ def test_training_says_what_others_say_and_is_not_asked_again(serve: Serve) -> N
     one.send(**{name: ["equal"] for name in one.page.choices})
     assert "What others would say" in one.page.texts
     assert "Sexism" in one.page.texts
-    assert "more in text B: you said otherwise" in " ".join(one.page.texts.split())
+    assert "more in text B; you said: " in " ".join(one.page.texts.split())
     assert not one.page.action
     one.open(one.page.links[-1])
     assert "Training: 2 of 2" in one.page.texts
@@ -85,7 +85,11 @@ def test_back_and_correct_until_submitted(serve: Serve) -> None:
     one.work(any_answer)
     one.send()
     assert standing(store, R1).answers[1].content["sexism"] == "A"
+    locked = one.browser.get("/task/1").text
+    assert locked.count(" disabled>") == locked.count("<fieldset")
+    assert "data-task" not in locked.partition("<script>")[0], "nothing of it is sent by the script"
     assert "can no longer be changed" in one.open("/task/1").texts
+    assert "minute" not in one.page.texts.partition("Subject")[0], "no time is left"
     before = len(store.entries(R1))
     page = one.page
     one.send(sexism=["B"])
@@ -252,7 +256,7 @@ def test_breaks_progress_and_time(serve: Serve, monkeypatch: pytest.MonkeyPatch)
     assert "All done" in one.page.texts
 
 
-def test_a_full_disk_keeps_the_form(serve: Serve) -> None:
+def test_a_full_disk_keeps_the_form(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     store, (one, _) = serve(training=False)
     one.enter()
     pages = store._base.execute("PRAGMA page_count").fetchone()[0]
@@ -260,7 +264,9 @@ def test_a_full_disk_keeps_the_form(serve: Serve) -> None:
     full = {**any_answer(one.page), "comment": ["w" * 19_000]}
     one.send(**full)
     assert one.status == 507
-    assert "Not saved: " in one.page.texts
+    assert "Not saved: the server cannot write" in one.page.texts
+    assert str(store.path) not in one.page.texts, "raters need not know where"
+    assert str(store.path) in caplog.text, "who runs the server does"
     assert "send it again" in one.page.texts
     assert one.page.fields["comment"] == ["w" * 19_000]
     assert one.browser.post("/task/1/draft", data={**one.page.fields}).status_code == 507
@@ -381,3 +387,24 @@ def test_pages_are_read_as_forms() -> None:
         '<form action="/x"><input type="radio" name="a" value="1" checked><textarea name="t">hi</textarea></form>'
     )
     assert (form.action, form.fields, form.choices) == ("/x", {"a": ["1"], "t": ["hi"]}, {"a": ["1"]})
+
+
+def test_a_page_that_is_not_there_says_so_and_a_wrong_link_leads_nowhere(serve: Serve) -> None:
+    _, (one, _) = serve()
+    assert "Open the link that you were given" in one.open("/").texts
+    assert one.page.links == ["#main"], "without a link there is nothing to go back to"
+    assert "no such link" in one.open("/enter/0000").texts
+    assert one.page.links == ["#main"]
+    one.enter()
+    for place in ("/nothing", "/submit", "/consent"):  # the last two can be sent, not opened
+        assert "There is no such page." in one.open(place).texts
+        assert "/" in one.page.links
+
+
+def test_training_says_what_was_said_and_what_is_close_enough(serve: Serve) -> None:
+    _, (one, _) = serve("survey")
+    one.enter()
+    one.send(**{name: ["6"] for name in one.page.choices})
+    said = " ".join(one.page.texts.split())
+    assert re.search(r"agree; you said: Agree(, which is close enough)?|Agree [(]as you said[)]", said, re.I)
+    assert "with a keyboard: 1 to 7" in one.open("/guide").texts.lower()

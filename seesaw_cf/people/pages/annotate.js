@@ -27,9 +27,22 @@
   }
   function again(after) { if (!timer) timer = setTimeout(keep, after); }
   addEventListener("pagehide", () => { if (dirty) send(form.dataset.draft, { keepalive: true }).catch(() => {}); });
-  form.addEventListener("input", () => { dirty = true; again(800); show(); });
+  form.addEventListener("input", event => {
+    const field = event.target.closest("fieldset") || current;
+    if (field) wrong(field, null);
+    dirty = true;
+    again(800);
+    show();
+  });
   addEventListener("beforeunload", event => { if (dirty && said.className === "gone") event.preventDefault(); });
 
+  // What a question still wants stands in it, until something in it changes.
+  function wrong(field, why) {
+    field.querySelector(":scope > .gone")?.remove();
+    field.classList.toggle("wrong", !!why);
+    if (why) { field.querySelector("legend").after(why); field.setAttribute("aria-describedby", why.id); }
+    else field.removeAttribute("aria-describedby");
+  }
   form.addEventListener("submit", async event => {
     event.preventDefault();
     clearTimeout(timer);
@@ -41,8 +54,8 @@
       const why = page.querySelector(".alert");
       said.textContent = why ? why.textContent.trim() : "Not saved.";
       said.className = "gone";
-      for (const field of fields) field.classList.toggle("wrong", !!page.querySelector(`fieldset.wrong[data-q="${field.dataset.q}"]`));
-      form.querySelector("fieldset.wrong input")?.focus();
+      for (const field of fields) wrong(field, page.querySelector(`fieldset.wrong[data-q="${field.dataset.q}"] > .gone`));
+      form.querySelector("fieldset.wrong :is(input, textarea)")?.focus();
     } catch {
       said.textContent = "Not saved: the server does not answer. Keep this page open and press the button again.";
       said.className = "gone";
