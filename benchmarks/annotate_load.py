@@ -95,6 +95,7 @@ def measure(raters: int, seconds: float) -> dict[str, object]:
         )
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
+        load = [round(one, 1) for one in os.getloadavg()]
         waits: list[float] = []
         confirmed, until = [0] * raters, time.monotonic() + seconds
         crowd = [
@@ -124,7 +125,7 @@ def measure(raters: int, seconds: float) -> dict[str, object]:
         "in_the_file_after_kill": kept,
         "lost": sum(confirmed) - kept,
         "cores": os.cpu_count(),
-        "load_before": [round(one, 1) for one in os.getloadavg()],
+        "load_before": load,
         "machine": platform.platform(),
     }
 
