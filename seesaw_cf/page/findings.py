@@ -12,7 +12,18 @@ from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.page.forest import Panel
 from seesaw_cf.page.render import csv_files, render
 
-__all__ = ["HEADS", "Findings", "Folded", "Keys", "Panels", "Part", "Section", "findings_page", "first_lines"]
+__all__ = [
+    "HEADS",
+    "Findings",
+    "Folded",
+    "Keys",
+    "Panels",
+    "Part",
+    "Section",
+    "findings_page",
+    "first_lines",
+    "said_lines",
+]
 
 HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
 _LAST = (("method", "Method and provenance"), ("downloads", "Tables"))
@@ -102,5 +113,9 @@ def findings_page(page: Findings) -> str:
 
 def first_lines(page: Findings) -> str:
     """The page's first lines, for a terminal."""
-    said = [wrap(f"{head}: {printable(one)}", "  ") for head, one in zip(HEADS, page.said, strict=True)]
-    return "\n".join([printable(page.title), *said])
+    return "\n".join([printable(page.title), *said_lines(page.said)])
+
+
+def said_lines(said: Sequence[str]) -> list[str]:
+    """A sentence for each of `HEADS`, for a terminal."""
+    return [wrap(f"{head}: {printable(one)}", "  ") for head, one in zip(HEADS, said, strict=True)]

@@ -37,10 +37,12 @@ for (const block of document.querySelectorAll("script.look-data")) {
 
   function show() {
     const wanted = state(), sort = names.includes(wanted.get("sort")) ? wanted.get("sort") : data.sort;
-    const up = wanted.get("up") === "1", by = place[sort], size = value => typeof value === "number" ? Math.abs(value) : value;
+    // Until a reader sorts, what moved most comes first, up or down; what has no number is last either way.
+    const up = wanted.get("up") === "1", by = place[sort], moved = !wanted.has("sort");
+    const size = value => moved && typeof value === "number" ? Math.abs(value) : value;
     const found = chosen(wanted).sort((one, other) => {
       const [a, b] = [size(one[by]), size(other[by])];
-      return (a === b ? 0 : a === null || (b !== null && a < b) ? -1 : 1) * (up ? 1 : -1);
+      return a === b ? 0 : a === null ? 1 : b === null ? -1 : (a < b) === up ? -1 : 1;
     });
     for (const name of data.choices) at(name).value = wanted.get(name) || "";
     at("q").value = wanted.get("q") || "";
@@ -50,7 +52,7 @@ for (const block of document.querySelectorAll("script.look-data")) {
       (whole === undefined || wanted.get("q") ? "" :
         `; this group has ${whole}` + (whole > found.length ? ", of which these moved most" : ""));
     for (const [i, head] of [...heads.cells].entries())
-      head.setAttribute("aria-sort", names[i] === sort ? (up ? "ascending" : "descending") : "none");
+      head.setAttribute("aria-sort", names[i] !== sort ? "none" : moved ? "other" : up ? "ascending" : "descending");
     at("rows").tBodies[0].replaceChildren(...found.slice(0, data.shown).map(row => {
       const line = document.createElement("tr");
       row.forEach((value, i) => {

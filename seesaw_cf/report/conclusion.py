@@ -18,10 +18,10 @@ from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
 from seesaw_cf.run.edit_table import ASKED_ONLY
 
-__all__ = ["HEADS", "conclude", "conclusion_markdown", "conclusion_text", "lacking"]
+__all__ = ["AFFECTED", "HEADS", "claim", "conclude", "conclusion_markdown", "conclusion_text", "lacking", "too_low"]
 
 _NAMED = 3  # verdicts that are spelled out
-_AFFECTED = ("amplified", "reduced")
+AFFECTED = ("amplified", "reduced")
 HEADS = ("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
 
 
@@ -76,7 +76,7 @@ def _took(results: Results) -> str:
     if not rows:
         return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
     shares = _list(f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'), digits=0)}" for row in rows)
-    low = _low(results)
+    low = too_low(results)
     warning = (
         f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end of the share is not above one half, so the "
         "numbers of side effects say little about editing."
@@ -85,7 +85,7 @@ def _took(results: Results) -> str:
     return f"{said} {unsaid}" if unsaid else said
 
 
-def _low(results: Results) -> list[str]:
+def too_low(results: Results) -> list[str]:
     """Editors whose edits are not shown to take by the gate of the audit."""
     checked = gates(results.efficacy, results.unscored, results.n_rows, results.manifest)
     return [str(gate["editor"]) for gate in checked if gate["gate"] == "edits took" and not gate["passed"]]
@@ -95,16 +95,17 @@ def _affected(results: Results) -> str:
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return "Nobody was compared: no contrast between groups of other people could be computed in this run."
-    found = [row for row in claims(audit) if row["verdict"] in _AFFECTED]
-    others = ", ".join(f"{n} {name}" for name, n in verdict_counts(audit).items() if n and name not in _AFFECTED)
+    found = [row for row in claims(audit) if row["verdict"] in AFFECTED]
+    others = ", ".join(f"{n} {name}" for name, n in verdict_counts(audit).items() if n and name not in AFFECTED)
     beside = f" Other contrasts: {others}." if others else ""
     if not found:
         return f"No group is shown to be affected more or less than the others.{beside}"
     more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"{'; '.join(map(_claim, found[:_NAMED]))}{more}.{beside}"
+    return f"{'; '.join(map(claim, found[:_NAMED]))}{more}.{beside}"
 
 
-def _claim(row: VerdictRow) -> str:
+def claim(row: VerdictRow) -> str:
+    """Which group was affected more or less than which other, in a clause."""
     what = "lost more confidence" if row["verdict"] == "amplified" else "lost less, or gained"
     return (
         f"{row['group']} {what} than {row['reference']} ({row['verdict']}; {row['editor']}, "

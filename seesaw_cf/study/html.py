@@ -9,6 +9,7 @@ import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.page.findings import HEADS
 from seesaw_cf.page.forest import Forest
 from seesaw_cf.page.render import csv_files, render
 from seesaw_cf.page.table import Line, Table
@@ -16,6 +17,7 @@ from seesaw_cf.report import notes, text
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import NAMES, disagreements
 from seesaw_cf.study.page import gate_table, run_notes, runs_table, verdict_table
 from seesaw_cf.study.tables import Comparison
@@ -37,6 +39,7 @@ def comparison_html(made: Comparison, title: str, missing: Sequence[str], declar
     forests, colours, beside = _forests(made)
     values: dict[str, Any] = {
         "title": title,
+        "conclusion": list(zip(HEADS, conclude(made, missing), strict=True)),
         "first": [*missing, *disagreements(made.members), *run_notes(made)],
         "declared": list(declared),
         "tables": [_plain("runs", "What is compared", *runs_table(made)), *_gate(made), *_verdicts(made)],

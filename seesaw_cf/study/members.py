@@ -16,7 +16,7 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import check_outputs
 from seesaw_cf.report.results import Results, read_results
 
-__all__ = ["NAMES", "Line", "Member", "check_study", "disagreements", "joined", "lines_of", "read_members"]
+__all__ = ["NAMES", "Line", "Member", "check_study", "differing", "disagreements", "joined", "lines_of", "read_members"]
 
 NAMES = ("model", "records", "protocol", "editor")
 """What tells one line of a comparison from another; columns of its tables."""
@@ -169,11 +169,19 @@ def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[Line]
 def disagreements(members: Sequence[Member]) -> list[str]:
     """In what runs differ that their numbers should not depend on: a sentence each, with the runs' names."""
     found = []
+    for what, runs in differing(members).items():
+        listed = "; ".join(f"{value} in {', '.join(names)}" for value, names in runs.items())
+        found.append(f"The runs disagree in {what}: {listed}.")
+    return found
+
+
+def differing(members: Sequence[Member]) -> dict[str, dict[str, list[str]]]:
+    """In what runs differ that their numbers should not depend on -> value -> the runs' names."""
+    found = {}
     for what, values in _facts(members).items():
         runs = {value: [one.title for one, own in zip(members, values) if own == value] for value in values if value}
         if len(runs) > 1:
-            listed = "; ".join(f"{value} in {', '.join(names)}" for value, names in runs.items())
-            found.append(f"The runs disagree in {what}: {listed}.")
+            found[what] = runs
     return found
 
 

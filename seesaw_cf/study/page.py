@@ -8,11 +8,13 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.page.findings import HEADS
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.markdown import effect_cell
 from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
 from seesaw_cf.report.rows import EffectRow, EfficacyRow, number_of, records, with_limits
 from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import NAMES, Line, disagreements
 from seesaw_cf.study.tables import MEASURES, Comparison
 
@@ -50,6 +52,9 @@ def comparison_page(made: Comparison, title: str, missing: Sequence[str] = (), n
     said = [*missing, *disagreements(made.members), *run_notes(made)]
     parts = [
         f"# {text.escape(title)}",
+        "\n".join(
+            f"- **{head}:** {text.escape(one)}" for head, one in zip(HEADS, conclude(made, missing), strict=True)
+        ),
         notes.READING,
         "\n".join(f"- {text.escape(line)}" for line in notes_on),
         "## What is compared\n\n" + _runs(made),

@@ -12,8 +12,10 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import check_outputs, write_text
 from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.page.findings import said_lines
 from seesaw_cf.report import text
 from seesaw_cf.report.pictures import drawn
+from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.html import comparison_html
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.page import comparison_page, gate_table
@@ -59,7 +61,7 @@ def write_comparison(
         declared: What was declared, in sentences.
 
     Returns:
-        What a terminal shows: whether the edits took, what is missing, where the files are.
+        What a terminal shows: whether the edits took, what is missing, where the files are, the conclusion.
 
     Raises:
         StorageError: A file could not be written.
@@ -77,7 +79,15 @@ def write_comparison(
     _forget({f"{name}.csv" for name in (*TABLES, "tables", "decreases")} - {f"{name}.csv" for name in frames}, out)
     heads, rows = gate_table(made)
     written = f"Written to {out}:\nreport.html, report.md, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
-    parts = [title, text.column_table(heads, rows, left=len(heads) - 5), *map(text.wrap, missing), written, without]
+    said = "\n".join(said_lines(conclude(made, missing)))
+    parts = [
+        title,
+        text.column_table(heads, rows, left=len(heads) - 5),
+        *map(text.wrap, missing),
+        written,
+        without,
+        said,
+    ]
     return "\n\n".join(filter(None, parts))
 
 

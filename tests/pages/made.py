@@ -48,7 +48,7 @@ EDITORS = ("memit", HOSTILE, "random(memit)")
 @cache
 def run_folder(folder: Path) -> Path:
     """A run of two editors of which one has a control; a case was refused."""
-    made = cases(("P27",), 6, 6) + property_cases(1)
+    made = cases(("P27",), 10, 12) + property_cases(1)
     return write_shards(write_run(folder / "run", made, EDITORS, refused=1))
 
 

@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.view.prompts import open_prompts
-from seesaw_cf.view.server import PageServer
-from tests.pages.browser import THEMES, WIDTHS, chromium, illegible, opened, unfold, violations
-from tests.pages.made import MADE, run_folder
+from tests.pages.browser import THEMES, WIDTHS, illegible, opened, unfold, violations
+from tests.pages.conftest import SERVED, Address
+from tests.pages.made import MADE
 
 pytestmark = pytest.mark.slow(50)
 LIKE = ("report-one-case", "study", "gallery", "case")  # made of the same parts as another page
 _ALIKE = (pytest.mark.exhaustive,)
-SERVED = {"view": "", "case": "case?relation=P27&case=3"}
 _CHECKED = (WIDTHS[0], "dark")  # what axe-core looks at unless it looks at all
-
-Address = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """Name of a page -> where it is; files are made when asked for."""
-    folder = tmp_path_factory.mktemp("browser")
-    with open_prompts(run_folder(folder)) as prompts, PageServer(prompts, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield lambda name: f"{server.url}{SERVED[name]}" if name in SERVED else _file(folder, name)
-        server.shutdown()
-        thread.join()
-
-
-def _file(folder: Path, name: str) -> str:
-    file = folder / f"{name}.html"
-    if not file.exists():
-        write_text(file, MADE[name](folder))
-    return file.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])

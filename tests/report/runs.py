@@ -83,9 +83,15 @@ def property_cases(n_cases: int, first_id: int = 10_000) -> list[Case]:
 
 
 def write_run(
-    folder: Path, made: Sequence[Case], editors: Sequence[str] = ("memit",), *, refused: int = 0, **manifest: Any
+    folder: Path,
+    made: Sequence[Case],
+    editors: Sequence[str] = ("memit",),
+    *,
+    refused: int = 0,
+    shift: float = 0.0,
+    **manifest: Any,
 ) -> Path:
-    """Writes a finished run; the first `refused` cases of each editor are refused."""
+    """Writes a finished run; the first `refused` cases of each editor are refused; `shift` moves answers further."""
     rng = np.random.default_rng(7)
     tables: list[pa.Table] = []
     edits: list[dict[str, Any]] = []
@@ -98,7 +104,7 @@ def write_run(
             for asked in own:
                 before = -float(rng.uniform(0.5, 4.0)) - (2.0 if asked.role == "target_new" else 0.0)
                 shift = {"efficacy": 4.0, "cross_property": rng.normal(0, 1.5)}.get(
-                    asked.kind, rng.normal(_SHIFTS[case.request.relation_id], 1.0)
+                    asked.kind, rng.normal(_SHIFTS[case.request.relation_id] + shift, 1.0)
                 )
                 after = min(-0.01, before + (shift if asked.role != "target_true" else 0.3))
                 if asked.gold:

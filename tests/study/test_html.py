@@ -21,10 +21,47 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = cases(("P27", "P101"), 8, 12) + property_cases(3)
     runs = [
         write_run(folder / "memit", made, ("memit", "identity(memit)")),
-        write_run(folder / "ft", made, ("ft",)),
+        write_run(folder / "ft", made[::-1], ("ft",), shift=-1.0, seed=4),
     ]
-    compare_runs(runs, folder / "out")
+    (folder / "said.txt").write_text(compare_runs(runs, folder / "out"), encoding="utf-8")
     return folder / "out"
+
+
+def test_it_opens_with_five_sentences_that_the_terminal_ends_with(out: Path) -> None:
+    page = Read((out / "report.html").read_text(encoding="utf-8"))
+    said = re.search(
+        r"Edited (.*?) Took (.*?) Affected (.*?) Not known (.*?) How sure (.*?) The runs", _one_line(page.text)
+    )
+    assert said is not None
+    edited, took, affected, unknown, sure = said.groups()
+    tables = {file.stem: pd.read_csv(file) for file in out.glob("*.csv")}
+    assert edited.startswith("80 edits by memit, ft in tiny")
+
+    shares = tables["efficacy"].query("relation == 'all' and editor != 'identity(memit)'").sort_values("post")
+    assert re.findall(r"([\d.]+)% \[", took) == [f"{100 * post:.1f}" for post in shares["post"]]
+
+    differences = tables["differences"]
+    shown = differences[differences["p_adjusted"] < 0.05].sort_values("p_adjusted", kind="stable")
+    assert len(shown)
+    assert f"{len(shown)} of {differences['p'].notna().sum()} paired differences are shown" in affected
+    named = re.findall(r"memit − ft ([+−][\d.]+) \[([^,]+), ([^\]]+)\]", affected)
+    values = [[float(one.replace("−", "-")) for one in row] for row in named]
+    assert values == [
+        pytest.approx(list(row), rel=0.01, abs=6e-4) for row in shown[["value", "low", "high"]].values[:3]
+    ]
+    assert all(low * high > 0 for _, low, high in values)
+
+    own = tables["verdicts"].query("editor != 'identity(memit)'")
+    assert f"{(own['verdict'] == 'undetermined').sum()} of {len(own)} contrasts are undetermined" in unknown
+    assert "the runs disagree in seed" in unknown.replace("the seed", "seed")
+    assert sure.startswith("40 edits a line")
+    terminal = _one_line((out.parent / "said.txt").read_text(encoding="utf-8"))
+    assert terminal.endswith(f"Affected: {affected} Not known: {unknown} How sure: {sure}")
+    assert f"**How sure:** {sure}" in _one_line((out / "report.md").read_text(encoding="utf-8")).replace("\\", "")
+
+
+def _one_line(said: str) -> str:
+    return " ".join(said.split())
 
 
 def test_lines_stand_on_one_axis_with_their_controls(out: Path) -> None:

@@ -1,0 +1,152 @@
+"""Five sentences that a comparison opens with: what was edited, did it take, who was affected and where the lines differ,
+what cannot be said, and how sure the rest is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.effects.groups import ALL
+from seesaw_cf.report import text
+from seesaw_cf.report.conclusion import AFFECTED, claim, too_low
+from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
+from seesaw_cf.study.members import NAMES, Line, differing
+from seesaw_cf.study.pairs import label_of
+from seesaw_cf.study.tables import Comparison
+
+__all__ = ["conclude"]
+
+_NAMED = 3  # of each list that are spelled out
+
+
+def conclude(made: Comparison, missing: Sequence[str]) -> tuple[str, ...]:
+    """One sentence for each of `seesaw_cf.page.findings.HEADS`, as plain text.
+
+    Args:
+        made: The comparison.
+        missing: What is not there and why.
+    """
+    return _edited(made), _took(made), _affected(made), _not_known(made, missing), _how_sure(made)
+
+
+def _edited(made: Comparison) -> str:
+    lines = [line for line in made.lines if not is_given(line.name, line.member.manifest)]
+    given = [line.key[-1] for line in made.lines if is_given(line.name, line.member.manifest)]
+    what = [f"{sum(_counts(lines)):,} edits by {_list([line.key[-1] for line in lines])}"] if lines else []
+    what += [f"models edited elsewhere ({_list(given)})"] if given else []
+    models, data, protocols = (_list([line.key[place] for line in made.lines]) for place in range(3))
+    return f"{' and '.join(what)} in {models}, facts of {data}, protocol {protocols}; {len(made.members)} runs."
+
+
+def _counts(lines: Sequence[Line]) -> list[int]:
+    """Edits of each line."""
+    return [int((line.member.results.distinct["editor"] == line.name).sum()) for line in lines]
+
+
+def _took(made: Comparison) -> str:
+    table = _told(made.table("efficacy"), made)
+    rows = records(table[table["relation"] == ALL], EfficacyRow) if len(table) else []
+    found = sorted((row for row in rows if pd.notna(row.get("post"))), key=lambda row: row["post"])
+    if not found:
+        return "NOT MEASURED: no run has a score of an edited fact, so nothing below can be put down to an edit."
+    ends = [found[0], found[-1]][: len(found)]
+    shares = " to ".join(
+        f"{text.percent_interval(*with_limits(row, 'post'), digits=0)} ({row['editor']}, n = {row['n']:.0f})"
+        for row in ends
+    )
+    unmeasured = [name for name in _labels(made).values() if name not in {row["editor"] for row in found}]
+    low = [
+        _labels(made)[line.key]
+        for line in made.lines
+        if line.name in too_low(line.member.results) and _labels(made)[line.key] not in unmeasured
+    ]
+    said = f"p(new) > p(true) after {shares} of the edits."
+    said += f" NOT MEASURED for {_list(unmeasured)}." if unmeasured else ""
+    return said + (f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end is not above one half." * bool(low))
+
+
+def _affected(made: Comparison) -> str:
+    table = made.table("verdicts")
+    if "verdict" not in table:
+        return f"No contrast between groups could be computed. {_differ(made)}"
+    table = _told(table, made)
+    found = table[table["verdict"].isin(AFFECTED)].sort_values("p_adjusted", kind="stable")
+    said = f"No group is shown to be affected more or less than the others ({len(table)} contrasts)."
+    if len(found):
+        rest = f"; the rest under Verdicts ({len(found)} of {len(table)} contrasts)" if len(found) > _NAMED else ""
+        said = f"{'; '.join(map(claim, records(found.head(_NAMED), VerdictRow)))}{rest}."
+    return f"{said} {_differ(made)}"
+
+
+def _differ(made: Comparison) -> str:
+    """Where lines differ from each other."""
+    table = made.table("differences")
+    if table.empty or not table["p"].notna().any():
+        return "No two lines could be tested against each other."
+    tests = int(table["p"].notna().sum())
+    found = table[table["p_adjusted"] < made.settings.alpha].sort_values("p_adjusted", kind="stable")
+    if found.empty:
+        return f"None of {tests} paired differences between lines is shown."
+    shown = "; ".join(map(_difference, found.head(_NAMED).to_dict("records")))
+    return f"{len(found)} of {tests} paired differences are shown, {'first ' * (len(found) > _NAMED)}{shown}."
+
+
+def _difference(row: Mapping[Any, Any]) -> str:
+    about = [row["measure"], "/".join(map(relation_name, row["relation"].split("/")))]
+    about += [] if row["group"] == ALL else [row["group"]]
+    shown = text.minus(f"{text.number(row['value'])} {text.interval(row['low'], row['high'])}")
+    return f"{row['first']} − {row['second']} {shown} ({', '.join(about)})"
+
+
+def _not_known(made: Comparison, missing: Sequence[str]) -> str:
+    verdicts, apart = _told(made.table("verdicts"), made), list(differing(made.members))
+    parts = [f"missing or failed, listed below: {len(missing)}"] if missing else []
+    if open_ := int((verdicts["verdict"] == "undetermined").sum()) if "verdict" in verdicts else 0:
+        parts.append(f"{open_} of {len(verdicts)} contrasts are undetermined")
+    parts += [f"the runs disagree in {_list(apart)}, so lines may differ for that reason"] if apart else []
+    if untested := int(made.table("differences").get("p", pd.Series(dtype=float)).isna().sum()):
+        parts.append(f"{untested} paired differences have no interval")
+    batches = [one.title for one in made.members if one.protocol == "batch"]
+    parts += [f"one edit for all cases of a relation in {_list(batches)}: nothing about other edits"] if batches else []
+    return f"{'; '.join(parts) or 'every part is there and every contrast has a verdict'}."
+
+
+def _how_sure(made: Comparison) -> str:
+    declared, effects, edits = made.settings, made.table("effects_by_group"), _counts(made.lines)
+    people = int(effects.loc[effects["axis"] == ALL, "n_subjects"].max()) if len(effects) else 0
+    families = [
+        f"{made.table(name)['family'].nunique()} families of {said}"
+        for name, said in (("verdicts", "verdicts"), ("differences", "differences"))
+        if "family" in made.table(name)
+    ]
+    tested = f"p corrected ({declared.correction}) in {' and '.join(families)}" if families else "no test was made"
+    n = f"{min(edits):,}" if min(edits) == max(edits) else f"{min(edits):,} to {max(edits):,}"
+    return (
+        f"{n} edits a line, {people:,} other people in the largest table; intervals of 95 %, {tested}, level "
+        f"{declared.alpha:g}, margin {declared.margin:g} in probability, {declared.margin_log_odds:g} nats in log-odds."
+    )
+
+
+def _labels(made: Comparison) -> dict[tuple[str, ...], str]:
+    """Key of a line -> what tells it from the others."""
+    return {line.key: label_of(line, made.lines) for line in made.lines}
+
+
+def _told(table: pd.DataFrame, made: Comparison) -> pd.DataFrame:
+    """Rows of lines, controls left out, each with its label for the editor."""
+    if table.empty:
+        return table
+    labels = _labels(made)
+    keys = table[list(NAMES)].itertuples(index=False, name=None)
+    named = table.assign(editor=[labels.get(key) for key in keys])
+    return named[named["editor"].notna()]
+
+
+def _list(words: Sequence[str]) -> str:
+    """Each once; of many the first few."""
+    named = list(dict.fromkeys(words))
+    return ", ".join(named[: 2 * _NAMED]) + (f" and {len(named) - 2 * _NAMED} more" if len(named) > 2 * _NAMED else "")
