@@ -1,4 +1,4 @@
-"""Five sentences that a comparison opens with: what was edited, did it take, who was affected and where the lines differ,
+"""Five sentences that a comparison opens with: what was edited, did it take, who was affected and where lines differ,
 what cannot be said, and how sure the rest is."""
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def conclude(made: Comparison, missing: Sequence[str]) -> tuple[str, ...]:
 
 
 def _edited(made: Comparison) -> str:
-    lines = [line for line in made.lines if not is_given(line.name, line.member.manifest)]
-    given = [line.key[-1] for line in made.lines if is_given(line.name, line.member.manifest)]
+    lines = [line for line in made.lines if not is_given(line.name, line.member.results.manifest)]
+    given = [line.key[-1] for line in made.lines if is_given(line.name, line.member.results.manifest)]
     what = [f"{sum(_counts(lines)):,} edits by {_list([line.key[-1] for line in lines])}"] if lines else []
     what += [f"models edited elsewhere ({_list(given)})"] if given else []
     models, data, protocols = (_list([line.key[place] for line in made.lines]) for place in range(3))
@@ -142,7 +142,7 @@ def _told(table: pd.DataFrame, made: Comparison) -> pd.DataFrame:
         return table
     labels = _labels(made)
     keys = table[list(NAMES)].itertuples(index=False, name=None)
-    named = table.assign(editor=[labels.get(key) for key in keys])
+    named = table.assign(editor=pd.Series([labels.get(key) for key in keys], table.index, dtype="object"))
     return named[named["editor"].notna()]
 
 
