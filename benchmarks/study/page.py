@@ -136,7 +136,7 @@ def _odds(rows: pd.DataFrame, relation: str) -> str:
         return "–"
     row = chosen.iloc[0]
     limits = "" if pd.isna(row["log_odds_low"]) else f" {interval(row['log_odds_low'], row['log_odds_high'], digits=2)}"
-    return minus(number(row["log_odds"], digits=2) + limits)
+    return minus(number(row["log_odds"], digits=2) + limits + f" n={row['n']:.0f}")
 
 
 def _verdicts(table: pd.DataFrame) -> str:
