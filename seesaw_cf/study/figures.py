@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_pic
 from seesaw_cf.report.results import relation_name, sort_relations
 from seesaw_cf.study.tables import Comparison
 
-__all__ = ["draw_figures"]
+__all__ = ["draw_figures", "picture_file"]
 
 _PICTURED = ("P103", "P19")  # language and birth, as in the paper
 _AXES = {"race": "race", "region": "geographic origin", "gender": "gender"}
+_LONGEST = 120  # characters of a file name
 _UNIT = "D_d (probability)"
 _HINT = "below 0: less confident in what is right; 95 % intervals; numbers under the bars: edits"
 
@@ -43,10 +45,18 @@ def draw_figures(made: Comparison, shares: pd.DataFrame, folder: Path) -> dict[s
     found: dict[str, str] = {}
     with picture_style():
         for name, about, figure in _figures(made, shares):
-            file = f"{safe_name(name)}.png"
+            file = picture_file(name, found)
             save_picture(figure, folder / file)
             found[file] = about
     return found
+
+
+def picture_file(name: str, taken: Container[str]) -> str:
+    """A file's name for a picture's: one that no file system refuses and no other picture has."""
+    file = f"{safe_name(name)}.png"
+    if len(file) <= _LONGEST and file not in taken:
+        return file
+    return f"{safe_name(name)[: _LONGEST - 14]}-{sha256(name.encode()).hexdigest()[:8]}.png"
 
 
 def _figures(made: Comparison, shares: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from seesaw_cf.study.figures import picture_file
 from seesaw_cf.study.write import compare_runs
-from tests.page_reader import Read, in_browser
+from tests.page_reader import HOSTILE, Read, in_browser
 from tests.report.runs import cases, property_cases, write_run
 
 
@@ -85,6 +86,15 @@ def test_tables_come_along_and_nothing_is_fetched(out: Path) -> None:
     for name, link in links.items():
         assert base64.b64decode(link.partition("base64,")[2]) == (out / name).read_bytes()
     assert not [tag for _, tag in page.tags if str(tag.get("href") or tag.get("src") or "").startswith(("http", "//"))]
+
+
+def test_names_of_any_length_have_pictures_of_their_own() -> None:
+    made: list[str] = []
+    for name in ("figure_2_a, b", "figure_2_a; b", "w" * 4_000, "w" * 4_001, HOSTILE["html"], HOSTILE["emoji"]):
+        made.append(picture_file(name, made))
+    assert len(set(made)) == len(made)
+    assert max(map(len, made)) <= 120
+    assert made[0] == "figure_2_a--b.png"
 
 
 @pytest.mark.slow(20)
