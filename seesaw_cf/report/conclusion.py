@@ -78,7 +78,7 @@ def _took(results: Results) -> str:
     shares = _list(f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'), digits=0)}" for row in rows)
     low = too_low(results)
     warning = (
-        f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end of the share is not above one half, so the "
+        f" EFFICACY NOT SHOWN for {_list(low)}: the lower end of the share is not above one half, so the "
         "numbers of side effects say little about editing."
     )
     said = f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}"

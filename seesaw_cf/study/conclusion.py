@@ -66,7 +66,7 @@ def _took(made: Comparison) -> str:
     ]
     said = f"p(new) > p(true) after {shares} of the edits."
     said += f" NOT MEASURED for {_list(unmeasured)}." if unmeasured else ""
-    return said + (f" EFFICACY TOO LOW TO INTERPRET for {_list(low)}: the lower end is not above one half." * bool(low))
+    return said + (f" EFFICACY NOT SHOWN for {_list(low)}: the lower end is not above one half." * bool(low))
 
 
 def _affected(made: Comparison) -> str:

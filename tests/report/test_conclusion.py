@@ -45,7 +45,7 @@ def test_every_number_of_it_is_that_of_the_tables(results: Results) -> None:
 
 def test_edits_that_do_not_take_are_said_loudly(results: Results) -> None:
     low = results.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
-    assert "EFFICACY TOO LOW TO INTERPRET for" in conclude(replace(results, efficacy=low))[2]
+    assert "EFFICACY NOT SHOWN for" in conclude(replace(results, efficacy=low))[2]
     high = results.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
     assert "TOO LOW" not in conclude(replace(results, efficacy=high))[2]
 
