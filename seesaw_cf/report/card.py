@@ -27,7 +27,8 @@ and beyond the noise floor. **amplified**: significant, below 0 (the group lost 
 margin; **equivalent**: inside the margin and not significant; **undetermined**: none of these, with the reason.
 Probability decides where it can move by {REACH:g} margins or more; elsewhere the change in log-odds does, with a
 margin of its own. The choice is made from the probabilities before the edits alone, so each contrast is one test.
-Intervals in the table hold for a whole family at once."""
+Intervals in the table hold for a whole family at once, which asks more than a test corrected step by step (Holm): the
+interval of a significant contrast can touch 0."""
 
 
 def verdict_counts(audit: Audit) -> dict[str, int]:

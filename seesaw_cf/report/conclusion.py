@@ -4,6 +4,7 @@ take, who was affected, what cannot be said, and how sure the rest is."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pandas as pd
 
@@ -95,13 +96,23 @@ def _affected(results: Results) -> str:
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return "Nobody was compared: no contrast between groups of other people could be computed in this run."
-    found = [row for row in claims(audit) if row["verdict"] in AFFECTED]
-    others = ", ".join(f"{n} {name}" for name, n in verdict_counts(audit).items() if n and name not in AFFECTED)
+    edits, controls = (replace(audit, verdicts=part) for part in _without_controls(audit.verdicts))
+    found = [row for row in claims(edits) if row["verdict"] in AFFECTED]
+    others = ", ".join(f"{n} {name}" for name, n in verdict_counts(edits).items() if n and name not in AFFECTED)
     beside = f" Other contrasts: {others}." if others else ""
+    if len(controls.verdicts):
+        moved = sum(verdict_counts(controls)[name] for name in AFFECTED)
+        beside += f" After control edits {moved} of {len(controls.verdicts)} contrasts are amplified or reduced."
     if not found:
         return f"No group is shown to be affected more or less than the others.{beside}"
     more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return f"{'; '.join(map(claim, found[:_NAMED]))}{more}.{beside}"
+
+
+def _without_controls(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Contrasts of edits, and those of controls."""
+    control = verdicts["editor"].map(is_control).astype(bool)
+    return verdicts[~control], verdicts[control]
 
 
 def claim(row: VerdictRow) -> str:

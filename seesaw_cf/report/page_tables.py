@@ -141,7 +141,8 @@ def verdict_tables(results: Results) -> dict[str, Any] | None:
         "counts": ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items()),
         "declared": (
             f"Margin {declared.margin:g} in probability and {declared.margin_log_odds:g} nats in log-odds, level "
-            f"{declared.alpha:g} after {declared.correction} over {families} families; intervals hold for a family."
+            f"{declared.alpha:g} after {declared.correction} over {families} families; intervals hold for a family at "
+            "once, so that one whose corrected p is below the level can still touch 0."
         ),
         "tables": [table for table in tables if table.rows],
     }

@@ -146,7 +146,7 @@ def _points(row: Mapping[str, Any]) -> str:
     if not row.get("n"):
         return "–"
     limits = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]" if row["low"] == row["low"] else ""
-    return f"{100 * row['change']:+.1f}{limits} n={row['n']}"
+    return text.minus(f"{100 * row['change']:+.1f}{limits} n={row['n']}")
 
 
 def everybody_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:

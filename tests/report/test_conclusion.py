@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from seesaw_cf.report import read_results
@@ -47,7 +48,19 @@ def test_edits_that_do_not_take_are_said_loudly(results: Results) -> None:
     low = results.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
     assert "EFFICACY NOT SHOWN for" in conclude(replace(results, efficacy=low))[2]
     high = results.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
-    assert "TOO LOW" not in conclude(replace(results, efficacy=high))[2]
+    assert "EFFICACY NOT SHOWN" not in conclude(replace(results, efficacy=high))[2]
+
+
+def test_what_a_control_did_is_no_effect_of_an_edit(results: Results) -> None:
+    assert results.audit is not None
+    verdicts = results.audit.verdicts.assign(verdict="amplified")
+    editor = verdicts["editor"].iloc[0]
+    own, controls = verdicts.assign(verdict="undetermined"), verdicts.assign(editor=f"random({editor})")
+    both = replace(results, audit=replace(results.audit, verdicts=pd.concat([own, controls], ignore_index=True)))
+    affected = conclude(both)[3]
+    assert affected.startswith("No group is shown to be affected more or less than the others.")
+    assert f"Other contrasts: {len(own)} undetermined." in affected
+    assert affected.endswith(f"After control edits {len(own)} of {len(own)} contrasts are amplified or reduced.")
 
 
 def test_what_a_run_did_not_ask_is_said(results: Results) -> None:

@@ -53,7 +53,9 @@ def within_size(rows: Sequence[Mapping[str, Any]], most: int) -> list[Mapping[st
 
 def _section(name: str, rows: Sequence[Mapping[str, Any]], most: int) -> Section:
     kept = within_size(rows, most)
-    shown = f"{len(kept)} of {len(rows)} pairs" if len(kept) < len(rows) else f"{len(rows)} pairs"
+    shown = (
+        f"{len(kept)} of {len(rows)} pairs" if len(kept) < len(rows) else f"{len(rows)} pair{'s' * (len(rows) != 1)}"
+    )
     pairs = Texts([_pair(row) for row in kept])
     title = f"{FLAWS_BY_NAME[name].title} ({len(rows)})"
     return Section(name, title, [Folded(f"{WARNING} {shown}.", [pairs], warning=True)])
