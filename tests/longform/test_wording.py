@@ -163,7 +163,7 @@ def test_released_files_are_read_in_both_codings(
     [
         (("1", "1"), [], "every label is 1"),
         (("-1", "1.5"), [], "labels of two codings"),
-        (("1", "2"), ["--coding", "signed"], "row 2 has '2' for 'Anglo-centrism', expected -1, 0, 1 or nothing"),
+        (("1", "2"), ["--coding", "signed"], "row 3 has '2' for 'Anglo-centrism', expected -1, 0, 1 or nothing"),
         (("1", "2"), ["--key", "k.json"], "give --key KEY for a sheet of `flaws export`, or --released"),
         (("1", "2"), ["--out", "SHEET"], "is read by the same command"),
     ],
