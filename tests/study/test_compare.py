@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from scipy import stats
 from seesaw_cf.cli import main
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
+from seesaw_cf.report.results import Results, read_results
+from seesaw_cf.study import members
 from seesaw_cf.study.members import check_study, disagreements, read_members
 from seesaw_cf.study.page import comparison_page
 from seesaw_cf.study.tables import compare
@@ -45,6 +47,28 @@ def out(runs: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory)
     said = compare_runs(runs, folder)
     assert "report.md, tables.md" in said
     return folder
+
+
+@pytest.fixture(scope="module")
+def found(runs: tuple[Path, Path, Path]) -> dict[Path, Results]:
+    """What the runs found: read once, for tests that only change a manifest."""
+    return {run: read_results(run) for run in runs}
+
+
+@pytest.fixture
+def known(found: dict[Path, Results], monkeypatch: pytest.MonkeyPatch) -> dict[Path, Results]:
+    """Folder -> results that `read_members` gets for it instead of reading the folder; a test may add some."""
+    results = dict(found)
+    monkeypatch.setattr(members, "read_results", lambda folder, settings: results[folder])
+    return results
+
+
+def changed(results: Results, **change: Any) -> Results:
+    """The results with another manifest: parts that are tables get the change's entries."""
+    made = dict(results.manifest)
+    for name, new in change.items():
+        made[name] = made[name] | new if isinstance(new, dict) else new
+    return replace(results, manifest=made)
 
 
 def read(out: Path, name: str) -> pd.DataFrame:
@@ -86,6 +110,7 @@ def test_lines_that_differ_in_two_names_are_not_paired(out: Path) -> None:
     assert set(found["measure"]) == {"D", "log-odds", "efficacy", "accuracy"}
 
 
+@pytest.mark.usefixtures("known")
 def test_models_on_the_same_records_are_paired(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
     """Of two runs whose records differ the shared cases are paired, and the number of cases says so."""
     compare_runs([runs[0], runs[2]], tmp_path / "out")
@@ -94,14 +119,17 @@ def test_models_on_the_same_records_are_paired(runs: tuple[Path, Path, Path], tm
     assert found["n_cases"].tolist() == [12]
 
 
-def test_a_run_and_its_copy_differ_by_nothing(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    shutil.copytree(runs[0], tmp_path / "copy")
+def test_a_run_and_its_copy_differ_by_nothing(
+    runs: tuple[Path, Path, Path], known: dict[Path, Results], tmp_path: Path
+) -> None:
+    known[shutil.copytree(runs[0], tmp_path / "copy")] = known[runs[0]]
     compare_runs([runs[0], tmp_path / "copy"], tmp_path / "out")
     found = read(tmp_path / "out", "differences")
     assert set(found["first"]) == {f"memit [{runs[0]}]"}
     assert found["value"].abs().max() == 0
 
 
+@pytest.mark.usefixtures("known")
 def test_disagreements_are_said_with_names(runs: tuple[Path, Path, Path], out: Path) -> None:
     page = (out / "report.md").read_text(encoding="utf-8")
     assert "The runs disagree in dtype: float32 in" in page
@@ -127,26 +155,24 @@ def test_disagreements_are_said_with_names(runs: tuple[Path, Path, Path], out: P
     ids=["scorer", "dtype", "records", "base", "tokenizer"],
 )
 def test_every_disagreement_is_named_with_both_values_and_runs(
-    runs: tuple[Path, Path, Path], tmp_path: Path, change: dict[str, Any], what: str, values: tuple[str, str]
+    runs: tuple[Path, Path, Path],
+    known: dict[Path, Results],
+    change: dict[str, Any],
+    what: str,
+    values: tuple[str, str],
 ) -> None:
-    shutil.copytree(runs[1], tmp_path / "run")
-    file = tmp_path / "run" / "manifest.json"
-    made = json.loads(file.read_text())
-    file.write_text(json.dumps(made | {name: made[name] | new for name, new in change.items()}))
+    run = Path("run")
+    known[run] = changed(known[runs[1]], **change)
     assert disagreements(read_members(runs[:2])) == []
-    said = f"The runs disagree in {what}: {values[0]} in {runs[0]}; {values[1]} in {tmp_path / 'run'}."
-    assert disagreements(read_members([runs[0], tmp_path / "run"])) == [said]
+    said = f"The runs disagree in {what}: {values[0]} in {runs[0]}; {values[1]} in {run}."
+    assert disagreements(read_members([runs[0], run])) == [said]
 
 
 def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
-    runs: tuple[Path, Path, Path], tmp_path: Path
+    runs: tuple[Path, Path, Path], known: dict[Path, Results]
 ) -> None:
-    batches = []
-    for run in runs[:2]:
-        batches.append(tmp_path / run.name)
-        shutil.copytree(run, batches[-1])
-        file = batches[-1] / "manifest.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"protocol": "batch"}))
+    batches = runs[:2]
+    known.update({run: changed(known[run], protocol="batch") for run in batches})
     made = compare(read_members(batches), AuditSettings())
     shares = made.table("differences").query("measure in ['efficacy', 'accuracy']")
     assert len(shares)
@@ -169,17 +195,17 @@ def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
     ],
 )
 def test_runs_of_one_study_agree(
-    runs: tuple[Path, Path, Path], tmp_path: Path, change: dict[str, Any], message: str
+    runs: tuple[Path, Path, Path], known: dict[Path, Results], change: dict[str, Any], message: str
 ) -> None:
-    shutil.copytree(runs[1], tmp_path / "run")
-    file = tmp_path / "run" / "manifest.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    names = {runs[0]: ("A", "tiny", "sample"), tmp_path / "run": ("B", "tiny", "sample")}
+    run = Path("run")
+    known[run] = changed(known[runs[1]], **change)
+    names = {runs[0]: ("A", "tiny", "sample"), run: ("B", "tiny", "sample")}
     with pytest.raises(RunFolderError, match=message):
         check_study(read_members(list(names), names=names))
     check_study(read_members(runs[:2], names={runs[0]: ("A", "m", "r"), runs[1]: ("B", "m", "r")}))
 
 
+@pytest.mark.usefixtures("known")
 def test_families_can_span_runs(runs: tuple[Path, Path, Path]) -> None:
     settings = AuditSettings()
     members = read_members(runs[:2], settings)

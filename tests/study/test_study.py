@@ -215,8 +215,8 @@ def test_torchrun_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_two_studies_in_one_folder_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert study(written(folder, 1, 1, 1), "out") == 0
     file = written(folder, 1, 1, 1)
+    work.run_study(read_study(file), folder / "out", progress=False)
     file.write_text(file.read_text() + "margin: 0.1\n")
     assert study(file, "out") == 1
     assert "out belongs to another study:\n  margin: the folder has 0.02, this file 0.1" in capsys.readouterr().err
@@ -224,7 +224,7 @@ def test_two_studies_in_one_folder_are_refused(folder: Path, capsys: pytest.Capt
 
 def test_records_that_changed_between_cells_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = written(folder, 1, 2, 1)
-    assert study(file, "out") == 0
+    work.run_study(read_study(file), folder / "out", progress=False)
     manifest = folder / "out" / "cells" / "one" / "mine" / "single" / "ft" / "manifest.json"
     found = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(found | {"data": found["data"] | {"sha256": "0" * 64}}))
