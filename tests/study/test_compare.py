@@ -6,7 +6,7 @@ import shutil
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.report.results import Results, read_results
+from seesaw_cf.report.rows import Manifest
 from seesaw_cf.study import members
 from seesaw_cf.study.members import check_study, disagreements, read_members
 from seesaw_cf.study.page import comparison_page
@@ -65,10 +66,10 @@ def known(found: dict[Path, Results], monkeypatch: pytest.MonkeyPatch) -> dict[P
 
 def changed(results: Results, **change: Any) -> Results:
     """The results with another manifest: parts that are tables get the change's entries."""
-    made = dict(results.manifest)
+    made: dict[str, Any] = dict(results.manifest)
     for name, new in change.items():
         made[name] = made[name] | new if isinstance(new, dict) else new
-    return replace(results, manifest=made)
+    return replace(results, manifest=cast(Manifest, made))
 
 
 def read(out: Path, name: str) -> pd.DataFrame:
