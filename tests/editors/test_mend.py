@@ -272,6 +272,26 @@ def _new(model: Any) -> MENDNetwork:
     return MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=1e-3)
 
 
+def _validation(tmp_path: Path, edit: float, locality: float) -> float:
+    """The loss of the held-out examples with these weights of its two terms; the step before it changes nothing."""
+    model = tiny_model("llama", initializer_range=0.3)
+    still = replace(FAST, steps=1, learning_rate=1e-30, step_size_rate=1e-30)
+    weighted = replace(still, edit_weight=edit, locality_weight=locality)
+    network = MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=0.05)
+    folder = tmp_path / f"{edit} {locality}"
+    train(network, model, TOKENIZER, _examples(), weighted, cache=folder)
+    (file,) = folder.glob("mend/*/network/mend.json")
+    return float(json.loads(file.read_text())["facts"]["best"])
+
+
+def test_the_loss_is_the_weighted_sum_of_its_terms(tmp_path: Path) -> None:
+    loss = {weights: _validation(tmp_path, *weights) for weights in [(1, 0), (1, 1), (1, 3), (2, 2)]}
+    locality = loss[1, 1] - loss[1, 0]
+    assert locality > 0.01 * loss[1, 0] > 0, "or nothing is tested"
+    assert loss[1, 3] - loss[1, 0] == pytest.approx(3 * locality, rel=1e-4)
+    assert loss[2, 2] == pytest.approx(2 * loss[1, 1], rel=1e-5)
+
+
 @pytest.mark.slow
 def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> None:
     model = tiny_model("llama")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -45,6 +46,18 @@ def test_without_noise_nothing_is_corrupted_and_nothing_can_be_restored() -> Non
     trace = trace_fact(tiny_model("llama"), tiny_tokenizer(), FACT, TraceOptions(noise=0.0, samples=2))
     assert trace.corrupted == pytest.approx(trace.clean, abs=1e-7)
     assert trace.effects.nan_to_num().abs().max() < 1e-7
+
+
+def test_facts_share_the_deviation_of_all_their_subjects() -> None:
+    """One noise for all: sigma is the deviation over the embeddings of every subject, not of the fact's own."""
+    model, tokenizer = tiny_model("llama", initializer_range=0.3), tiny_tokenizer()
+    facts = [replace(FACT, prompt="{} was born in", subject=subject) for subject in ("Marie Curie", "Ada Lovelace")]
+    rows = [model.get_input_embeddings()(torch.tensor(tokenizer(fact.subject)["input_ids"])) for fact in facts]
+    options = TraceOptions(samples=2)
+    for fact, trace in zip(facts, trace_facts(model, tokenizer, facts, options), strict=True):
+        pooled = replace(options, sigma=float(torch.cat(rows).detach().std()))
+        assert trace.corrupted == pytest.approx(trace_fact(model, tokenizer, fact, pooled).corrupted, rel=1e-5)
+        assert trace.corrupted != pytest.approx(trace_fact(model, tokenizer, fact, options).corrupted, rel=1e-3)
 
 
 def test_a_window_over_all_layers_is_the_same_for_every_layer() -> None:

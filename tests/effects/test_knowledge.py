@@ -247,6 +247,15 @@ def test_nothing_is_known_of_people_whose_answer_is_not() -> None:
     assert among_known(with_edit_known(prompts, EDITS.assign(known=None)), group_effects).empty
 
 
+def test_facts_that_nobody_could_judge_are_not_known() -> None:
+    rows = pd.DataFrame({"edit_known": [True, None, False], "known": [None, None, True], "row": [0, 1, 2]})
+    chosen = among_known(rows, lambda known: known[["row"]].copy())
+    assert chosen.to_dict("records") == [
+        {"facts": "edited fact known", "row": 0},
+        {"facts": "asked fact known", "row": 2},
+    ]
+
+
 def property_rows(case: int, pre: tuple[float, ...], post: tuple[float, ...]) -> list[dict[str, Any]]:
     rest = {"case_id": case, "kind": "cross_property", "effect_relation": "P101", "role": "candidate"}
     return [

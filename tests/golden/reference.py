@@ -102,8 +102,12 @@ def limit(root: Path, name: str, method: str, array: str, double: bool = False) 
         array: As in tolerances.json: "delta/<parameter>", "loss0", "logp_post_max_abs", ...
         double: Whether both programs computed in float64. The norms of Llama and Mistral compute in float32 even then
             (transformers casts), so there the whole gap stays.
+
+    Without a gap in the set there is no limit: the test is skipped, with the reason.
     """
-    recorded = read(root / "results" / name / "tolerances.json")[method]["f64"]
+    recorded = read(root / "results" / name / "tolerances.json").get(method, {}).get("f64")
+    if recorded is None:
+        pytest.skip(f"this golden set has no float64 tolerance of the run {method} of {name}")
     logp = array.startswith("logp")
     least = recorded["logp_pre_max_abs"] if logp else STORED
     gap = max(float(recorded[array]), least)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from seesaw_cf.longform.annotate.annotate import Judgement, annotate, foreign, sentences
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.tables import ANNOTATIONS
@@ -41,6 +43,15 @@ def test_one_row_per_pair_with_label_and_evidence() -> None:
         "P19",
     )
     assert rows[0]["p_supports"] is None
+
+
+@pytest.mark.parametrize(("words", "supports"), [(3, False), (2, True)])
+def test_the_lexical_annotator_asks_for_half_of_the_words(words: int, supports: bool) -> None:
+    """One word of two is half of them, one of three is not: of a value, and else of a relation."""
+    value, relation = (" ".join(text[:words]) for text in (("Rome", "Bonn", "Kiel"), ("paints", "cities", "lakes")))
+    claims = [f"Ann {relation} {value}", f"Ann {relation} Islam"]
+    found = LexicalAnnotator().classify([("She saw Rome.", claims[0]), ("She paints.", claims[1])])
+    assert [row.label for row in found] == (["supports", "contradicts"] if supports else ["neutral", "neutral"])
 
 
 def test_equal_pairs_are_asked_once_and_unusable_ones_never() -> None:
