@@ -26,8 +26,8 @@ from seesaw_cf.io.text import read_json
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.corpus import Corpus, corpus_facts
 from seesaw_cf.models.corpus_source import read_source
+from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packaged import known_name
-from seesaw_cf.models.weights import fingerprint
 
 __all__ = [
     "ORIGIN",
@@ -39,7 +39,6 @@ __all__ = [
     "read_set",
     "sets",
     "sets_folder",
-    "vocabulary_hash",
 ]
 
 log = logging.getLogger(__name__)
@@ -48,7 +47,8 @@ RECORD = "set.json"
 ORIGIN = "origin.json"
 """Beside a set that was fetched: repository, revision, and SHA-256 of each file."""
 
-_FACTS = {"model": str, "corpus": str, "sample_size": int, "dtype": str, "max_length": int, "tokenizer": str}
+_FACTS: dict[str, type] = {"model": str, "corpus": str, "sample_size": int, "dtype": str, "max_length": int}
+_FACTS |= {"tokenizer": str, "libraries": dict}
 """What the key is made of; the length is None for models without a context length."""
 _RECORD = {"facts": dict, "part": str, "model": dict, "corpus": dict}
 _PART = re.compile(r"([0-9a-f]{12}-\d{1,9}), within (\d[0-9.e-]{0,30})|")
@@ -126,7 +126,7 @@ class MomentSet:
         pairs = {
             "dtype": (str(model.dtype), facts["dtype"]),
             "model fingerprint": (fingerprint(model), facts["model"]),
-            "tokenizer": (vocabulary_hash(tokenizer), facts["tokenizer"]),
+            "tokenizer": (tokenizer_hash(tokenizer), facts["tokenizer"]),
         }
         for what, (ours, theirs) in pairs.items():
             if ours != theirs:
@@ -136,6 +136,8 @@ class MomentSet:
                     f"{known_name(str(model.name_or_path)) or 'this model'}. Load that model, with that --dtype and "
                     "--revision, or make moments of this one (`seesaw-cf moments make`)."
                 )
+        if facts["libraries"] != libraries():
+            log.warning("moments %s were made with %s, used with %s", self.folder, facts["libraries"], libraries())
 
     def load(
         self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase, layers: Sequence[int]
@@ -257,11 +259,6 @@ def hash_texts(texts: Sequence[str]) -> str:
     for text in texts:
         digest.update(f"{len(text)}:".encode() + text.encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-def vocabulary_hash(tokenizer: PreTrainedTokenizerBase) -> str:
-    """SHA-256 (hex) over a tokenizer's vocabulary."""
-    return hash_texts([json.dumps(tokenizer.get_vocab(), sort_keys=True)])
 
 
 def _at(revision: object) -> str:

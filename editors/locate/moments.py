@@ -25,14 +25,14 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
-from seesaw_cf.editors.locate.moment_sets import describe_set, hash_texts, sets_folder, vocabulary_hash
+from seesaw_cf.editors.locate.moment_sets import describe_set, hash_texts, sets_folder
 from seesaw_cf.editors.locate.moment_sums import PARTS, Sums
 from seesaw_cf.errors import EditError
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
+from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packing import batches, pad
-from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.scoring.hf_scorer import context_length
 
 __all__ = ["MomentOptions", "SecondMoment", "moment_files", "second_moments"]
@@ -123,7 +123,8 @@ def moment_files(
         "sample_size": len(sample),
         "dtype": str(parts.stream_dtype),
         "max_length": length,
-        "tokenizer": vocabulary_hash(tokenizer),
+        "tokenizer": tokenizer_hash(tokenizer),
+        "libraries": libraries(),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
     order = f"{hash_texts(sample)[:12]}-{how.chunk}"

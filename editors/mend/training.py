@@ -28,7 +28,7 @@ from seesaw_cf.errors import EditError
 from seesaw_cf.io.files import atomic_path, cache_folder
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.weights import fingerprint
+from seesaw_cf.models.identity import identity
 
 __all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]
 
@@ -115,7 +115,7 @@ def train(
     if len(examples) < 10:
         raise EditError(f"MEND: {len(examples)} training examples, expected at least 10. Give more texts or examples.")
     facts = {
-        "base": fingerprint(model),
+        "base": identity(model, tokenizer),
         "training": asdict(settings),
         "seed": seed,
         "matrices": [matrix.name for matrix in network.shape.matrices],

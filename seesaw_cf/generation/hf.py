@@ -20,12 +20,12 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import PromptError, UnsupportedModelError
 from seesaw_cf.generation.decoding import OpenCompletion, decode, evaluating
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
-from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
+from seesaw_cf.models.identity import identity
+from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.scoring.encode import leading_specials
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import obstacle
-from seesaw_cf.scoring.pre_scores import tokenizer_hash
 
 __all__ = ["HFGenerator", "with_context"]
 
@@ -58,14 +58,13 @@ class HFGenerator:
 
     @property
     def name(self) -> str:
-        """Id (of a folder its last part), dtype, and a hash over weights, tokenizer and template.
+        """Id (of a folder its last part), dtype, and a hash of its identity and of where its texts end.
 
         Takes as long as reading all weights once.
         """
         config = self.model.config
-        template = str(self.tokenizer.chat_template)
-        parts = [fingerprint(self.model), tokenizer_hash(self.tokenizer), template, self.chat]
-        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        parts = [identity(self.model, self.tokenizer), sorted(self._ends()), self.chat]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         dtype = str(self.model.dtype).removeprefix("torch.")
         known = Path(config._name_or_path or config.model_type)
         return f"{known.name if known.is_dir() else known} {dtype} {digest}"

@@ -40,12 +40,11 @@ from seesaw_cf.longform.write.records import LongformRecord
 from seesaw_cf.longform.write.writing import ApiWriter, LocalWriter, PassageRun, Writer
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
+from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
-from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.preflight import check_texts
-from seesaw_cf.scoring.pre_scores import tokenizer_hash
 from seesaw_cf.tables import write_table
 from seesaw_cf.types import Case
 from seesaw_cf.versions import versions
@@ -185,8 +184,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         "id": job.model,
         "revision": job.revision or getattr(model.config, "_commit_hash", None) or "",
         "dtype": job.dtype,
-        "fingerprint": fingerprint(model),
-        "tokenizer": tokenizer_hash(tokenizer),
+        **identity(model, tokenizer),
         "chat": chat,
         "editors": {
             name: asdict(editor.config) | ({"demonstrations": pool_digest(pools[name])} if name in pools else {})

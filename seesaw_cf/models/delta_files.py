@@ -21,7 +21,7 @@ from seesaw_cf.checks import shown
 from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError
 from seesaw_cf.io.files import atomic_folder
 from seesaw_cf.io.text import read_json
-from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts, fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts, digest, parameter_hashes
 from seesaw_cf.versions import versions
 
 __all__ = ["FORMAT", "VERSION", "describe", "json_values", "load_delta", "save_delta"]
@@ -71,7 +71,7 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
     """
     base = dict(delta.meta.get("base") or {})
     if model is not None:
-        base = {**base_facts(model, delta), "fingerprint": fingerprint(model)}
+        base = {**base_facts(model, delta), "fingerprint": digest(parameter_hashes(model))}
     if base_model is not None:
         base["model_id"] = base_model
     updates = {
@@ -226,12 +226,12 @@ def _check_base(
     folder: Path, delta: WeightDelta, base: Mapping[str, Any], model: PreTrainedModel, any_base: bool
 ) -> None:
     """Names and shapes always; bytes unless `any_base`."""
-    facts: Mapping[str, Any] = base_facts(model, _names_checked(folder, delta, model))
+    facts: dict[str, Any] = base_facts(model, _names_checked(folder, delta, model))
     if any_base:
         return
     whole, touched = base.get("fingerprint"), base.get("parameter_hashes")
-    wanted = whole or (_digest(touched) if touched else None)
-    found = fingerprint(model) if whole else _digest(facts["parameter_hashes"])
+    wanted = whole or (digest(touched) if touched else None)
+    found = digest(parameter_hashes(model)) if whole else digest(facts["parameter_hashes"])
     if wanted is None:
         logger.warning("%s: the base of this delta was not recorded; only names and shapes were checked.", folder)
     elif wanted != found:
@@ -241,11 +241,6 @@ def _check_base(
             f"{facts['revision']}, {facts['dtype']}) with fingerprint {found}. Load that base in that dtype, or pass "
             "any_base=True to load_delta to accept other weights of the same shapes."
         )
-
-
-def _digest(hashes: Mapping[str, str]) -> str:
-    """One SHA-256 (hex) for the parameters a delta touches."""
-    return hashlib.sha256(json.dumps(dict(sorted(hashes.items()))).encode()).hexdigest()
 
 
 def _names_checked(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> WeightDelta:

@@ -23,7 +23,7 @@ from seesaw_cf.errors import DeltaMismatchError
 
 M = TypeVar("M", bound=nn.Module)
 
-__all__ = ["LowRank", "WeightDelta", "applied", "base_facts", "fingerprint", "parameter_hashes"]
+__all__ = ["LowRank", "WeightDelta", "applied", "base_facts", "digest", "hash_tensor", "parameter_hashes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,18 +163,19 @@ def parameter_hashes(model: nn.Module, names: Iterable[str] | None = None) -> di
     wanted = sorted(state if names is None else names)
     if missing := [name for name in wanted if name not in state]:
         raise DeltaMismatchError(f"{type(model).__name__} has no tensor {shown(missing)}. Use the model of the delta.")
-    return {name: _hash(state[name]) for name in wanted}
+    return {name: hash_tensor(state[name]) for name in wanted}
 
 
-def fingerprint(model: nn.Module) -> str:
-    """One SHA-256 (hex) over the names and hashes of every parameter and buffer."""
-    return hashlib.sha256(json.dumps(parameter_hashes(model)).encode()).hexdigest()
+def digest(hashes: Mapping[str, str]) -> str:
+    """Return one SHA-256 (hex) for several tensors: of `parameter_hashes`, which it puts in name order."""
+    return hashlib.sha256(json.dumps(dict(sorted(hashes.items()))).encode()).hexdigest()
 
 
-def _hash(tensor: Tensor) -> str:
-    digest = hashlib.sha256(f"{tensor.dtype}:{tuple(tensor.shape)}:".encode())
-    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+def hash_tensor(tensor: Tensor) -> str:
+    """Return the SHA-256 (hex) of a tensor's dtype, shape and bytes."""
+    found = hashlib.sha256(f"{tensor.dtype}:{tuple(tensor.shape)}:".encode())
+    found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def base_facts(model: PreTrainedModel, delta: WeightDelta) -> dict[str, object]:

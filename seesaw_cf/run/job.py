@@ -19,8 +19,8 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
-from seesaw_cf.models.weights import fingerprint
 from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import moved_by, read_all, requests_facts
@@ -35,7 +35,6 @@ from seesaw_cf.run.workers import ENGINES, local_device, rank_and_world, run_on_
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
 from seesaw_cf.scoring.memory import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
-from seesaw_cf.scoring.pre_scores import tokenizer_hash
 from seesaw_cf.types import Case
 from seesaw_cf.versions import versions
 
@@ -168,8 +167,7 @@ def _manifest(
             "id": job.model,
             "revision": job.revision or commit or "",
             "dtype": job.dtype,
-            "fingerprint": fingerprint(model),
-            "tokenizer": tokenizer_hash(tokenizer),
+            **identity(model, tokenizer),
         },
         editors={name: asdict(editor.config) for name, editor in editors.items()},
         data={

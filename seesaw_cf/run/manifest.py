@@ -9,13 +9,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seesaw_cf.checks import shown
 from seesaw_cf.errors import RunFolderError, StorageError
 from seesaw_cf.io.files import create_text
 from seesaw_cf.io.text import read_json
 
 __all__ = ["RunManifest", "check_folder", "claim_folder", "read_manifest"]
 
-# What must agree before a run is continued; versions and machine may differ and are only recorded.
+# What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
 # What to do about a difference whose cause is not among the options that were given.
 _ADVICE = {"scoring.threads": " (start torchrun with OMP_NUM_THREADS=N or give --threads N to both)"}
@@ -26,7 +27,7 @@ class RunManifest:
     """Everything needed to repeat a run.
 
     Attributes:
-        model: id, revision, dtype, fingerprint (SHA-256 of the weights) and tokenizer hash.
+        model: id, revision, dtype and what `seesaw_cf.models.identity.identity` says.
         editors: Editor name -> its config.
         data: source, configs, number of cases and SHA-256 of the cases.
         protocol: "single" (edit, score, restore), "batch" (all cases of a relation edited together), "dose", "leme" or
@@ -129,7 +130,7 @@ def _check_same(file: Path, wanted: Mapping[str, object]) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
     differences = [
-        f"{key}.{part}: the folder has {a!r}, this run {b!r}{_ADVICE.get(f'{key}.{part}', '')}"
+        f"{key}.{part}: the folder has {shown(a)}, this run {shown(b)}{_ADVICE.get(f'{key}.{part}', '')}"
         for key in _IDENTITY
         for part, a, b in _differences(old[key], wanted[key])
     ]

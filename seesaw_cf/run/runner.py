@@ -24,7 +24,7 @@ from seesaw_cf.io.files import safe_name
 from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
-from seesaw_cf.models.weights import WeightDelta, base_facts, parameter_hashes
+from seesaw_cf.models.weights import WeightDelta, base_facts, digest, parameter_hashes
 from seesaw_cf.run.candidates import MOST, Candidates
 from seesaw_cf.run.edit_table import GIVEN, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
@@ -143,7 +143,7 @@ class Run:
 
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
         """Scores some of `parts` before any edit, and caches them; what is cached is not scored again."""
-        model = {key: self.manifest.model.get(key) for key in ("fingerprint", "tokenizer", "dtype")}
+        model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         found = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
         bar = tqdm(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
         return {cloze: score for block in bar for cloze, score in block.items()}
@@ -232,7 +232,7 @@ class Run:
 
     def _keep_delta(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Saves an edit, unless it is there."""
-        known = {"model_id": self.manifest.model.get("id"), "fingerprint": self.manifest.model.get("fingerprint")}
+        known = {"model_id": self.manifest.model.get("id"), "fingerprint": digest(self.hashes)}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
         facts = {**delta.meta, "base": {**base_facts(self.model, delta), **known}}
         _once(folder, lambda: save_delta(replace(delta, meta=facts), folder))

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import cache_folder
@@ -21,7 +20,7 @@ from seesaw_cf.scoring import Scorer
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["blocks", "pre_scores", "tokenizer_hash"]
+__all__ = ["blocks", "pre_scores"]
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +37,6 @@ _SCHEMA = pa.schema(
     ]
 )
 _SCORE = _SCHEMA.names[2:]  # fields of `ClozeScore`, in their order
-
-
-def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
-    """SHA-256 (hex) over how a tokenizer encodes: its serialised form when it is a fast one, else its vocabulary."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    text = backend.to_str() if backend is not None else json.dumps(tokenizer.get_vocab(), sort_keys=True)
-    special = json.dumps([tokenizer.bos_token, tokenizer.eos_token, tokenizer("a")["input_ids"]])
-    return hashlib.sha256((text + special).encode()).hexdigest()
 
 
 def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
@@ -67,7 +58,7 @@ def pre_scores(
     Args:
         scorer: Scores with the unedited model.
         parts: Blocks made by `blocks`.
-        identity: What the scores depend on: model fingerprint, tokenizer hash, dtype, scorer options. JSON-able.
+        identity: What the scores depend on: the model's identity, its dtype, scorer options. JSON-able.
     """
     cached = 0
     for part in parts:

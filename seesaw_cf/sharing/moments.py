@@ -124,6 +124,7 @@ def described(record: Mapping[str, Any]) -> dict[str, str]:
         "fingerprint": str(facts["model"]),
         "dtype": str(facts["dtype"]).removeprefix("torch."),
         "tokenizer": str(facts["tokenizer"]),
+        "libraries": ", ".join(f"{name} {version}" for name, version in facts["libraries"].items()),
         "corpus": source,
         "texts": f"{facts['sample_size']:,} texts, SHA-256 {facts['corpus']}" + (f", to error {part}" if part else ""),
         "length": f"at most {facts['max_length']} tokens of a text" if facts["max_length"] else "whole texts",
@@ -219,7 +220,7 @@ seesaw-cf moments pull {repo}
 seesaw-cf run --model MODEL --editor memit --moments {repo} --out runs/memit
 ```
 
-They are refused for a model with other weights, dtype or tokenizer.
+They are refused for a model with other weights, configuration, dtype or tokenizer.
 """
 
 

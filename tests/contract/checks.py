@@ -15,7 +15,8 @@ from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze, EditRequest
 

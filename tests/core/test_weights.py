@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from seesaw_cf.errors import DeltaMismatchError
-from seesaw_cf.models.weights import LowRank, WeightDelta, applied, fingerprint, parameter_hashes
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
 
 
 def _model(dtype: torch.dtype = torch.float32) -> nn.Sequential:

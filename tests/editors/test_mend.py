@@ -21,7 +21,8 @@ from seesaw_cf.editors.mend.network import GradientTransform, Matrix, MENDNetwor
 from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.weights import LowRank, applied, fingerprint
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import LowRank, applied
 from seesaw_cf.types import Case, Cloze
 from tests.contract.checks import check_delta
 from tests.fakes import REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer

@@ -26,7 +26,8 @@ from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.errors import EditError, UnknownNameError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.weights import applied, fingerprint
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import applied
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
 SETTINGS: dict[str, Any] = {"steps": 8, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}

@@ -18,7 +18,7 @@ from seesaw_cf.editors.tracing import (
     trace_facts,
 )
 from seesaw_cf.errors import EditError, UnknownNameError
-from seesaw_cf.models.weights import fingerprint
+from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.types import EditRequest, Entity
 from tests.fakes import tiny_model, tiny_tokenizer
 

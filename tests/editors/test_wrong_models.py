@@ -12,7 +12,7 @@ from peft import LoraConfig
 
 from seesaw_cf.errors import EditError, UnsupportedModelError
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.weights import fingerprint
+from seesaw_cf.models.identity import fingerprint
 from tests.contract.test_editor_contract import QUICK, make
 from tests.fakes import REQUESTS, request, tiny_model, tiny_tokenizer
 

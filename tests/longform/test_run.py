@@ -23,7 +23,7 @@ from seesaw_cf.longform.run import run_leme
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.write.passages import EditedCase, coupled_cases
 from seesaw_cf.longform.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun
-from seesaw_cf.models.weights import LowRank, WeightDelta, fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.tables import read_table
 from seesaw_cf.types import EditRequest
@@ -62,7 +62,7 @@ def cases() -> list[EditedCase]:
 
 def run(out: Path, **changes: object) -> PassageRun:
     model = trained_model("llama")
-    facts = {"id": "tiny", "fingerprint": fingerprint(model)}
+    facts = {"id": "tiny", "weights": digest(parameter_hashes(model))}
     settings = {
         "writer": LocalWriter(HFGenerator(model, tiny_tokenizer()), {"push": Pushing()}),
         "editors": ("push",),
@@ -140,7 +140,7 @@ def test_a_folder_or_shard_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path) -> None:
     model = trained_model("llama")
-    wrong = RunManifest({"id": "tiny", "fingerprint": "0"}, {}, {}, "leme", 0, {})
+    wrong = RunManifest({"id": "tiny", "weights": "0"}, {}, {}, "leme", 0, {})
     with pytest.raises(EditError, match="cannot be trusted"):
         run(tmp_path / "run", manifest=wrong).run()
     assert model is trained_model("llama")

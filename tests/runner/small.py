@@ -17,7 +17,8 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.models.weights import LowRank, WeightDelta, fingerprint
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share

@@ -17,7 +17,8 @@ from seesaw_cf.cli import main
 from seesaw_cf.editors import FT, ROME, FTConfig, ROMEConfig
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.models import applied, load_model, sample_corpus
-from seesaw_cf.models.weights import WeightDelta, fingerprint
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.parquet import cases_to_table
 from seesaw_cf.report import read_results

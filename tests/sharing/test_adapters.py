@@ -15,7 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, StorageError
 from seesaw_cf.models.adapters import factorise
-from seesaw_cf.models.weights import LowRank, WeightDelta, applied, fingerprint
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.sharing import from_peft, to_peft
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from seesaw_cf.errors import EditError
-from seesaw_cf.models.weights import WeightDelta, applied, fingerprint
+from seesaw_cf.models.weights import WeightDelta, applied, digest, parameter_hashes
 from seesaw_cf.sharing import merge_and_save
 
 from .tiny import ARCHITECTURES, VOCABULARY, logits, low_rank_delta, tiny
@@ -31,10 +31,10 @@ def tokenizer() -> PreTrainedTokenizerFast:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_checkpoint_is_the_edited_model(name: str, dtype: torch.dtype, tokenizer: Any, tmp_path: Path) -> None:
     model: Any = tiny(name).to(dtype)  # type: ignore[arg-type]
-    before = fingerprint(model)
+    before = digest(parameter_hashes(model))
     delta = low_rank_delta(model, name)
     merge_and_save(model, tokenizer, delta, tmp_path / "edited")
-    assert fingerprint(model) == before
+    assert digest(parameter_hashes(model)) == before
     loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "edited", dtype=dtype).eval()
     with applied(model, delta):
         assert torch.equal(logits(loaded), logits(model))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError
-from seesaw_cf.models.weights import LowRank, WeightDelta, applied, base_facts, fingerprint
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, base_facts, digest, parameter_hashes
 from seesaw_cf.sharing import load_delta, save_delta
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
@@ -34,7 +34,7 @@ def test_round_trip_is_bit_exact_and_carries_everything(name: str, tmp_path: Pat
     assert back.meta["config"] == {"layers": [0, 1]}  # JSON has no tuples
     assert back.meta["requests"] == delta.meta["requests"]
     assert back.meta["loss"] == [0.5]
-    assert back.meta["base"]["fingerprint"] == fingerprint(model)
+    assert back.meta["base"]["fingerprint"] == digest(parameter_hashes(model))
     with applied(model, delta):
         wanted = logits(model)
     with applied(model, back):
@@ -75,8 +75,8 @@ def test_another_base_is_refused_with_both_fingerprints(tmp_path: Path) -> None:
     save_delta(low_rank_delta(model, "llama"), tmp_path / "edit", model)
     with pytest.raises(DeltaMismatchError) as caught:
         load_delta(tmp_path / "edit", other)
-    assert fingerprint(model) in str(caught.value)
-    assert fingerprint(other) in str(caught.value)
+    assert digest(parameter_hashes(model)) in str(caught.value)
+    assert digest(parameter_hashes(other)) in str(caught.value)
     assert "any_base=True" in str(caught.value)
     assert load_delta(tmp_path / "edit", other, any_base=True).updates
 

@@ -17,7 +17,7 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Samp
 from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.longform.write.passages import EditedCase, asks_of, passage_rows
 from seesaw_cf.models.editor import Editor
-from seesaw_cf.models.weights import WeightDelta, fingerprint
+from seesaw_cf.models.weights import WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
@@ -247,7 +247,7 @@ class PassageRun:
     def _check_untouched(self, wrote: bool) -> None:
         if not wrote or not isinstance(self.writer, LocalWriter):
             return
-        if fingerprint(self.writer.generator.model) != self.manifest.model["fingerprint"]:
+        if digest(parameter_hashes(self.writer.generator.model)) != self.manifest.model["weights"]:
             raise EditError(
                 "after the run the model's weights differ from before: an editor wrote to the model outside its delta. "
                 f"The passages cannot be trusted; delete {self.out} and report it."

@@ -1,0 +1,195 @@
+"""One model, one identity: whatever changes logits changes it, and a copy keeps it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, BertTokenizerLegacy, PreTrainedModel
+
+from seesaw_cf.editors.locate.moments import moment_files
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.generation import HFGenerator
+from seesaw_cf.models import load_model, model_path
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.identity import configuration, encoding, fingerprint, identity, tokenizer_hash
+from seesaw_cf.run.manifest import RunManifest, claim_folder
+from tests.scoring.models import make
+from tests.tokenizer_styles import byte_level
+
+_IDS = torch.arange(2, 22)[None]
+
+
+def _logits(model: PreTrainedModel) -> torch.Tensor:
+    with torch.inference_mode():
+        found: torch.Tensor = model(input_ids=_IDS, use_cache=False).logits
+    return found
+
+
+def _other(name: str, value: Any) -> list[Any]:
+    """Other values of a field, some of which a model can be made with."""
+    words = {"hidden_act": ["relu"], "activation_function": ["relu"]}
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value * 2]
+    if isinstance(value, float):
+        return [value * 1.5 + 0.1]
+    if isinstance(value, dict):
+        return [{**value, key: new} for key, old in value.items() for new in _other(key, old)]
+    return words.get(name, [1, 0.3, True, "text", []] if value is None else [])
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_every_field_of_a_configuration_changes_the_identity_or_no_logit(kind: str) -> None:
+    model = make(kind)
+    expected, own, weights = _logits(model), fingerprint(model), model.state_dict()
+    tried, moved = set(), set()
+    for name, value in model.config.to_dict().items():
+        for new in _other(name, value):
+            try:
+                config = AutoConfig.for_model(**model.config.to_dict() | {name: new})
+                other = type(model)(config).eval()
+                other.load_state_dict(weights)
+                logits = _logits(other)
+            except Exception:  # no model can be made with that value and these weights
+                continue
+            tried.add(name)
+            if logits.shape != expected.shape or not torch.equal(logits, expected):
+                moved.add(name)
+                assert fingerprint(other) != own, name
+    assert len(tried) > 15
+    known = {"llama": {"rms_norm_eps", "hidden_act", "rope_parameters"}, "gpt2": {"layer_norm_epsilon", "n_head"}}
+    assert known[kind] <= moved
+
+
+def test_a_name_and_the_version_that_saved_it_are_no_part_of_a_model() -> None:
+    model, expected = make("llama"), fingerprint(make("llama"))
+    model.config._name_or_path, model.config.architectures = "elsewhere", ["Another"]
+    assert fingerprint(model) == expected
+    assert not {"_name_or_path", "transformers_version"} & configuration(model).keys()
+
+
+def test_buffers_that_no_checkpoint_holds_and_the_attention_are_part_of_it() -> None:
+    model, expected = make("gpt2"), fingerprint(make("gpt2"))
+    assert fingerprint(make("gpt2", attention="eager")) != expected
+    model.register_buffer("scale", torch.ones(2), persistent=False)
+    one = fingerprint(model)
+    model.scale[0] = 2
+    assert len({expected, one, fingerprint(model)}) == 3
+
+
+def test_a_long_text_that_exchanges_rotary_frequencies_leaves_the_identity() -> None:
+    ropes = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 16}
+    model = make("llama", max_position_embeddings=16, rope_parameters=ropes)
+    expected, before = fingerprint(model), _frequencies(model)
+    _logits(model)
+    assert not torch.equal(_frequencies(model), before)
+    assert fingerprint(model) == expected
+
+
+def _frequencies(model: PreTrainedModel) -> torch.Tensor:
+    return next(tensor for name, tensor in model.named_buffers() if name.endswith(".inv_freq")).clone()
+
+
+def _change(file: str, *keys: str | int, to: Any) -> Callable[[Path], None]:
+    """Change one value of a JSON file in a folder."""
+
+    def change(folder: Path) -> None:
+        value = json.loads((folder / file).read_text())
+        place = value
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = to
+        (folder / file).write_text(json.dumps(value))
+
+    return change
+
+
+def _weights(folder: Path) -> None:
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-3] ^= 64
+    (folder / "model.safetensors").write_bytes(data)
+
+
+_LOWER = {"type": "Lowercase"}
+_CHANGES = {
+    "epsilon": _change("config.json", "rms_norm_eps", to=0.3),
+    "weights": _weights,
+    "normaliser": _change("tokenizer.json", "normalizer", to=_LOWER),
+    "merges": _change("tokenizer.json", "model", "merges", to=[]),
+    "added token": _change("tokenizer.json", "added_tokens", 0, "lstrip", to=True),
+    "beginning": _change("tokenizer.json", "post_processor", to=None),
+    "template": _change("tokenizer_config.json", "chat_template", to="{{ messages }}"),
+    "end": _change("generation_config.json", "eos_token_id", to=7),
+}
+_TEXTS_ONLY = {"end"}  # what writes another text and scores the same
+_NOTHING = {"README.md", "corpus.txt"}
+
+
+@pytest.mark.parametrize("what", _CHANGES)
+def test_every_file_that_computes_is_part_of_the_identity(what: str, tmp_path: Path) -> None:
+    shutil.copytree(model_path("seesaw-tiny"), tmp_path / "copy")
+    base, copy = load_model("seesaw-tiny", device="cpu"), load_model(str(tmp_path / "copy"), device="cpu")
+    expected, name = identity(*base), HFGenerator(*base).name.split()[-1]
+    assert (identity(*copy), HFGenerator(*copy).name.split()[-1]) == (expected, name)
+    _CHANGES[what](tmp_path / "copy")
+    other = load_model(str(tmp_path / "copy"), device="cpu")
+    assert (identity(*other) == expected) == (what in _TEXTS_ONLY)
+    assert HFGenerator(*other).name.split()[-1] != name
+
+
+def test_every_file_of_a_model_is_one_that_is_changed_above_or_computes_nothing() -> None:
+    changed = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"}
+    assert {file.name for file in model_path("seesaw-tiny").iterdir()} == changed | _NOTHING
+
+
+def test_an_earlier_call_with_padding_leaves_a_tokenizer_as_it_is() -> None:
+    tokenizer = byte_level(bos=True)
+    expected = tokenizer_hash(tokenizer)
+    tokenizer.pad_token = tokenizer.bos_token
+    tokenizer(["a", "a b c"], padding=True, truncation=True, max_length=2)
+    assert tokenizer_hash(tokenizer) == expected
+
+
+def test_a_slow_tokenizer_is_more_than_its_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b"]))
+    plain, lower = (BertTokenizerLegacy(str(tmp_path / "vocab.txt"), do_lower_case=low) for low in (False, True))
+    assert plain.get_vocab() == lower.get_vocab()
+    assert tokenizer_hash(plain) != tokenizer_hash(lower)
+    assert encoding(plain) == encoding(BertTokenizerLegacy(str(tmp_path / "vocab.txt"), do_lower_case=False))
+
+
+def test_a_run_is_not_continued_with_another_configuration(tmp_path: Path) -> None:
+    def claim(folder: Path, **changes: Any) -> None:
+        model = {"id": "tiny", "dtype": "float32", **identity(make("llama", **changes), byte_level(bos=False))}
+        claim_folder(folder, RunManifest(model, {}, {}, "single", 0))
+
+    claim(tmp_path / "run")
+    claim(tmp_path / "run")
+    with pytest.raises(
+        RunFolderError, match=r"configuration.rms_norm_eps: the folder has 1e-06, this run 0.3\n"
+    ) as caught:
+        claim(tmp_path / "run", rms_norm_eps=0.3)
+    assert "model.fingerprint" in str(caught.value)
+    assert "model.weights" not in str(caught.value)
+
+
+def test_second_moments_of_another_configuration_or_library_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer, texts = byte_level(bos=False), ["one text", "another one"]
+
+    def place(model: PreTrainedModel) -> Path:
+        return moment_files(model_parts(model), tokenizer, [0], texts, cache=tmp_path)[0].folder
+
+    first = place(make("llama"))
+    assert place(make("llama")) == first
+    assert place(make("llama", rms_norm_eps=0.3)) != first
+    monkeypatch.setattr(torch, "__version__", "0.0")
+    assert place(make("llama")) != first
