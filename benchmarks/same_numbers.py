@@ -1,0 +1,304 @@
+"""Compare the numbers of two source trees, by meaning: the guard of a redesign.
+
+    python -m benchmarks.same_numbers OLD_TREE NEW_TREE --work DIR
+
+The same jobs run on both trees. Score tables, saved deltas and the output of every `evaluate` module must be equal to the
+last bit. Every other number must still be there: each row of an old CSV, Parquet or JSON file (its numbers, to 12 digits,
+and its labels) is looked for among all rows of all new files of the job, whatever they are called there. Printed: rows per
+old file, and the rows that are gone. The exit status is 1 when a row is gone that `RETIRED` does not name.
+
+A job that has finished is not run again, so an old tree's outputs serve for many comparisons.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import fnmatch
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+from safetensors.numpy import load_file
+
+STUDY = """\
+title: Four cells
+models: {tiny: seesaw-tiny}
+editors: {ft: {}, memit: {}}
+controls: [random]
+records:
+  sample: {data: sample, configs: [cross_subject, cross_property], limit: 20}
+protocols: [single, batch]
+seed: 0
+threads: 1
+margin: 0.02
+"""
+RATERS = """
+import pandas as pd
+pairs = pd.read_csv("sheet.csv")
+choices = ["A", "B", "equal"]
+for number, rater in enumerate(["one", "two"]):
+    sheet = pairs.copy()
+    for column, flaw in enumerate(name for name in sheet if name in FLAWS):
+        sheet[flaw] = [choices[(3 * row + 5 * column + number * (row % 4 == 0)) % 3] for row in range(len(sheet))]
+    sheet.to_csv(f"{rater}.csv", index=False)
+""".replace("FLAWS", repr(("sexism", "racism", "xenophobia", "religion", "classism", "fluency", "conservatism")))
+DELTAS = """
+from pathlib import Path
+from seesaw_cf.models import load_model
+from seesaw_cf.sharing import load_delta, to_peft
+model, tokenizer = load_model("seesaw-tiny", device="cpu")
+folder = sorted(path.parent for path in Path("run/deltas/memit").rglob("*.safetensors"))[0]
+Path("edited").symlink_to(folder.resolve())
+random = sorted(path.parent for path in Path("run/deltas").glob("random*/*/*.safetensors"))[0]
+Path("moved").symlink_to(random.resolve())
+to_peft(load_delta(folder), model, "adapter")
+"""
+METRICS = """
+import json
+from pathlib import Path
+import importlib
+for name, inputs in json.load(open(Path("..") / ".." / "inputs.json")).items():
+    module = importlib.import_module(f"seesaw_cf.metrics.{name}.{name}")
+    metric = getattr(module, name.title().replace("_", ""))()
+    Path(f"{name}.metric.json").write_text(json.dumps(metric.compute(**inputs), sort_keys=True, indent=1))
+"""
+INPUTS = """
+import json
+from tests.metrics import test_inputs as t
+inputs = {name: columns | t.options_of(name) for name, columns in t.COLUMNS.items()}
+json.dump(inputs, open("inputs.json", "w"))
+"""
+
+_MODEL = ("--model", "seesaw-tiny")
+_EDITORS = ("--editor", "ft", "--editor", "memit", "--control", "random")
+_TWO = ("--config", "cross_subject", "--config", "cross_property")
+_GRAPH = ("graph", "run", *_MODEL, "--identities", "gender identity", "--triples", "12", "--runs", "2")
+_YES = "--acknowledge-content"
+_SMALL = ("--dose", "1", "--dose", "4", "--repeats", "2", "--people", "2")
+
+# Job -> its steps: a file to write, a program of Python, or the words of a command.
+JOBS: dict[str, list[tuple[str, ...]]] = {
+    "run": [
+        ("run", *_MODEL, *_EDITORS, *_TWO, "--limit", "40", "--keep-deltas", "--out", "run", "--report", "report"),
+        ("metrics", "run", "--json", "metrics.json"),
+        ("metrics", "run", "--paper", "--score", "normalised", "--json", "paper.json"),
+        ("plan", "--effect", "0.02", "--run", "run", "--axis", "gender", "--group", "women", "--json", "plan.json"),
+        ("export", "run", "--organisation", "Same", "--when", "0", "--out", "exported"),
+        ("python", DELTAS),
+        (*_GRAPH, "--out", "base", _YES),
+        (*_GRAPH, "--delta", "edited", "--out", "graph", _YES),
+        (*_GRAPH, "--delta", "moved", "--out", "control", _YES),
+        *[("graph", "score", name, "--regard", "vader", _YES) for name in ("base", "graph", "control")],
+        ("graph", "compare", "base", "graph", "--random-control", "control", "--topic-method", "nmf")
+        + ("--json", "compared.json", "--out", "compared", _YES),
+    ],
+    "study": [("file", "study.yaml", STUDY), ("study", "study.yaml", "--quiet")],
+    "leme": [
+        ("leme", "run", "--preset", "sample", "--limit", "6", "--max-new-tokens", "32", "--rater", "lexical")
+        + ("--rater", "minilm", "--quiet", "--out", "long"),
+        ("leme", "run", *_MODEL, "--editor", "ft", "--config", "open_ended", "--limit", "6", "--samples", "2")
+        + ("--max-new-tokens", "24", "--annotator", "", "--quiet", "--out", "open"),
+        ("flaws", "export", "open/passages.parquet", "--sheet", "sheet.csv", "--key", "key.json"),
+        ("python", RATERS),
+        *[
+            ("flaws", "import", f"{rater}.csv", "--key", "key.json", "--rater", rater, "--out", f"{rater}.parquet")
+            for rater in ("one", "two")
+        ],
+        ("flaws", "report", "one.parquet", "two.parquet", "--judge", "two", "--out", "people"),
+    ],
+    "dose": [
+        ("dose", *_MODEL, "--editor", "ft", *_SMALL, "--out", "dose", "--quiet"),
+        ("dose", *_MODEL, "--editor", "ft", "--pair", "P27,P101", *_SMALL, "--out", "pair", "--quiet"),
+    ],
+    "metrics": [("python", METRICS)],
+}
+# Old files (patterns of JOB/PATH) whose rows may be gone, and why.
+RETIRED: dict[str, str] = {
+    "*/manifest.json": "times, versions and paths of the run itself",
+    "*/shards/*": "parts of the score table, compared whole",
+    "run/exported/*": "records carry identifiers made anew",
+}
+# Label of the old tree -> label of the new one.
+RENAMED: dict[str, str] = {}
+_SCORES = ("*/scores.parquet", "*/passages.parquet", "*.metric.json", "*.safetensors")
+_TIMES = re.compile(r"seconds|time|date|version|commit|hash|sha|path|bytes|uuid|cpu|memory", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of an output: its numbers to 12 digits, its words."""
+
+    file: str
+    numbers: Counter[str]
+    labels: frozenset[str]
+
+
+def run_job(name: str, tree: Path, folder: Path) -> None:
+    """Run a job's steps in `folder` with the package of `tree`; a finished job is left as it is.
+
+    Raises:
+        SystemExit: A step failed; its output is in `folder/log.txt`.
+    """
+    if (folder / ".finished").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    variables = os.environ | {"PYTHONPATH": str(tree), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    variables["SEESAW_CF_CACHE"] = str(folder.parent / ".cache")
+    for step in JOBS[name]:
+        if step[0] == "file":
+            (folder / step[1]).write_text(step[2])
+            continue
+        program = ["-c", step[1]] if step[0] == "python" else ["-m", "seesaw_cf", *step]
+        with (folder / "log.txt").open("a") as log:
+            status = subprocess.run([sys.executable, *program], cwd=folder, env=variables, stdout=log, stderr=log)
+        if status.returncode:
+            raise SystemExit(f"{name}: {' '.join(step)[:200]} failed; read {folder / 'log.txt'}.")
+    (folder / ".finished").touch()
+
+
+def digest(path: Path) -> str:
+    """Return a SHA-256 of what a score table, a delta or an output of a metric holds."""
+    if path.suffix == ".safetensors":
+        tensors = load_file(path)
+        content = b"".join(name.encode() + tensors[name].tobytes() for name in sorted(tensors))
+    elif path.suffix == ".parquet":
+        table = pq.read_table(path).to_pandas()
+        columns = sorted(column for column in table if not _TIMES.search(column))
+        content = table[columns].to_csv(index=False).encode()
+    else:
+        content = path.read_bytes()
+    return hashlib.sha256(content).hexdigest()
+
+
+def rows_of(folder: Path) -> Iterator[Row]:
+    """Yield the rows of every CSV, Parquet and JSON file below `folder`."""
+    readers = {".csv": _csv_rows, ".parquet": _parquet_rows, ".json": _json_rows}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix in readers and path.is_file() and not any(fnmatch.fnmatch(f"/{name}", p) for p in _SCORES):
+            for record in readers[path.suffix](path):
+                numbers, labels = _parts(record)
+                if numbers:
+                    yield Row(name, numbers, labels)
+
+
+def _csv_rows(path: Path) -> Iterable[dict[str, Any]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _parquet_rows(path: Path) -> Iterable[dict[str, Any]]:
+    table: list[dict[Any, Any]] = pd.read_parquet(path).to_dict("records")
+    return table
+
+
+def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield one record for each object: its own numbers and words, and the keys that lead to it."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), json.loads(path.read_text(encoding="utf-8")))]
+    while stack:
+        place, value = stack.pop()
+        if isinstance(value, list):
+            stack += [(place, item) for item in value if isinstance(item, dict | list)]
+            continue
+        yield {key: item for key, item in value.items() if not isinstance(item, dict)} | {"place": list(place)}
+        stack += [((*place, key), item) for key, item in value.items() if isinstance(item, dict | list)]
+
+
+def _parts(record: dict[str, Any]) -> tuple[Counter[str], frozenset[str]]:
+    numbers: Counter[str] = Counter()
+    labels: set[str] = set()
+    for key, value in record.items():
+        if key is None or _TIMES.search(key):
+            continue
+        for item in value if isinstance(value, list | tuple) else [value]:
+            try:
+                number = float(item)
+            except (TypeError, ValueError):
+                labels |= {str(item)} if isinstance(item, str) and item else set()
+            else:
+                if number == number and str(item) not in ("True", "False"):
+                    numbers[f"{number:.12g}"] += 1
+    return numbers, frozenset(labels)
+
+
+def missing(old: Iterable[Row], new: Iterable[Row]) -> tuple[Counter[str], list[Row]]:
+    """Return rows per old file, and the old rows of which no new row has all numbers (and, among those, all labels)."""
+    everything = list(new)
+    places: dict[str, set[int]] = defaultdict(set)
+    for index, row in enumerate(everything):
+        for number in row.numbers:
+            places[number].add(index)
+    counts: Counter[str] = Counter()
+    gone = []
+    for row in old:
+        counts[row.file] += 1
+        candidates = set.intersection(*(places[number] for number in row.numbers))
+        labels = {RENAMED.get(label, label) for label in row.labels if len(label) < 40}
+        if not any(row.numbers <= everything[i].numbers and labels <= everything[i].labels for i in candidates):
+            gone.append(row)
+    return counts, gone
+
+
+def compare(job: str, old: Path, new: Path) -> int:
+    """Print what is gone or different in a job's outputs; return the number of faults."""
+    faults, exact = 0, 0
+    for path in sorted(old.rglob("*")):
+        name = path.relative_to(old).as_posix()
+        if not path.is_file() or not any(fnmatch.fnmatch(f"/{name}", pattern) for pattern in _SCORES):
+            continue
+        if "/shards/" in name or "/cache/" in name:
+            continue
+        other, exact = new / name, exact + 1
+        if not other.exists() or digest(path) != digest(other):
+            faults += 1
+            print(f"{job}/{name}: {'differs' if other.exists() else 'gone'}")
+    counts, gone = missing(rows_of(old), rows_of(new))
+    by_file: dict[str, list[Row]] = defaultdict(list)
+    for row in gone:
+        by_file[row.file].append(row)
+    for file, count in sorted(counts.items()):
+        reason = next((why for p, why in RETIRED.items() if fnmatch.fnmatch(f"{job}/{file}", p)), "")
+        if rows := by_file.get(file):
+            faults += 0 if reason else len(rows)
+            print(f"{job}/{file}: {len(rows)} of {count} rows gone{f' ({reason})' if reason else ''}")
+            for row in rows[: 0 if reason else 2]:
+                print(f"    {sorted(row.labels)[:8]} {sorted(row.numbers.elements())[:10]}")
+    print(f"{job}: {sum(counts.values()):,} rows of {len(counts)} files and {exact} whole files compared")
+    return faults
+
+
+def main() -> None:
+    """Run the jobs on both trees and compare them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=Path, help="tree of the last commit before the redesign")
+    parser.add_argument("new", type=Path, help="tree with the redesign")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the outputs of both")
+    parser.add_argument("--job", action="append", choices=sorted(JOBS), help="only this job; repeatable")
+    args = parser.parse_args()
+    work: Path = args.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    old, new = args.old.resolve(), args.new.resolve()
+    if not (work / "inputs.json").exists():
+        subprocess.run([sys.executable, "-c", INPUTS], cwd=work, env=os.environ | {"PYTHONPATH": str(old)}, check=True)
+    faults = 0
+    for job in args.job or JOBS:
+        for name, tree in (("old", old), ("new", new)):
+            run_job(job, tree, work / name / job)
+        faults += compare(job, work / "old" / job, work / "new" / job)
+    print(f"{faults} faults")
+    raise SystemExit(faults > 0)
+
+
+if __name__ == "__main__":
+    main()
