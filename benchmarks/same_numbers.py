@@ -2,10 +2,10 @@
 
     python -m benchmarks.same_numbers OLD_TREE NEW_TREE --work DIR
 
-The same jobs run on both trees. Score tables, saved deltas and the output of every `evaluate` module must be equal to the
-last bit. Every other number must still be there: each row of an old CSV, Parquet or JSON file (its numbers, to 12 digits,
-and its labels) is looked for among all rows of all new files of the job, whatever they are called there. Printed: rows per
-old file, and the rows that are gone. The exit status is 1 when a row is gone that `RETIRED` does not name.
+The same jobs run on both trees. Score tables, saved deltas and the output of every `evaluate` module must be equal to
+the last bit. Every other number must still be there: each row of an old CSV, Parquet or JSON file (its numbers to 12
+digits, and its labels) is looked for among all rows of all new files of the job, whatever they are called there. It
+prints the rows of each old file that are gone, and exits with 1 when `RETIRED` does not name them.
 
 A job that has finished is not run again, so an old tree's outputs serve for many comparisons.
 """
@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -80,48 +81,49 @@ inputs = {name: columns | t.options_of(name) for name, columns in t.COLUMNS.item
 json.dump(inputs, open("inputs.json", "w"))
 """
 
-_MODEL = ("--model", "seesaw-tiny")
-_EDITORS = ("--editor", "ft", "--editor", "memit", "--control", "random")
-_TWO = ("--config", "cross_subject", "--config", "cross_property")
-_GRAPH = ("graph", "run", *_MODEL, "--identities", "gender identity", "--triples", "12", "--runs", "2")
-_YES = "--acknowledge-content"
-_SMALL = ("--dose", "1", "--dose", "4", "--repeats", "2", "--people", "2")
+PROGRAMS = {"deltas": DELTAS, "metrics": METRICS, "raters": RATERS}
+FILES = {"study.yaml": STUDY}
 
-# Job -> its steps: a file to write, a program of Python, or the words of a command.
-JOBS: dict[str, list[tuple[str, ...]]] = {
-    "run": [
-        ("run", *_MODEL, *_EDITORS, *_TWO, "--limit", "40", "--keep-deltas", "--out", "run", "--report", "report"),
-        ("metrics", "run", "--json", "metrics.json"),
-        ("metrics", "run", "--paper", "--score", "normalised", "--json", "paper.json"),
-        ("plan", "--effect", "0.02", "--run", "run", "--axis", "gender", "--group", "women", "--json", "plan.json"),
-        ("export", "run", "--organisation", "Same", "--when", "0", "--out", "exported"),
-        ("python", DELTAS),
-        (*_GRAPH, "--out", "base", _YES),
-        (*_GRAPH, "--delta", "edited", "--out", "graph", _YES),
-        (*_GRAPH, "--delta", "moved", "--out", "control", _YES),
-        *[("graph", "score", name, "--regard", "vader", _YES) for name in ("base", "graph", "control")],
-        ("graph", "compare", "base", "graph", "--random-control", "control", "--topic-method", "nmf")
-        + ("--json", "compared.json", "--out", "compared", _YES),
-    ],
-    "study": [("file", "study.yaml", STUDY), ("study", "study.yaml", "--quiet")],
-    "leme": [
-        ("leme", "run", "--preset", "sample", "--limit", "6", "--max-new-tokens", "32", "--rater", "lexical")
-        + ("--rater", "minilm", "--quiet", "--out", "long"),
-        ("leme", "run", *_MODEL, "--editor", "ft", "--config", "open_ended", "--limit", "6", "--samples", "2")
-        + ("--max-new-tokens", "24", "--annotator", "", "--quiet", "--out", "open"),
-        ("flaws", "export", "open/passages.parquet", "--sheet", "sheet.csv", "--key", "key.json"),
-        ("python", RATERS),
-        *[
-            ("flaws", "import", f"{rater}.csv", "--key", "key.json", "--rater", rater, "--out", f"{rater}.parquet")
-            for rater in ("one", "two")
-        ],
-        ("flaws", "report", "one.parquet", "two.parquet", "--judge", "two", "--out", "people"),
-    ],
-    "dose": [
-        ("dose", *_MODEL, "--editor", "ft", *_SMALL, "--out", "dose", "--quiet"),
-        ("dose", *_MODEL, "--editor", "ft", "--pair", "P27,P101", *_SMALL, "--out", "pair", "--quiet"),
-    ],
-    "metrics": [("python", METRICS)],
+_EDITORS = "--editor ft --editor memit --control random --config cross_subject --config cross_property --limit 40"
+_GRAPH = "graph run --model seesaw-tiny --identities 'gender identity' --triples 12 --runs 2 --acknowledge-content"
+_SCORE = "--regard vader --acknowledge-content"
+_COMPARE = "--topic-method nmf --json compared.json --out compared --acknowledge-content"
+_DOSES = "--dose 1 --dose 4 --repeats 2 --people 2 --quiet"
+_FLAWS = "--config open_ended --limit 6 --samples 2 --max-new-tokens 24 --annotator '' --quiet"
+_SURVEY = "--limit 6 --max-new-tokens 32 --rater lexical --rater minilm --quiet"
+
+# Job -> its steps: commands of the package, "python NAME" of `PROGRAMS`, "write NAME" of `FILES`.
+JOBS: dict[str, tuple[str, ...]] = {
+    "run": (
+        f"run --model seesaw-tiny {_EDITORS} --keep-deltas --out run --report report",
+        "metrics run --json metrics.json",
+        "metrics run --paper --score normalised --json paper.json",
+        "plan --effect 0.02 --run run --axis gender --group women --json plan.json",
+        "export run --organisation Same --when 1 --out exported",
+        "python deltas",
+        f"{_GRAPH} --out base",
+        f"{_GRAPH} --delta edited --out graph",
+        f"{_GRAPH} --delta moved --out control",
+        f"graph score base {_SCORE}",
+        f"graph score graph {_SCORE}",
+        f"graph score control {_SCORE}",
+        f"graph compare base graph --random-control control {_COMPARE}",
+    ),
+    "study": ("write study.yaml", "study study.yaml --quiet"),
+    "leme": (
+        f"leme run --preset sample {_SURVEY} --out long",
+        f"leme run --model seesaw-tiny --editor ft {_FLAWS} --out open",
+        "flaws export open/passages.parquet --sheet sheet.csv --key key.json",
+        "python raters",
+        "flaws import one.csv --key key.json --rater one --out one.parquet",
+        "flaws import two.csv --key key.json --rater two --out two.parquet",
+        "flaws report one.parquet two.parquet --judge two --out people",
+    ),
+    "dose": (
+        f"dose --model seesaw-tiny --editor ft {_DOSES} --out dose",
+        f"dose --model seesaw-tiny --editor ft --pair P27,P101 {_DOSES} --out pair",
+    ),
+    "metrics": ("python metrics",),
 }
 # Old files (patterns of JOB/PATH) whose rows may be gone, and why.
 RETIRED: dict[str, str] = {
@@ -156,14 +158,15 @@ def run_job(name: str, tree: Path, folder: Path) -> None:
     variables = os.environ | {"PYTHONPATH": str(tree), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     variables["SEESAW_CF_CACHE"] = str(folder.parent / ".cache")
     for step in JOBS[name]:
-        if step[0] == "file":
-            (folder / step[1]).write_text(step[2])
+        first, *words = shlex.split(step)
+        if first == "write":
+            (folder / words[0]).write_text(FILES[words[0]])
             continue
-        program = ["-c", step[1]] if step[0] == "python" else ["-m", "seesaw_cf", *step]
+        program = ["-c", PROGRAMS[words[0]]] if first == "python" else ["-m", "seesaw_cf", first, *words]
         with (folder / "log.txt").open("a") as log:
             status = subprocess.run([sys.executable, *program], cwd=folder, env=variables, stdout=log, stderr=log)
         if status.returncode:
-            raise SystemExit(f"{name}: {' '.join(step)[:200]} failed; read {folder / 'log.txt'}.")
+            raise SystemExit(f"{name}: {step} failed; read {folder / 'log.txt'}.")
     (folder / ".finished").touch()
 
 
