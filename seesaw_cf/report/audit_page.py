@@ -9,7 +9,7 @@ from typing import Any
 from seesaw_cf.page.render import render
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import notes
-from seesaw_cf.report.conclusion import HEADS, conclude, lacking
+from seesaw_cf.report.conclusion import conclude, lacking
 from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, verdict_tables
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results, relation_name
@@ -35,7 +35,7 @@ def audit_page(results: Results) -> str:
     verdicts = verdict_tables(results)
     values: dict[str, Any] = {
         "title": f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}",
-        "conclusion": list(zip(HEADS, conclude(results), strict=True)),
+        "conclusion": list(conclude(results).items()),
         "lacking": lacking(results),
         "scope": _scope(results),
         "tables": [

@@ -1,5 +1,5 @@
-"""Six sentences that a report opens and a terminal ends with: what was edited, did the model know it, did the edits
-take, who was affected, what cannot be said, and how sure the rest is."""
+"""Sentences that a report opens and a terminal ends with: what was edited, did it take, what happened to other
+facts, to people who hold either answer and to groups, did the model know it, what is not known, how sure the rest."""
 
 from __future__ import annotations
 
@@ -14,36 +14,41 @@ from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.knowledge import knew
+from seesaw_cf.report.levels import level_sentences
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
 from seesaw_cf.run.edit_table import ASKED_ONLY
 
-__all__ = ["AFFECTED", "HEADS", "claim", "conclude", "conclusion_markdown", "conclusion_text", "lacking", "too_low"]
+__all__ = ["AFFECTED", "claim", "conclude", "conclusion_markdown", "conclusion_text", "lacking", "too_low"]
 
 _NAMED = 3  # verdicts that are spelled out
 AFFECTED = ("amplified", "reduced")
-HEADS = ("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
 
 
-def conclude(results: Results) -> tuple[str, ...]:
-    """The six sentences in the order of `HEADS`, as plain text."""
-    said = (_edited, knew, _took, _affected, _not_known, _how_sure)
-    return tuple(one(results) for one in said)
+def conclude(results: Results) -> dict[str, str]:
+    """Return the sentences as plain text, by their heads, in the order of a reader."""
+    return {
+        "Edited": _edited(results),
+        "Took": _took(results),
+        **level_sentences(results),
+        "Groups": _affected(results),
+        "Knew": knew(results),
+        "Not known": _not_known(results),
+        "How sure": _how_sure(results),
+    }
 
 
 def conclusion_text(results: Results) -> str:
     """The conclusion for a terminal."""
-    lines = [
-        text.wrap(f"{head}: {text.printable(said)}", "  ") for head, said in zip(HEADS, conclude(results), strict=True)
-    ]
+    lines = [text.wrap(f"{head}: {text.printable(said)}", "  ") for head, said in conclude(results).items()]
     missing = [text.wrap(f"The records lack something: {text.printable(note)}", "  ") for note in lacking(results)]
     return "\n".join(["CONCLUSION", *lines, *missing])
 
 
 def conclusion_markdown(results: Results) -> str:
     """The conclusion as the first section of `report.md`."""
-    lines = [f"- **{head}:** {text.escape(said)}" for head, said in zip(HEADS, conclude(results), strict=True)]
+    lines = [f"- **{head}:** {text.escape(said)}" for head, said in conclude(results).items()]
     missing = [f"- **The records lack something:** {text.escape(note)}" for note in lacking(results)]
     return "\n".join(["## Conclusion", "", *lines, *missing])
 
@@ -133,10 +138,6 @@ def _not_known(results: Results) -> str:
         parts += [f"{open_} of {len(audit.verdicts)} contrasts are undetermined"] if open_ else []
     if untagged := _untagged(results):
         parts.append(f"no group is recorded for {untagged} of the questions about others")
-    if results.effects.empty:
-        parts.append("nothing was asked about other people")
-    if results.accuracy.empty or not results.accuracy["n"].sum():
-        parts.append("nothing about the edited people's other properties (no candidates or no gold answers)")
     if missing := int(results.unscored["n_rows"].sum()):
         parts.append(f"{missing:,} of {results.n_rows:,} score rows have no number")
     if results.manifest.get("protocol") == "batch":

@@ -10,7 +10,7 @@ import pandas as pd
 from seesaw_cf.editors.control_names import compared
 from seesaw_cf.page.render import csv_files, render
 from seesaw_cf.report import notes
-from seesaw_cf.report.conclusion import HEADS, conclude, lacking
+from seesaw_cf.report.conclusion import conclude, lacking
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import look_prompts
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests
@@ -51,7 +51,7 @@ def report_page(results: Results, tables: Mapping[str, pd.DataFrame]) -> str:
         controls.setdefault(editor, []).append(control)
     values: dict[str, Any] = {
         "title": f"Side effects of editing {made.get('model', {}).get('id', 'a model')}",
-        "conclusion": list(zip(HEADS, conclude(results), strict=True)),
+        "conclusion": list(conclude(results).items()),
         "lacking": lacking(results),
         "verdicts": verdict_tables(results),
         "most": most_affected(results, controls),

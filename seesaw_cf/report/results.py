@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seesaw_cf.checks import shown
+from seesaw_cf.editors.control_names import compared
 from seesaw_cf.effects.accuracy import Mode, accuracy_table
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.edits import edit_numbers, once_each
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.knowledge import with_edit_known
+from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
 from seesaw_cf.effects.properties import answers, mark
 from seesaw_cf.effects.success import Success, success_of_scores
@@ -76,6 +78,7 @@ class Results:
             `log_odds_marked`, `share_marked`; empty without cross-subject prompts.
         accuracy: `seesaw_cf.effects.summarise_accuracy` per (editor, edit_relation, effect_relation), and over all
             pairs ("all", "all"); empty without cross-property prompts.
+        levels: `seesaw_cf.effects.levels.levels`: what happened to everybody, before any group.
         unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
         n_rows: All score rows.
         floor: The noise floor.
@@ -95,6 +98,7 @@ class Results:
     efficacy: pd.DataFrame
     effects: pd.DataFrame
     accuracy: pd.DataFrame
+    levels: pd.DataFrame
     unscored: pd.DataFrame
     n_rows: int
     floor: Floor
@@ -171,6 +175,9 @@ def read_results(
         prompts = with_edit_known(prompt_effects(scores, score=score, nats=nats), edits)
     if "cross_property" in kinds:
         marked = with_edit_known(mark(answers(scores, mode=rule), rule, nats), edits)
+    accuracy = pd.DataFrame() if marked is None else accuracy_of(marked)
+    pooled = accuracy[accuracy["edit_relation"] == ALL] if len(accuracy) else accuracy
+    names = dict.fromkeys(edits["editor"])
     gate = _gate(once, efficacy(_of(scores, once), score=score, nats=nats) if "efficacy" in kinds else None)
     return Results(
         folder=path,
@@ -181,7 +188,16 @@ def read_results(
         known=known_facts(once, prompts, marked, effects_of, accuracy_of),
         efficacy=gate,
         effects=pd.DataFrame() if prompts is None else effects_of(prompts),
-        accuracy=pd.DataFrame() if marked is None else accuracy_of(marked),
+        accuracy=accuracy,
+        levels=levels(
+            prompts,
+            marked,
+            pooled,
+            compared(names, manifest),
+            score=score,
+            margin=settings.margin,
+            no_interval="the cases of a relation are one edit" if batch else "",
+        ),
         unscored=_unscored(scores),
         n_rows=scores.num_rows,
         floor=floor,

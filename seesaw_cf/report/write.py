@@ -16,6 +16,7 @@ from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report.audit import audit_summary, gates
 from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.card import audit_card
+from seesaw_cf.report.conclusion import conclude
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.moved import moved_table
 from seesaw_cf.report.page import report_page
@@ -23,6 +24,7 @@ from seesaw_cf.report.pictures import drawn
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.success import success_table
 from seesaw_cf.report.terminal import terminal_report
+from seesaw_cf.stats.plain import plain
 
 __all__ = ["report_tables", "write_report"]
 
@@ -36,7 +38,8 @@ def write_report(
 ) -> str:
     """Writes the report of a finished run.
 
-    Files: `report.html` (one page that needs no network), `report.md`, `efficacy.csv`, `edits.csv`, `knowledge.csv`,
+    Files: `report.html` (one page that needs no network), `report.md`, `levels.csv`,
+    `efficacy.csv`, `edits.csv`, `knowledge.csv`,
     `unscored.csv`; `success.csv` (paraphrases,
     neighbours, consequences, scores); `audit.html` (for a judge's file), `audit.md` (the card),
     `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv`
@@ -73,7 +76,8 @@ def write_report(
     if results.audit is not None:
         checked = gates(results.efficacy, results.unscored, results.n_rows, results.manifest)
         record = audit_summary(results.audit, results.manifest, results.score, checked)
-        write_text(folder / "audit.json", json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        whole = plain(record | {"conclusion": conclude(results), "levels": results.levels.to_dict("records")})
+        write_text(folder / "audit.json", json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         write_text(folder / "audit.md", audit_card(results, record))
         write_text(folder / "audit.html", audit_page(results))
         audited = "audit.html, audit.md, audit.json, "
@@ -94,6 +98,7 @@ def report_tables(results: Results) -> dict[str, pd.DataFrame]:
     """Name -> table that a report writes as CSV."""
     audit, nothing = results.audit, pd.DataFrame()
     tables = {
+        "levels": results.levels,
         "effects_by_group": _named(results.effects, ["relation"]),
         "verdicts": _named(audit.verdicts, ["relation"]) if audit and "verdict" in audit.verdicts else nothing,
         "verdicts_known": _named(audit.known, ["relation"]) if audit else nothing,

@@ -37,8 +37,10 @@ def person(number: int, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def cases(relations: Sequence[str], n_cases: int, n_people: int, seed: int = 0) -> list[Case]:
-    """Cross-subject cases, each about `n_people` others."""
+def cases(
+    relations: Sequence[str], n_cases: int, n_people: int, seed: int = 0, holds: Sequence[str] = ("target_new",)
+) -> list[Case]:
+    """Cross-subject cases, each about `n_people` others, who hold these answers in turn."""
     rng = np.random.default_rng(seed)
     people = [person(number, rng) for number in range(4 * n_people)]
     made: list[Case] = []
@@ -51,7 +53,10 @@ def cases(relations: Sequence[str], n_cases: int, n_people: int, seed: int = 0) 
             )
             prompts = tuple(
                 AttributePrompt(
-                    f"{people[i]['subject'].label} prompt", template_id=template.id, holds="target_new", **people[i]
+                    f"{people[i]['subject'].label} prompt",
+                    template_id=template.id,
+                    holds=holds[i % len(holds)],
+                    **people[i],
                 )
                 for i in rng.choice(len(people), n_people, replace=False)
             )

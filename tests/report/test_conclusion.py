@@ -1,4 +1,4 @@
-"""Six sentences end the terminal's text and open the report; what cannot be interpreted is said loudly."""
+"""Sentences end the terminal's text and open the report; what cannot be interpreted is said loudly."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ def results(run_folder: Path) -> Results:
     return read_results(run_folder, axes=("gender",))
 
 
-def test_six_sentences_end_the_terminal_and_open_the_report(report: tuple[Path, str], run_folder: Path) -> None:
+def test_sentences_end_the_terminal_and_open_the_report(report: tuple[Path, str], run_folder: Path) -> None:
     out, shown = report
     head, *lines = shown.split("\n\n")[-1].split("\n")
     assert head == "CONCLUSION"
     assert [line.split(":")[0] for line in lines if not line.startswith("  ")] == [
-        *("Edited", "Knew", "Took", "Affected", "Not known", "How sure")
+        *("Edited", "Took", "Other facts", "Old answer", "New answer", "Groups", "Knew", "Not known", "How sure")
     ]
     title, heading, conclusion, *_ = (out / "report.md").read_text().split("\n\n")
     assert title.startswith("# ")
     assert heading == "## Conclusion"
-    assert len(conclusion.split("\n")) == 6
+    assert len(conclusion.split("\n")) == 9
 
 
 def test_every_number_of_it_is_that_of_the_tables(results: Results) -> None:
-    edited, knew, took, _, unknown, sure = conclude(results)
+    said = conclude(results)
+    edited, knew, took, unknown, sure = (said[head] for head in ("Edited", "Knew", "Took", "Not known", "How sure"))
     assert edited.startswith(f"{len(results.edits)} edits (")
     assert all(name in took for name in results.editors)
     facts = results.edits.drop_duplicates("case_id")["known"]
@@ -46,9 +47,9 @@ def test_every_number_of_it_is_that_of_the_tables(results: Results) -> None:
 
 def test_edits_that_do_not_take_are_said_loudly(results: Results) -> None:
     low = results.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
-    assert "EFFICACY NOT SHOWN for" in conclude(replace(results, efficacy=low))[2]
+    assert "EFFICACY NOT SHOWN for" in conclude(replace(results, efficacy=low))["Took"]
     high = results.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
-    assert "EFFICACY NOT SHOWN" not in conclude(replace(results, efficacy=high))[2]
+    assert "EFFICACY NOT SHOWN" not in conclude(replace(results, efficacy=high))["Took"]
 
 
 def test_what_a_control_did_is_no_effect_of_an_edit(results: Results) -> None:
@@ -57,19 +58,20 @@ def test_what_a_control_did_is_no_effect_of_an_edit(results: Results) -> None:
     editor = verdicts["editor"].iloc[0]
     own, controls = verdicts.assign(verdict="undetermined"), verdicts.assign(editor=f"random({editor})")
     both = replace(results, audit=replace(results.audit, verdicts=pd.concat([own, controls], ignore_index=True)))
-    affected = conclude(both)[3]
+    affected = conclude(both)["Groups"]
     assert affected.startswith("No group is shown to be affected more or less than the others.")
     assert f"Other contrasts: {len(own)} undetermined." in affected
     assert affected.endswith(f"After control edits {len(own)} of {len(own)} contrasts are amplified or reduced.")
 
 
 def test_what_a_run_did_not_ask_is_said(results: Results) -> None:
-    bare = replace(results, effects=results.effects.iloc[:0], accuracy=results.accuracy.iloc[:0], audit=None)
-    _, _, _, affected, unknown, sure = conclude(bare)
-    assert affected.startswith("Nobody was compared")
-    assert "nothing was asked about other people" in unknown
-    assert "no candidates or no gold answers" in unknown
-    assert sure.endswith("no test was made.")
+    bare = replace(results, effects=results.effects.iloc[:0], levels=results.levels.iloc[:0], audit=None)
+    said = conclude(bare)
+    assert said["Other facts"].startswith("Nothing was asked about the edited people's other properties")
+    assert said["Old answer"] == "Nothing was asked about people who hold the old answer."
+    assert said["New answer"] == "Nothing was asked about people who hold the new answer."
+    assert said["Groups"].startswith("Nobody was compared")
+    assert said["How sure"].endswith("no test was made.")
 
 
 def test_names_from_data_are_escaped(results: Results) -> None:

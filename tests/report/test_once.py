@@ -33,7 +33,7 @@ def test_an_edit_that_several_cases_ask_about_counts_once(tmp_path: Path) -> Non
     assert len(two.edits) == 2 * len(one.edits) == 2 * len(two.distinct)
     pd.testing.assert_frame_equal(one.efficacy, two.efficacy)
     pd.testing.assert_frame_equal(one.known.facts.iloc[:3], two.known.facts.iloc[:3])  # the edited facts
-    assert conclude(one)[0] == conclude(two)[0]
+    assert conclude(one)["Edited"] == conclude(two)["Edited"]
     left, right = (success_table(found.success).drop(columns="n_prompts") for found in (one, two))
     pd.testing.assert_frame_equal(left, right)
 

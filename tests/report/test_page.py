@@ -194,7 +194,7 @@ def test_the_first_table_says_who_lost_most_and_more_than_its_control(folder: Pa
 
 def test_the_page_says_the_conclusion_and_hides_no_group(folder: Path, page: Read) -> None:
     said = " ".join(page.text.split())
-    for head in ("Edited", "Took", "Affected", "Not known", "How sure"):
+    for head in ("Edited", "Took", "Other facts", "Old answer", "New answer", "Groups", "Not known", "How sure"):
         assert head in said
     assert "no tag" in said
     assert "women · " in said or "men · " in said

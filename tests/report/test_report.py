@@ -35,7 +35,7 @@ def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
     markdown = (out / "report.md").read_text(encoding="utf-8")
     pictures = {file.name for file in out.glob("*.png")}
     assert pictures - {f"verdicts_{axis}.png" for axis in ("gender", "race", "region")} == PICTURES | {"accuracy.png"}
-    tables = {"effects_by_group.csv", "accuracy.csv", "efficacy.csv", "edits.csv", "unscored.csv"}
+    tables = {"effects_by_group.csv", "accuracy.csv", "efficacy.csv", "edits.csv", "levels.csv", "unscored.csv"}
     tables |= {"knowledge.csv", "effects_known.csv", "accuracy_known.csv", "success.csv"}
     assert {file.name for file in out.iterdir()} == pictures | tables | AUDIT | {"report.html", "report.md"}
     assert set(re.findall(r"\]\((\w+\.png)\)", markdown)) == pictures
@@ -119,7 +119,7 @@ def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
     copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
     shown = write_report(copy)
     pages = "report.html, report.md, audit.html, audit.md, audit.json"
-    assert f"Written to {copy / 'report'}:\n{pages}, 12 CSV files, " in shown
+    assert f"Written to {copy / 'report'}:\n{pages}, 13 CSV files, " in shown
     for file in report[0].iterdir():
         assert (copy / "report" / file.name).read_bytes() == file.read_bytes(), file.name
 

@@ -204,9 +204,13 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert set(table["kind"]) == {"cross_subject"}
     assert set(pq.read_table(silent / "edits.parquet")["status"].to_pylist()) == {"asked only"}
     said = conclude(read_results(silent))
-    assert said[0].startswith("the checkpoint theirs (1 tensor moved, rank 1, norm ")
-    assert said[2].startswith("NOT CLAIMED for theirs: nobody says for which facts (--requests).")
-    assert said[5].startswith("0 facts edited, 2 only asked about")
+    assert said["Edited"].startswith("the checkpoint theirs (1 tensor moved, rank 1, norm ")
+    assert said["Took"].startswith("NOT CLAIMED for theirs: nobody says for which facts (--requests).")
+    assert said["New answer"].startswith(
+        "After theirs, confidence in what is right about people who hold the new answer"
+    )
+    assert "2 facts). Without a control" in said["New answer"]
+    assert said["How sure"].startswith("0 facts edited, 2 only asked about")
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
     table = pq.read_table(asked / "scores.parquet").to_pandas()
@@ -218,7 +222,7 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert edits.loc[case.case_id, "status"] == "ok"
     results = read_results(asked)
     assert int(results.gate_rows["n_edits"].iloc[0]) == 2
-    assert "2 facts edited, 1 only asked about" in conclude(results)[5]
+    assert "2 facts edited, 1 only asked about" in conclude(results)["How sure"]
     assert json.loads((asked / "manifest.json").read_text())["data"]["requests"]["asked"] == 2
     # Nothing is done twice, and other requests are another run.
     before = (asked / "scores.parquet").read_bytes()

@@ -1,0 +1,110 @@
+"""Sentences about what edits did whatever the group: to other facts, and to people who hold either answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from seesaw_cf.editors.control_names import is_control, split_control
+from seesaw_cf.report import text
+from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.results import Results
+
+__all__ = ["level_sentences"]
+
+_CONTROLS = {
+    "random": "a random change of the same size",
+    "unrelated": "an edit of an unrelated fact",
+    "identity": "no change at all",
+}
+# Level -> its head, what is measured, the sign of a change for the worse, what to say where nothing was asked.
+_LEVELS = {
+    "other_facts": (
+        "Other facts",
+        "{after} of the other facts about the edited person are still right, {before} before: {value} ({n:,} answers "
+        "about {n_people:,} people)",
+        -1,
+        "Nothing was asked about the edited people's other properties (no candidates or no gold answers).",
+    ),
+    "target_true": (
+        "Old answer",
+        "people who hold the old answer moved by {value} towards the new, false one ({n:,} prompts, {n_people:,} "
+        "people, {n_edits:,} {edits})",
+        1,
+        "Nothing was asked about people who hold the old answer.",
+    ),
+    "target_new": (
+        "New answer",
+        "confidence in what is right about people who hold the new answer changed by {value} ({n:,} prompts, "
+        "{n_people:,} people, {n_edits:,} {edits})",
+        -1,
+        "Nothing was asked about people who hold the new answer.",
+    ),
+}
+
+
+def level_sentences(results: Results) -> dict[str, str]:
+    """Return what happened on each level, by its head: one editor after the other, each beside its controls."""
+    sentences = {}
+    rows = [row for row in results.levels.to_dict("records") if row["decides"]]
+    for level, (head, words, harm, nothing) in _LEVELS.items():
+        own = [row for row in rows if row["level"] == level]
+        edits = [row for row in own if not is_control(row["editor"])]
+        parts = [_change(row, words, results) + _beside_control(row, harm, results) for row in edits]
+        parts += ["Only controls were made: there is no edit to speak of."] if own and not edits else []
+        alone = any(not row["control"] for row in edits)
+        parts += ["Without a control nothing of this is put down to an edit."] if alone else []
+        sentences[head] = " ".join(parts) or nothing
+    return sentences
+
+
+def _change(row: Mapping[Any, Any], words: str, results: Results) -> str:
+    shares = {"before": text.percent(row["before"]), "after": text.percent_interval(*_after(row), digits=0)}
+    value = _number(row, ("value", "low", "high"), results) + _why(row["note"])
+    if row["scale"] == "log-odds" and results.score != "log_odds":
+        value += f" in log-odds ({text.number(row['after'] - row['before'])} in probability)"
+    counts = {name: int(row[name]) for name in ("n", "n_edits", "n_people")}
+    edits = "facts" if is_given(row["editor"], results.manifest) else "edits"
+    return f"After {row['editor']}, {words.format(**shares, **counts, value=value, edits=edits)}"
+
+
+def _after(row: Mapping[Any, Any]) -> tuple[float, float, float]:
+    return row["after"], row.get("after_low", math.nan), row.get("after_high", math.nan)
+
+
+def _beside_control(row: Mapping[Any, Any], harm: int, results: Results) -> str:
+    """What the control did, and whether the edit did more: by the interval of the difference alone."""
+    if not row["control"]:
+        return "."
+    kind = _CONTROLS.get(split_control(row["control"])[0], row["control"])
+    control = _number(row, ("control_value", "control_low", "control_high"), results)
+    difference = _number(row, ("difference", "difference_low", "difference_high"), results)
+    low, high = row["difference_low"], row["difference_high"]
+    if (low > 0 or high < 0) and abs(row["difference"]) > _zero_limit(row, results):
+        verdict = "worse than its control" if row["difference"] * harm > 0 else "better than its control"
+    else:
+        verdict = f"not shown to differ from its control{_why(row['difference_note'])}"
+    return f"; after {kind} {control}. Difference {difference}: {verdict}."
+
+
+def _why(note: str) -> str:
+    return f" (no interval: {note.partition(' (')[0]})" if note else ""
+
+
+def _zero_limit(row: Mapping[Any, Any], results: Results) -> float:
+    if row["scale"] == "share":
+        return 0.0
+    floor = results.floor
+    return floor.zero_limit_log_odds if row["scale"] == "log-odds" else floor.zero_limit(results.score)
+
+
+def _number(row: Mapping[Any, Any], names: tuple[str, str, str], results: Results) -> str:
+    """A change with its unit and its interval, where it has one."""
+    value, low, high = (row[name] for name in names)
+    if row["scale"] == "share":
+        ends = "" if math.isnan(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+        return f"{100 * value:+.1f} points{ends}"
+    limit = _zero_limit(row, results)
+    unit = " nats" * (row["scale"] == "log-odds")
+    return f"{text.number(value, limit)}{unit} {text.interval(low, high, limit)}".removesuffix(" -")
