@@ -19,7 +19,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.tolerance import BOUNDS, above
-from seesaw_cf.types import Estimate
+from seesaw_cf.types import Estimate, Phase
 
 __all__ = ["TESTS", "Success", "SuccessColumns", "edit_success", "harmonic_mean", "success_of_scores"]
 
@@ -179,6 +179,7 @@ def success_of_scores(
     scores: pa.Table | pd.DataFrame,
     edits: Mapping[tuple[str, int], int] | None = None,
     *,
+    phase: Phase = "post",
     draws: int = 2000,
     seed: int = 0,
     nats: float = BOUNDS["float32"],
@@ -190,6 +191,7 @@ def success_of_scores(
             they were asked.
         edits: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.edits`: cases about one edit
             are one. None: every case is an edit of its own.
+        phase: "pre" counts the same in the unedited model, which has no EasyEdit locality.
         draws, seed: Bootstrap over edits.
         nats: See `edit_success`.
 
@@ -211,14 +213,14 @@ def success_of_scores(
     for editor, rows in by_editor(chosen):
         pairs = pair_targets(rows)
         wanted = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
-        post = pc.and_(pc.equal(rows["phase"], "post"), pc.equal(rows["role"], wanted))
-        expected = rows.filter(pc.and_(post, pc.equal(rows["status"], "ok")))
+        of_phase = pc.and_(pc.equal(rows["phase"], phase), pc.equal(rows["role"], wanted))
+        expected = rows.filter(pc.and_(of_phase, pc.equal(rows["status"], "ok")))
         expected = expected.select([*keys, "greedy", "n_greedy", "n_kept", "n_tokens"]).to_pandas()
         pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
         columns = SuccessColumns(
             case_id=[case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]],
             test=pairs["kind"].map(KINDS).tolist(),
-            **{side: pairs[side].tolist() for side in SIDES},
+            **{side: pairs[side.replace("post", phase)].tolist() for side in SIDES},
             tokens_right=pairs["n_greedy"].astype("Float64").astype(np.float64).tolist(),
             tokens_kept=pairs["n_kept"].astype("Float64").astype(np.float64).tolist(),
             n_tokens=pairs["n_tokens"].astype("Float64").astype(np.float64).tolist(),

@@ -84,7 +84,8 @@ class Results:
         floor: The noise floor.
         mode: "crossed", or "paper" for the published arithmetic in effects and accuracy.
         audit: Verdicts, excess over controls, comparison of editors; None without cross-subject prompts.
-        success: Editor -> how far its edits reach; empty for a run that asked nothing about the edits themselves.
+        success: Editor -> how far its edits reach, after "unedited", the same before them; empty for a run that asked
+            nothing about the edits themselves.
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without cross-subject prompts.
         answers: Rows of `seesaw_cf.effects.properties.mark`; None without cross-property prompts.
     """
@@ -203,9 +204,7 @@ def read_results(
         floor=floor,
         mode=mode,
         audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
-        success=success_of_scores(scores, edit_numbers(edits) if single else None, seed=seed, nats=nats)
-        if "post" in gate
-        else {},
+        success=_success(scores, edit_numbers(edits) if single else None, seed, nats) if "post" in gate else {},
         prompts=prompts,
         answers=marked,
     )
@@ -276,6 +275,14 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
     estimate = proportion(int(raised.sum()), len(raised))
     out = {"n_edits": len(rows)} | estimate.limits("raised") | {"n_raised": estimate.n}
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
+
+
+def _success(
+    scores: pa.Table, edits: Mapping[tuple[str, int], int] | None, seed: int, nats: float
+) -> dict[str, Success]:
+    """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
+    before = success_of_scores(scores, edits, phase="pre", seed=seed, nats=nats)
+    return {"unedited": next(iter(before.values()))} | success_of_scores(scores, edits, seed=seed, nats=nats)
 
 
 def _effects(

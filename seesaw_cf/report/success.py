@@ -31,7 +31,7 @@ choice after the true ones before them (zsRE's efficacy, paraphrase and specific
 unchanged: share of them at which the first choice, right or wrong, is that from before (EasyEdit's locality); whole:
 all of them are, so that greedy writing gives the answer. Score: harmonic mean of the first three. Wanted after the
 edit's own prompt and its paraphrases is the new answer, of neighbours the old one, of consequences what follows from
-the edit. No interval below five edits."""
+the edit. unedited: the model before any edit. No interval below five edits."""
 
 
 def success_table(found: Mapping[str, Success]) -> pd.DataFrame:

@@ -11,8 +11,10 @@ from seesaw_cf.effects.success import SuccessColumns, edit_success, harmonic_mea
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json, plain
 from seesaw_cf.tables import LATER
+from seesaw_cf.types import Phase
 from tests.effects.rows import four, table
 
+PHASES: tuple[Phase, Phase] = ("pre", "post")
 NAMES = ("pre_new", "pre_true", "post_new", "post_true", "tokens_right", "tokens_kept", "n_tokens", "generated")
 
 
@@ -156,3 +158,20 @@ def test_token_shares_of_a_score_table() -> None:
     assert zsre == {"efficacy": 0.75, "paraphrase": 0, "specificity": 0, "score": 0}
     assert found["easyedit"]["portability"]["value"] == pytest.approx(1 / 3)
     assert found["easyedit"]["locality"]["value"] == pytest.approx((3 / 4 + 0 / 1) / 2)
+
+
+def test_before_the_edit_the_wanted_answers_are_counted_in_the_unedited_model() -> None:
+    """Before: log-probabilities of new and true -3 and -1, then -1 and -3; 1 of 2 tokens of the wanted answer right.
+
+    ES = (0 + 1) / 2, tokens 1/2 each, whole answer in neither; after the edit all of it is otherwise.
+    """
+    rows: list[dict[str, Any]] = []
+    for case, before in ((1, (-3, -1)), (2, (-1, -3))):
+        for row in four(*before, -0.5, -2, kind="efficacy", case_id=case, n_tokens=2):
+            after, wanted = row["phase"] == "post", row["role"] == "target_new"
+            kept = {"n_kept": 2} if after else {}
+            rows.append(row | kept | {"greedy": after and wanted, "n_greedy": wanted + (after and wanted)})
+    unedited, edited = (plain(success_of_scores(table(rows), phase=at, draws=0)["memit"]) for at in PHASES)
+    places = (("counterfact", "ES"), ("counterfact", "already_true"), ("zsre", "efficacy"), ("generation", "rewrite"))
+    assert [unedited[protocol][name]["value"] for protocol, name in places] == [0.5, 0.5, 0.5, 0]
+    assert [edited[protocol][name]["value"] for protocol, name in places] == [1, 0.5, 1, 1]

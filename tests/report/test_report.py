@@ -69,6 +69,15 @@ def test_numbers_are_those_of_the_effects_module(report: tuple[Path, str], run_f
         np.testing.assert_allclose(merged[name], merged[f"{name}_csv"], rtol=1e-12)
 
 
+def test_the_first_row_of_how_far_edits_reach_is_the_unedited_model(report: tuple[Path, str]) -> None:
+    """It has every edit, also those that a method refused, and takes fewer of them for true than after the edits."""
+    reach = pd.read_csv(report[0] / "success.csv").query("number == 'ES'")
+    gate = pd.read_csv(report[0] / "efficacy.csv").query("relation == 'all'")
+    assert list(reach["editor"]) == ["unedited", *sorted(gate["editor"])]
+    assert reach["n_cases"].iloc[0] == gate["n_edits"].max()
+    assert reach["value"].iloc[0] < reach["value"].iloc[1:].min()
+
+
 def test_markdown_has_the_layouts_of_the_papers(report: tuple[Path, str]) -> None:
     markdown = (report[0] / "report.md").read_text(encoding="utf-8")
     gender = "| Property | Method | all people | men | women | no tag |"
