@@ -29,7 +29,10 @@ _PAPER_VALUES = {"P101": "SEESAW-CF field table", "P27": "SEESAW-CF citizenship 
 
 @cache
 def paper_candidates(relation_id: str) -> Mapping[str, str]:
-    """Identifier -> name of the papers' 219 fields, 90 countries, 232 places or 2 genders; {} for other properties."""
+    """Return identifier -> name of the papers' 219 fields, 90 countries, 232 places or 2 genders, else {}.
+
+    Two countries share a name, as do two places, so that there are 89 and 231 candidates.
+    """
     rows = listed_values(relation_id)
     if relation_id == "P21":
         return {id: rows[id]["label"] for id in (MALE, FEMALE)}

@@ -200,9 +200,10 @@ def accuracy_section(results: Results) -> str:
     heads = ("editor", "edited/asked", "right before", "after", "change in points", "p", "cases")
     pairs = results.accuracy.query("edit_relation != 'all'")
     skipped = int(pairs[["n_no_gold", "n_unscored"]].sum().sum())
-    absent = 0 if results.mode == "paper" else int(pairs["n_no_candidate"].sum())
+    match = "substring" if results.mode == "paper" else "exact"
+    absent = 0 if match == "substring" else int(pairs["n_no_candidate"].sum())
     about = text.wrap(
-        f"""The right answer about ANOTHER property of the edited person beats all candidates (exact match). Higher is
+        f"""The right answer about ANOTHER property of the edited person beats all candidates ({match} match). Higher is
         better, change 0 = no side effect. Shares: Wilson; change: {_TESTS[results.mode]}.
         {skipped} cases without a gold answer or a score are left out; {absent} count as wrong because no right answer
         is a candidate."""

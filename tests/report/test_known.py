@@ -122,4 +122,6 @@ def test_a_run_that_asked_nobody_and_knew_nothing_is_a_report(folder: Path, tmp_
     bare = replace(results, known=replace(results.known, accuracy=pd.DataFrame()))
     assert "### On three scales" in markdown_report(bare, {})
     assert results.known.effects.empty
-    assert terminal_report(read_results(run, mode="paper"))
+    assert "beats all candidates (exact match)" in " ".join(terminal_report(results).split())
+    paper = terminal_report(read_results(run, mode="paper"))
+    assert "beats all candidates (substring match)" in " ".join(paper.split())
