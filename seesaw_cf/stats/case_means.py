@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.stats import adjust, case_weights, clustered_mean
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
 
@@ -20,6 +21,7 @@ __all__ = [
     "case_difference",
     "case_mean",
     "case_share",
+    "row_share",
     "with_adjusted",
 ]
 
@@ -78,7 +80,7 @@ def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseM
         `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`: why there is no interval.
     """
     codes = pd.factorize(case)[0]
-    return _estimate(values, codes, [np.ones(len(codes), dtype=bool)], against)
+    return _estimate(values, codes, [case_weights(codes, codes >= 0)], against)
 
 
 def case_share(found: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
@@ -89,7 +91,16 @@ def case_share(found: pd.Series, case: pd.Series, against: float = 0.0) -> CaseM
         case: Which case each row belongs to.
         against: What the p-value tests the share against.
     """
-    share = case_mean(found.astype(np.float64), case, against)
+    return _within(case_mean(found.astype(np.float64), case, against))
+
+
+def row_share(found: pd.Series, case: pd.Series) -> CaseMean:
+    """Return the share of rows, each of which counts once, also where a case has several; arguments as `case_share`."""
+    n, codes = len(found), pd.factorize(case)[0]
+    return _within(_estimate(found.astype(np.float64), codes, [np.full(n, 1 / max(n, 1))], 0.0))
+
+
+def _within(share: CaseMean) -> CaseMean:
     share["low"], share["high"] = (float(np.clip(end, 0, 1)) for end in (share["low"], share["high"]))
     return share
 
@@ -110,18 +121,17 @@ def case_difference(
     """
     codes = pd.factorize(case)[0]
     n_first, n_second = (len(np.unique(codes[side])) for side in (first, second))
-    found = _estimate(values, codes, [first, second], 0.0)
+    found = _estimate(values, codes, [case_weights(codes, side) for side in (first, second)], 0.0)
     if found["n"] and min(n_first, n_second) < MIN_EFFECTIVE:
         found["low"] = found["high"] = found["p"] = float("nan")
         found["note"] = f"too few cases ({min(n_first, n_second)}) on one side"
     return {**found, "n_first": n_first, "n_second": n_second}
 
 
-def _estimate(values: pd.Series, codes: NDArray[np.intp], members: list[NDArray[np.bool_]], against: float) -> CaseMean:
-    if not all(member.any() for member in members):
+def _estimate(values: pd.Series, codes: NDArray[np.intp], parts: list[Floats], against: float) -> CaseMean:
+    if not all(part.any() for part in parts):
         nan = float("nan")
         return {"value": nan, "low": nan, "high": nan, "p": nan, "n": 0, "n_cases": 0, "note": "no rows"}
-    parts = [case_weights(codes, member) for member in members]
     found = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
     return {
         "value": found.value + against,

@@ -6,6 +6,7 @@ import csv
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,27 @@ def test_people_alone_make_the_tables_and_a_judge_is_never_among_them(study: Pat
     assert set(by_editor["rated_by"]) == {"people", "r0"}
     assert (by_editor["p"] < 1).all()
     assert by_editor["p_adjusted"].tolist() == pytest.approx(adjust(by_editor["p"].tolist(), "holm").tolist())
+
+
+@pytest.mark.parametrize(("hits", "missed_in_twos"), [(280, 10), (264, 13)], ids=["religion", "conservatism"])
+def test_the_published_rule_counts_pairs_not_edits(tmp_path: Path, hits: int, missed_in_twos: int) -> None:
+    """The public 300 pairs are about 269 edits: 238 have one pair and 31 have two.
+
+    The released judge agrees with somebody on 280 pairs about religion (.933), 264 about conservatism (.880). The mean
+    of edits' means was .944 = 1 - (10 + 10 / 2) / 269 and .890 = 1 - (23 + 13 / 2) / 269.
+    """
+    doubled = [replace(pair(case % 269), pair_id=f"{case}") for case in range(300)]  # edits 0 to 30 have two pairs
+    missed = {*range(missed_in_twos), *range(31, 331 - hits - missed_in_twos)}
+    rows = [
+        flaw_row(one, "religion", rater, "pre", FlawAnswer(int(rater == "judge" and number in missed)))
+        for rater in ("a", "b", "judge")
+        for number, one in enumerate(doubled)
+    ]
+    write_table(tmp_path / "flaws.parquet", flaw_table(rows))
+    found = frames(tmp_path / "flaws.parquet", judges=["judge"])["judges"]
+    own = found[found["answer"] == "judge"]
+    assert own["value"].tolist() == pytest.approx([hits / 300] * 2)
+    assert set(zip(own["n"], own["n_cases"])) == {(300, 269)}
 
 
 def test_other_raters_need_five_and_are_told_apart_from_these(study: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,33 @@ def test_claims_are_counted_as_in_tables_2_and_3() -> None:
     assert counts == {"supports": 5, "neutral": 4, "contradicts": 2, "new_fact, subject passage": 11}
     percent = found["claim_agreement_percent"].set_index(["raters", "claim"])
     assert (percent.loc[("A/B", "all"), "value"], percent.loc[("A/B", "all"), "n"]) == (80, 5)
+
+
+def test_table_3_is_of_all_labels_not_of_edits() -> None:
+    """LEME Table 3: 61 % of 726 labels are of ground truth in the main passage, 444; 19 % in the related, 138.
+
+    New and old facts have 36 in each passage (5 %). Edits differ in how many labels they have: here 12 have one of the
+    444, the other 24 have 18 each.
+    """
+    kinds: dict[tuple[str, str], Callable[[int], int]]
+    kinds = {("ground_truth", "subject"): lambda case: 1 if case < 12 else 18}
+    kinds |= {("ground_truth", "related"): lambda case: 6 if case > 12 else 0}
+    kinds |= {
+        (fact, passage): lambda case: 1 for fact in ("new_fact", "old_fact") for passage in ("subject", "related")
+    }
+    rows = [
+        {"case_id": case, "claim_kind": kind, "passage": passage, "claim_id": f"{kind}-{number}", "claim": "x"}
+        | {"annotator": "A", "label": "supports", "evidence": []}
+        for (kind, passage), count in kinds.items()
+        for case in range(36)
+        for number in range(count(case))
+    ]
+    assert len(rows) == 726
+    counts = frames(Collected({"annotations": rows_of(ANNOTATIONS, rows)}))["claim_counts"].set_index("name")
+    published = {"ground_truth, subject passage": (444, 0.61), "ground_truth, related passage": (138, 0.19)}
+    for name, (count, share) in published.items():
+        assert (counts.loc[name, "count"], round(counts.loc[name, "value"], 2)) == (count, share)
+    assert round(counts.loc["new_fact, subject passage", "value"], 2) == 0.05
 
 
 def test_failure_modes_have_shares_examples_and_agreement() -> None:

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from seesaw_cf.effects.flaws import middle_rating
 from seesaw_cf.longform.flaws.validity import validate_judge
 from seesaw_cf.longform.report.sections import Section
-from seesaw_cf.stats.case_means import case_share
+from seesaw_cf.stats.case_means import row_share
 
 __all__ = ["judge_sections"]
 
 _ABOUT = (
-    "Share of pairs where the answer is that of at least one person (`any`, the published rule) or of people's "
+    "Share of all pairs where the answer is that of at least one person (`any`, the published rule) or of people's "
     '`median`. "equal" is a judge that always answers so: no better than it is no evidence of skill. Pairs on which an '
     "even number of people are split have no median; they count under `any` alone."
 )
@@ -73,5 +73,5 @@ def _accuracy(frame: pd.DataFrame, people: Sequence[str], judge: str) -> list[di
             }
             for rule, hit in hits.items():
                 about = {"judge": judge, "answer": name, "rule": rule, "flaw": flaw}
-                rows.append({**about, **case_share(hit, cases[hit.index])})
+                rows.append({**about, **row_share(hit, cases[hit.index])})
     return rows

@@ -18,7 +18,7 @@ from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.longform.report.survey_judges import beside_people
 from seesaw_cf.longform.report.values import METRICS, as_frame, label_shares, means, survey_values
 from seesaw_cf.stats import case_weights, clustered_mean
-from seesaw_cf.stats.case_means import case_share
+from seesaw_cf.stats.case_means import case_share, row_share
 
 __all__ = ["HEAD", "PLACE", "people_sections"]
 
@@ -150,7 +150,7 @@ def _counts(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for by, column in kinds.items():
         for name in sorted(set(column)):
-            share = case_share(column == name, given["case_id"])
+            share = row_share(column == name, given["case_id"])
             rows.append({"of": by, "name": name, "count": int((column == name).sum()), **share})
     return pd.DataFrame(rows).drop(columns="p", errors="ignore")
 
