@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from seesaw_cf.stats import adjust, case_weights, clustered_mean
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
 
 __all__ = [
@@ -122,9 +121,6 @@ def case_difference(
     codes = pd.factorize(case)[0]
     n_first, n_second = (len(np.unique(codes[side])) for side in (first, second))
     found = _estimate(values, codes, [case_weights(codes, side) for side in (first, second)], 0.0)
-    if found["n"] and min(n_first, n_second) < MIN_EFFECTIVE:
-        found["low"] = found["high"] = found["p"] = float("nan")
-        found["note"] = f"too few cases ({min(n_first, n_second)}) on one side"
     return {**found, "n_first": n_first, "n_second": n_second}
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.checks import number
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.crossing import Codes, Crossing
@@ -18,9 +17,9 @@ from seesaw_cf.types import Estimate
 
 __all__ = ["MIN_EFFECTIVE", "case_weights", "clustered_mean", "clustered_means"]
 
-# Below this effective number of clusters, in any dimension, there is no interval, no p and no star. Satterthwaite's
-# approximation is trusted from four degrees of freedom on (Pustejovsky and Tipton 2018, section 5), which is five equal
-# clusters; in benchmarks/simulation.py the error stays near its nominal level down to there.
+# Below this effective number of clusters, in a dimension or on a side of it, there is no interval, no p and no star.
+# Satterthwaite's approximation is trusted from four degrees of freedom on, which is five equal clusters (Pustejovsky
+# and Tipton 2018, section 5); in benchmarks/simulation.py the error stays near its nominal level down to there.
 MIN_EFFECTIVE = 5.0
 _EXACT = 1e-6  # five equal clusters are five, whatever the last digits
 
@@ -43,25 +42,17 @@ def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
     return weights
 
 
-def clustered_mean(
-    values: Floats,
-    parts: list[Floats],
-    clusters: Mapping[str, Codes],
-    *,
-    level: float = LEVEL,
-    min_effective: float = MIN_EFFECTIVE,
-) -> Estimate:
-    """A weighted mean, or a difference of two, with multi-way cluster-robust standard error.
+def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> Estimate:
+    """Return a weighted mean, or a difference of two, with multi-way cluster-robust standard error.
 
     Args:
         values: (n,) finite observations.
         parts: One weight vector (n,) that adds up to 1 for a mean; two for a difference, first minus second.
         clusters: Dimension -> (n,) cluster codes, one to three dimensions.
-        level: Confidence level.
-        min_effective: Refuse when a dimension has fewer effective clusters than this.
 
     Returns:
-        The `Estimate`. With too few clusters, interval, error and p are NaN and `note` says how many are missing.
+        The `Estimate` with its 95 % interval. With fewer than `MIN_EFFECTIVE` effective clusters in a dimension, or in
+        either part of it, interval, error and p are NaN; `note` says where, and how many are missing.
 
     Raises:
         RecordError: Lengths differ, values are not finite, or weights do not add up to 1.
@@ -69,22 +60,21 @@ def clustered_mean(
     Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002),
         corrected residuals and Satterthwaite degrees of freedom. See `Crossing`.
     """
-    return clustered_means(values[:, None], parts, clusters, level=level, min_effective=min_effective)[0]
+    return clustered_means(values[:, None], parts, clusters)[0]
 
 
 def clustered_means(
     values: Floats,
     parts: list[Floats],
     clusters: Mapping[str, Codes],
-    *,
-    level: float = LEVEL,
-    min_effective: float = MIN_EFFECTIVE,
+    sides: Sequence[str] = ("the first", "the second"),
 ) -> list[Estimate]:
-    """`clustered_mean` of several columns with the same weights and clusters, such as one effect on two scales.
+    """Return `clustered_mean` of several columns with the same weights and clusters, such as one effect on two scales.
 
     Args:
         values: (n, columns) finite observations.
-        parts, clusters, level, min_effective: See `clustered_mean`.
+        parts, clusters: See `clustered_mean`.
+        sides: What to call the two parts of a difference in a note.
 
     Returns:
         One `Estimate` per column.
@@ -93,8 +83,6 @@ def clustered_means(
         RecordError: As `clustered_mean`.
     """
     _check(values, parts, clusters)
-    number("clustered mean: level", level, 0, 1)
-    number("clustered mean: min_effective", min_effective)
     if values.ndim != 2:
         raise RecordError(f"clustered means: values have shape {values.shape}, expected (n, columns).")
     crossing = Crossing(parts, clusters)
@@ -102,16 +90,15 @@ def clustered_means(
     method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
     n = int(crossing.used.sum())
     base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
-    few = [f"{name}: {n:.1f}" for name, n in crossing.effective.items() if n < min_effective - _EXACT]
-    if few:
-        missing = int(np.ceil(min_effective - min(crossing.effective.values()) - _EXACT))
-        note = f"too few clusters ({', '.join(few)} effective); about {missing} more equal ones are needed"
+    if few := _few(crossing, sides):
+        missing = int(np.ceil(MIN_EFFECTIVE - min(crossing.effective.values()) - _EXACT))
+        note = f"too few clusters ({', '.join(few)}); about {missing} more equal ones are needed"
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
         return [replace(base, value=float(v), note=note) for v in weight @ values]
     found = []
     value, stderr, df = crossing.errors(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        half = stats.t.ppf((1 + level) / 2, df) * stderr
+        half = stats.t.ppf((1 + LEVEL) / 2, df) * stderr
         p = 2 * stats.t.sf(np.abs(value) / stderr, df)
     numbers = (value, value - half, value + half, stderr, p, df)
     for row, largest in zip(np.stack(numbers, axis=1).tolist(), np.abs(values[crossing.used]).max(axis=0)):
@@ -122,6 +109,16 @@ def clustered_means(
             continue
         found.append(replace(base, value=estimate, low=low, high=high, stderr=error, p=own_p, df=own_df))
     return found
+
+
+def _few(crossing: Crossing, sides: Sequence[str]) -> list[str]:
+    """Return the dimensions below the floor with their effective clusters, or the sides of them that are."""
+    few, least = [], MIN_EFFECTIVE - _EXACT
+    for name, n in crossing.effective.items():
+        parts = zip(sides, crossing.sides[name]) if len(crossing.sides[name]) > 1 else ()
+        small = [f"{name}: {size:.1f} effective in {side}" for side, size in parts if size < least]
+        few += small or [f"{name}: {n:.1f} effective"] * (n < least)
+    return few
 
 
 def _check(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> None:

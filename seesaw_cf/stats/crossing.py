@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import sparse
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
@@ -24,12 +23,6 @@ __all__ = ["Codes", "Crossing"]
 
 Codes = NDArray[np.intp]
 _SIGNS = (1.0, -1.0)
-# The reference distribution is simulated where a few clusters dominate: degrees of freedom below this number and below
-# this share of the clusters. Elsewhere it is a t.
-_SIMULATE_BELOW, _DOMINATED = 100.0, 0.75
-_DRAWS, _LARGEST, _SEED = 5000, 40, 0
-_DF_GRID = np.geomspace(1, 1e6, 400)
-_T_GRID = stats.t.ppf(0.975, _DF_GRID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +50,9 @@ class Crossing:
     Attributes:
         used: (n,) which rows have weight.
         counts: Dimension -> clusters with weight.
-        effective: Dimension -> Satterthwaite degrees of freedom of its share of the variance, plus 1: the number of
-            equal clusters that would be as informative.
+        sides: Dimension -> 1 / sum(share^2) of each part: as many equal clusters would carry it.
+        effective: Dimension -> the least of its sides and of Satterthwaite's degrees of freedom plus 1. A side of one
+            cluster has residual 0, adds nothing to the variance and so is not seen by the degrees of freedom.
 
     Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002),
         correction of residuals and degrees of freedom, here with cluster effects as the working model (Imbens and
@@ -88,7 +82,8 @@ class Crossing:
         own = dict(zip(codes, self._dimensions))
         self._within = next((code for name, code in codes.items() if _balanced(own[name].shares)), None)
         self.counts = {name: one.scale.size for name, one in own.items()}
-        self.effective = {name: one.df + 1 for name, one in own.items()}
+        self.sides = {name: [1 / max(float(a @ a), 1e-12) for a in one.shares] for name, one in own.items()}
+        self.effective = {name: min(one.df + 1, *self.sides[name]) for name, one in own.items()}
 
     def _dimension(self, codes: Mapping[str, Codes], names: Sequence[str]) -> _Dimension:
         code = codes[names[0]]
@@ -123,9 +118,9 @@ class Crossing:
         total = np.asarray(sum(one.sign * part for one, part in zip(self._dimensions, parts)))
         singles = np.array(parts[: len(self.counts)])
         variance = np.where(total > 0, total, singles.max(axis=0))
+        free = 1 / np.maximum([one.df for one in self._dimensions[: len(self.counts)]], 1e-9)
         with np.errstate(invalid="ignore", divide="ignore"):
-            df = variance**2 / (singles.T**2 @ (1 / np.maximum([one.df for one in self._own], 1e-9)))
-        return estimate, np.sqrt(variance), self._calibrated(df, singles)
+            return estimate, np.sqrt(variance), variance**2 / (singles.T**2 @ free)
 
     def _squares(self, one: _Dimension, y: Floats) -> Floats:
         sums = one.sums @ y
@@ -146,96 +141,10 @@ class Crossing:
         scale = np.sqrt(counts / np.maximum(counts - 1, 1))
         return np.asarray((y - means[self._within]) * scale[self._within][:, None])
 
-    @property
-    def _own(self) -> list[_Dimension]:
-        return self._dimensions[: len(self.counts)]
-
-    def _calibrated(self, df: Floats, singles: Floats) -> Floats:
-        """Degrees of freedom of the t distribution with the right 5 % point.
-
-        Where a few clusters dominate, estimate and error depend on each other and t with Satterthwaite's degrees of
-        freedom rejects too rarely. The ratio is simulated from cluster effects, mixed as the dimensions share the
-        variance.
-        """
-        low = np.flatnonzero(df < _SIMULATE_BELOW)
-        even = all(one.df + 1 >= _DOMINATED * one.scale.size for one in self._own)
-        if even or not low.size or min(one.df for one in self._own) < 1:
-            return df
-        drawn = _references(tuple(_shape(one) for one in self._own))
-        shares = singles[:, low] / singles[:, low].sum(axis=0)
-        ratios = [
-            np.abs(sum(np.sqrt(s) * mean for s, (mean, _) in zip(share, drawn)))
-            / np.sqrt(sum(s * square for s, (_, square) in zip(share, drawn)))
-            for share in shares.T
-        ]
-        out = df.copy()
-        out[low] = np.interp(-np.quantile(ratios, 0.95, axis=1), -_T_GRID, _DF_GRID)
-        return out
-
 
 def _balanced(shares: Sequence[Floats]) -> bool:
     """Both parts give every cluster the same weight, so that the cluster's own effect cancels in their difference."""
     return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Shares of one part of a dimension: of the largest clusters one by one, of the others their sum of squares, its
-    sum weighted by the correction, and the degrees of freedom of that."""
-
-    top: tuple[float, ...]
-    rest: float
-    weighted: float
-    df: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """What the draws of a dimension depend on: its parts, the correction of the largest clusters, its variance."""
-
-    parts: tuple[_Part, ...]
-    scale: tuple[float, ...]
-    truth: float
-
-
-def _shape(one: _Dimension) -> _Shape:
-    order = np.argsort(-np.max(one.shares, axis=0), kind="stable")
-    top, rest = order[:_LARGEST], order[_LARGEST:]
-    parts = []
-    for share in one.shares:
-        weighted = one.scale[rest] * share[rest] ** 2
-        total = float(weighted.sum())
-        df = float(weighted.sum() ** 2 / (weighted**2).sum()) if total > 0 else 0.0
-        parts.append(_Part(tuple(share[top].tolist()), float((share[rest] ** 2).sum()), total, df))
-    return _Shape(tuple(parts), tuple(one.scale[top].tolist()), float(sum((share**2).sum() for share in one.shares)))
-
-
-@lru_cache(maxsize=256)  # 160 kB each with two dimensions; editors that were asked the same have the same
-def _references(shapes: tuple[_Shape, ...]) -> list[tuple[Floats, Floats]]:
-    """The draws of every dimension, from one stream."""
-    rng = np.random.default_rng(_SEED)
-    return [_reference(shape, rng) for shape in shapes]
-
-
-def _reference(shape: _Shape, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Draws of a mean and of its estimated variance under independent cluster effects, for a true variance of 1.
-
-    The largest clusters are drawn one by one; of the others only the sum and the sum of squares.
-    """
-    mean, square = np.zeros(_DRAWS), np.zeros(_DRAWS)
-    centred: Floats | None = None
-    for sign, part in zip(_SIGNS, shape.parts):
-        share = np.array(part.top)
-        effects = rng.standard_normal((_DRAWS, share.size))
-        own = effects @ share + rng.standard_normal(_DRAWS) * np.sqrt(part.rest)
-        effects -= own[:, None]  # in place: making the arrays takes longer than filling them
-        effects *= sign * share
-        centred = effects if centred is None else np.add(centred, effects, out=centred)
-        mean += sign * own
-        if part.weighted > 0:
-            square += part.weighted * (rng.chisquare(part.df, _DRAWS) / part.df + own**2)
-    assert centred is not None
-    return mean / np.sqrt(shape.truth), (square + np.square(centred, out=centred) @ np.array(shape.scale)) / shape.truth
 
 
 def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, float]:

@@ -61,8 +61,9 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
     every = {name: float(count) for name, count in counts.items()}
     method = "mixed model (REML, crossed)"
     base = Estimate(float("nan"), n=values.size, clusters=counts, effective=every, method=method)
-    if min(counts.values()) < MIN_EFFECTIVE:
-        note = f"too few clusters ({', '.join(f'{name}: {count}' for name, count in counts.items())})"
+    sides = {name: min(len(np.unique(code[side])) for side in (member, ~member)) for name, code in codes.items()}
+    if few := [f"{name}: {count} on the smaller side" for name, count in sides.items() if count < MIN_EFFECTIVE]:
+        note = f"too few clusters ({', '.join(few)})"
         return replace(base, note=note)
     one = np.zeros(values.size)
     dense = {name: sparse.csr_array((one + 1, (np.arange(one.size), code))).toarray() for name, code in codes.items()}

@@ -280,7 +280,7 @@ def test_differences_between_kinds() -> None:
     assert update["high"] < 0 < correction["low"]
     already = only(found, contrast="already_true")
     assert (already["n_first"], already["n_second"]) == (1, 23)
-    assert already["note"] == "too few cases (1) on one side"
+    assert already["note"].startswith("too few clusters (case: 1.0 effective in the first)")
     assert np.isnan(already["p"])
 
 

@@ -6,10 +6,13 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import Crossing, case_weights, clustered_mean, pigeonhole_draws
+from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means, pigeonhole_draws
 
 RNG = np.random.default_rng(7)
 
@@ -92,23 +95,54 @@ def test_unequal_clusters_count_for_less() -> None:
     assert effective([97.0, 1, 1, 1]) < 2.1
 
 
+def sides(first: NDArray[np.float64], second: NDArray[np.float64]) -> Crossing:
+    """A difference of two groups of people, with these weights."""
+    person = np.arange(first.size + second.size)
+    parts = [np.r_[first / first.sum(), np.zeros(second.size)], np.r_[np.zeros(first.size), second / second.sum()]]
+    return Crossing(parts, {"person": person})
+
+
 def test_two_groups_of_people_count_like_welch() -> None:
     # 4 and 10 people, equal weights, equal variances: df = (1/4 + 1/10)^2 / (1/4^2/3 + 1/10^2/9)
-    person = np.arange(14)
-    parts = [np.where(person < 4, 1 / 4, 0.0), np.where(person >= 4, 1 / 10, 0.0)]
-    found = Crossing(parts, {"person": person}).effective["person"]
-    assert found == pytest.approx(1 + (1 / 4 + 1 / 10) ** 2 / (1 / 16 / 3 + 1 / 100 / 9))
+    found = sides(np.ones(4), np.ones(10))
+    assert found.errors(RNG.normal(size=(14, 1)))[2] == pytest.approx(
+        (1 / 4 + 1 / 10) ** 2 / (1 / 16 / 3 + 1 / 100 / 9)
+    )
+    assert found.sides["person"] == pytest.approx([4, 10])
+    assert found.effective["person"] == pytest.approx(4)
 
 
-def test_a_dominant_cluster_does_not_make_the_test_blind() -> None:
-    """One person has a third of the weight: rejections at 5 % are 5 %, where t with Satterthwaite's df has fewer."""
+def test_a_side_of_one_person_is_refused() -> None:
+    """Its residual is 0, so the degrees of freedom are those of the other side alone; the floor is on each side."""
+    edit, person = (code.ravel() for code in np.indices((20, 61)))
+    parts = [case_weights(edit, person == 0), case_weights(edit, person > 0)]
+    values = RNG.normal(size=(edit.size, 1))
+    codes = {"edit": edit, "person": person}
+    assert Crossing(parts, codes).errors(values)[2] > 10
+    (found,) = clustered_means(values, parts, codes, ("Maori", "others"))
+    assert np.isnan([found.low, found.high, found.stderr, found.p, found.df]).all()
+    assert found.note == "too few clusters (person: 1.0 effective in Maori); about 4 more equal ones are needed"
+    assert found.effective == pytest.approx({"edit": 20, "person": 1})
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=2, max_size=30))
+def test_the_floor_on_a_side_refuses_no_mean_that_the_floor_on_df_accepts(weights: list[float]) -> None:
+    one = np.array(weights)
+    found = Crossing([one / one.sum()], {"edit": np.arange(one.size)})
+    (df,) = found.errors(np.arange(one.size, dtype=np.float64)[:, None])[2]
+    assert df + 1 < 5 or found.sides["edit"][0] >= 5 - 1e-6
+
+
+def test_the_test_of_one_dominant_cluster_is_careful() -> None:
+    """One person has a third of the weight: t with Satterthwaite's df rejects less often than the level, at every
+    level. Holm reads the far tail, so a test that errs on either side there may err on this side only."""
     shares = np.r_[1 / 3, np.full(30, 2 / 90)]
     crossing = Crossing([shares], {"person": np.arange(31)})
     estimate, stderr, df = crossing.errors(np.random.default_rng(3).normal(size=(31, 4000)))
+    assert df == pytest.approx(np.full(4000, crossing.effective["person"] - 1))
     p = 2 * stats.t.sf(np.abs(estimate) / stderr, df)
-    assert 0.04 <= np.mean(p < 0.05) <= 0.06
-    raw = 2 * stats.t.sf(np.abs(estimate) / stderr, crossing.effective["person"] - 1)
-    assert np.mean(raw < 0.05) < 0.03
+    for level in (0.05, 0.01, 0.001):
+        assert np.sum(p < level) <= stats.binom.ppf(0.999, 4000, level)
 
 
 def test_case_weights_make_means_of_case_means() -> None:
