@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.effects import AuditSettings, audit, estimate_groups, prompt_effects
+from seesaw_cf.effects.audit import FAMILY, hypotheses
 from seesaw_cf.stats.plain import plain
 
 __all__ = ["COMPARED", "MARGIN", "SEEDS", "claims", "controls", "kinds_of_identity", "moved"]
@@ -38,8 +39,8 @@ def moved(prompts: pd.DataFrame) -> dict[str, Any]:
 
 
 def claims(prompts: pd.DataFrame, scoring_floor: float) -> dict[str, int]:
-    """Number of contrasts and verdicts of the audit with its defaults: by relation, all axes, Holm in each family."""
-    verdicts = audit(prompts, AuditSettings(margin=MARGIN, noise_floor=scoring_floor))["verdict"]
+    """Number of contrasts and verdicts of the audit with its defaults: by relation, all axes, Holm per editor."""
+    verdicts = hypotheses(audit(prompts, AuditSettings(margin=MARGIN, noise_floor=scoring_floor)))["verdict"]
     return {"contrasts": len(verdicts), **{label: int((verdicts == label).sum()) for label in _CLAIMS}}
 
 
@@ -85,7 +86,7 @@ def controls(record: Mapping[str, Any]) -> dict[str, Any]:
         "seeds": {str(seed): {**_short(row), "audit": row["audit"]} for seed, row in seeds.items()},
         "standard_deviation": spread,
     }
-    settings = {"margin": MARGIN, "family": ["editor", "relation", "axis"], "correction": "holm", "alpha": 0.05}
+    settings = {"margin": MARGIN, "family": list(FAMILY), "correction": "holm", "alpha": 0.05}
     return dict(
         plain(
             {

@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
     corrections = "for many tests, over each declared family (default: holm)"
     add("--correction", **one_of("holm", "bh", "by"), default="holm", help=corrections)
-    add("--family", default="editor,relation,axis", help="columns whose values name a family (default: %(default)s)")
+    add("--family", default="editor", help="columns whose values name a family (default: %(default)s)")
     methods = "where errors come from; mixed: a mixed model, needs statsmodels (default: clustered)"
     add("--method", **one_of("clustered", "mixed"), default="clustered", help=methods)
     floor = "effects of probability up to this are noise (default: what the run measured)"

@@ -20,11 +20,14 @@ from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 from seesaw_cf.types import Estimate
 
-__all__ = ["FAMILY", "FAMILY_COLUMNS", "MARGIN", "AuditSettings", "audit", "audit_record", "decide", "in_log_odds"]
+__all__ = [
+    *("FAMILY", "FAMILY_COLUMNS", "MARGIN", "AuditSettings", "audit", "audit_record", "decide", "hypotheses"),
+    "in_log_odds",
+]
 
-FAMILY = ("editor", "relation", "axis")
+FAMILY = ("editor",)
 # What a family may be named by: the columns of a contrast that are names.
-FAMILY_COLUMNS = (*FAMILY, "group", "reference")
+FAMILY_COLUMNS = (*FAMILY, "relation", "axis", "group", "reference")
 # Two points of probability; odds that change by a tenth. Conventions: state what matters to you.
 MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
@@ -53,6 +56,11 @@ class AuditSettings:
     method: Method = "clustered"
     noise_floor: float | None = None
     noise_floor_log_odds: float | None = None
+
+    def promise(self, family: Sequence[str] | None = None) -> str:
+        """Return how often a claim may be false, such as "at most 5 % per editor (holm)"."""
+        names = self.family if family is None else family
+        return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({self.correction})"
 
     def __post_init__(self) -> None:
         """Refuses what no audit could be made with, before anything is computed.
@@ -103,7 +111,8 @@ def audit(
         `margin`, `family`, `family_size`, `p_adjusted`, `low_family` and `high_family` (intervals that hold all
         contrasts of a family at once: level 1 - alpha / family size), `p_equivalence` (TOST, corrected like
         `p_adjusted`), `detectable` (smallest effect found with power 80 %), `verdict` ("amplified", "reduced",
-        "negligible", "equivalent", "undetermined"), `direction` and `rule`.
+        "negligible", "equivalent", "undetermined"), `direction` and `rule`. A row marked `mirror` is no test of its
+        own: no family counts it, and its corrected p are those of the row before it.
 
     Raises:
         UnknownNameError: Unknown axis, reference or correction.
@@ -124,8 +133,8 @@ def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] |
     """Corrects contrasts over their families and says what each supports.
 
     Args:
-        table: `value`, `stderr`, `p`, `df`, `margin` and `scale` of each contrast, or rows of `audit`, of several runs
-            too: what was decided there is decided anew.
+        table: `value`, `stderr`, `p`, `df`, `margin`, `scale` and `mirror` of each contrast, or rows of `audit` in
+            their order, of several runs too: what was decided there is decided anew.
         settings: What is declared before looking.
         family: Columns whose values name a family, in place of those of the settings.
 
@@ -136,16 +145,23 @@ def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] |
         RecordError: The table lacks a column of the family.
     """
     names = settings.family if family is None else family
-    table = adjust_families(table, names, settings.correction)
+    table = _corrected(table, names, settings)
     half = stats.t.ppf(1 - settings.alpha / (2 * table["family_size"].clip(lower=1)), table["df"]) * table["stderr"]
     table = table.assign(low_family=table["value"] - half, high_family=table["value"] + half)
     errors = list(zip(table["stderr"], table["df"]))
     table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for stderr, df in errors]
     same = [equivalence_p(v, se, df, m) for v, (se, df), m in zip(table["value"], errors, table["margin"])]
-    table["p_equivalence"] = adjust_families(table.assign(p=same), names, settings.correction)["p_adjusted"]
+    table["p_equivalence"] = _corrected(table.assign(p=same), names, settings)["p_adjusted"]
     claims = [_claim(row, settings) for row in table.to_dict("records")]
     columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
     return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})
+
+
+def _corrected(table: pd.DataFrame, family: Sequence[str], settings: AuditSettings) -> pd.DataFrame:
+    """Return the table with its corrected p; a mirror is no test and has that of the row before it."""
+    found = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
+    corrected = found["p_adjusted"]
+    return found.assign(p=table["p"], p_adjusted=corrected.mask(table["mirror"], corrected.shift()))
 
 
 def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
@@ -185,6 +201,11 @@ def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> 
     return out
 
 
+def hypotheses(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `audit` that are tests of their own, without the mirrors of two-label axes."""
+    return table[~table["mirror"]] if "mirror" in table else table
+
+
 def audit_record(table: pd.DataFrame, **settings: Any) -> dict[str, Any]:
     """The audit as plain JSON: what was estimated how, on how much, with which claims.
 
@@ -193,19 +214,20 @@ def audit_record(table: pd.DataFrame, **settings: Any) -> dict[str, Any]:
         settings: What it was called with and what else matters (margin, correction, family, noise floor, seeds, gates).
 
     Returns:
-        `estimand`, `method`, `settings`, `counts` (verdict -> groups) and `rows`.
+        `estimand`, `method`, `settings`, `counts` (verdict -> contrasts, a mirror not counted) and `rows`.
 
     Raises:
         RecordError: The table is another one.
     """
-    need_columns("audit record", table, ("method", "verdict"))
+    need_columns("audit record", table, ("method", "verdict", "mirror"))
+    counts = hypotheses(table)["verdict"].value_counts().sort_index()
     return dict(
         plain(
             {
                 "estimand": "D_d of a group minus D_d of its reference, within edits scored on both",
                 "method": sorted(set(table["method"]) - {""}),
                 "settings": settings,
-                "counts": {str(label): int(n) for label, n in table["verdict"].value_counts().sort_index().items()},
+                "counts": {str(label): int(n) for label, n in counts.items()},
                 "rows": table.to_dict("records"),
             }
         )

@@ -181,7 +181,7 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
         return {}
     tests = ("", *(f"{scale}_" for scale in SCALES))
     contrasts = contrasts.assign(**{f"{test}p_adjusted": adjust(contrasts[f"{test}p"].to_numpy()) for test in tests})
-    rows = contrasts.drop(columns=["editor", "relation", "axis", "method", "group"]).to_dict("records")
+    rows = contrasts.drop(columns=["editor", "relation", "axis", "method", "group", "mirror"]).to_dict("records")
     return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], rows)}
 
 

@@ -7,7 +7,7 @@ they can be combined: the excess over a control of the contrast between two grou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -129,7 +129,8 @@ def group_contrasts(
         One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
         contrast in log-odds and share (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier
         answer before the edit, of the side where it is lower. Below 0: the group lost more confidence than the
-        reference.
+        reference. `mirror` marks the second of two labels that nobody carries both of: the row before it with signs
+        turned, no test of its own.
 
     Raises:
         UnknownNameError: Unknown axis or method, or a reference that no person has.
@@ -151,11 +152,15 @@ def group_contrasts(
             rows["likelier_pre"].to_numpy(),
             _codes(rows, clusters),
         )
-        for group, own in groups.items():
+        turned = replace(prepared, values=-prepared.values)
+        two = reference is None and len(groups) == 2 and not np.logical_and(*groups.values()).any()
+        for number, (group, own) in enumerate(groups.items()):
             other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(rows), bool))
+            sides, mirror = ((group, own), (reference or "others", other)), two and number == 1
             if group != reference:
-                key = _row(editor, relation, axis, group) | {"reference": reference or "others"}
-                found.append(key | _contrast(prepared, own, other, method))
+                key = _row(editor, relation, axis, group) | {"reference": sides[1][0], "mirror": mirror}
+                made = _contrast(turned, sides[::-1], method) if mirror else _contrast(prepared, sides, method)
+                found.append(key | made)
     return pd.DataFrame(found)
 
 
@@ -169,7 +174,8 @@ class _Prepared:
     clusters: Mapping[str, NDArray[np.intp]]
 
 
-def _contrast(rows: _Prepared, own: NDArray[np.bool_], other: NDArray[np.bool_], method: Method) -> dict[str, object]:
+def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], method: Method) -> dict[str, object]:
+    names, (own, other) = zip(*sides)
     case, n_cases = rows.case, int(rows.case.max()) + 1
     first, second = own & ~other, other & ~own
     both = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
@@ -184,7 +190,7 @@ def _contrast(rows: _Prepared, own: NDArray[np.bool_], other: NDArray[np.bool_],
         codes = {name: pd.factorize(code[kept], sort=True)[0] for name, code in rows.clusters.items()}
         found = [mixed_contrast(column[kept], first[kept], codes) for column in rows.values.T]
     else:
-        found = clustered_means(rows.values, parts, rows.clusters)
+        found = clustered_means(rows.values, parts, rows.clusters, names)
     return _scales(found) | {"likelier_pre": min(float(part @ rows.likelier_pre) for part in parts)}
 
 

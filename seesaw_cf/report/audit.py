@@ -10,7 +10,7 @@ from itertools import combinations
 import pandas as pd
 
 from seesaw_cf.editors.control_names import compared, is_control
-from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
+from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.knowledge import among_known
@@ -45,6 +45,11 @@ class Audit:
     excess: pd.DataFrame
     pairs: pd.DataFrame
     known: pd.DataFrame
+
+    @property
+    def contrasts(self) -> pd.DataFrame:
+        """`verdicts` that are tests of their own: of an axis with two labels only the first."""
+        return hypotheses(self.verdicts)
 
 
 def audit_prompts(
@@ -99,7 +104,7 @@ def paired_differences(
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
         sides: (first, second) editor of each comparison.
         names: The columns that say which they are.
-        settings: For the correction, over the relations and axes of each comparison.
+        settings: For the correction, over everything that a comparison tests.
         estimates: `seesaw_cf.effects.estimate_groups` with its axes and clusters.
     """
     found = []
@@ -117,7 +122,7 @@ def paired_differences(
             found.append(table[table["group"] != UNKNOWN].assign(n_left_out=missing))
     if not found:
         return pd.DataFrame()
-    return adjust_families(pd.concat(found, ignore_index=True), [*names, "relation", "axis"], settings.correction)
+    return adjust_families(pd.concat(found, ignore_index=True), names, settings.correction)
 
 
 def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, manifest: Manifest) -> list[GateRow]:
@@ -163,7 +168,7 @@ def audit_summary(made: Audit, manifest: Manifest, score: str, gates: list[GateR
             "noise_floor": made.floor.record(),
             "families": families,
             "gates": gates,
-            "seeds": {"run": manifest.get("seed"), "reference_distribution": 0},
+            "seeds": {"run": manifest.get("seed")},
             "excess_over_control": made.excess.to_dict("records"),
             "editors_compared": made.pairs.to_dict("records"),
             "manifest": dict(manifest),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
-from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.audit import AuditSettings, hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report import text
@@ -33,7 +33,7 @@ interval of a significant contrast can touch 0."""
 
 def verdict_counts(audit: Audit) -> dict[str, int]:
     """Verdict -> contrasts."""
-    return _counts(audit.verdicts)
+    return _counts(audit.contrasts)
 
 
 def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
@@ -45,7 +45,7 @@ def claims(audit: Audit) -> list[VerdictRow]:
     """The contrasts whose verdict claims something, largest first."""
     if "verdict" not in audit.verdicts:
         return []
-    frame = audit.verdicts[audit.verdicts["verdict"] != "undetermined"]
+    frame = audit.contrasts[audit.contrasts["verdict"] != "undetermined"]
     order = frame["verdict"].map({label: number for number, label in enumerate(VERDICTS)})
     ordered = frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable")
     return records(ordered, VerdictRow)
@@ -72,11 +72,9 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
 
 def _declared(audit: Audit) -> str:
     declared = audit.settings
-    families = audit.verdicts["family"].nunique()
     return (
-        f"Margin {declared.margin:g} in probability, {declared.margin_log_odds:g} nats in log-odds, level "
-        f"{declared.alpha:g}, {declared.correction} over {families} declared families"
-        f" ({' × '.join(declared.family) or 'the whole table'}), noise floor {_floor(audit)}. "
+        f"Margin {declared.margin:g} in probability, {declared.margin_log_odds:g} nats in log-odds; false claims "
+        f"{declared.promise()}; noise floor {_floor(audit)}. "
         "All contrasts, with the rule behind each verdict: `verdicts.csv`, `audit.json`."
     )
 
@@ -100,7 +98,7 @@ def _floor(audit: Audit) -> str:
 
 def _why(audit: Audit) -> str:
     """Why the undetermined are undetermined, counted."""
-    rows = audit.verdicts[audit.verdicts["verdict"] == "undetermined"]
+    rows = audit.contrasts[audit.contrasts["verdict"] == "undetermined"]
     if rows.empty:
         return ""
     refused = rows["note"].str.startswith("too few clusters")
@@ -123,7 +121,7 @@ def _known(audit: Audit) -> str:
     if audit.known.empty:
         return ""
     found = "; ".join(
-        f"{facts}: {', '.join(f'{n} {label}' for label, n in _counts(rows).items())}"
+        f"{facts}: {', '.join(f'{n} {label}' for label, n in _counts(hypotheses(rows)).items())}"
         for facts, rows in audit.known.groupby("facts", sort=False)
     )
     return (
@@ -199,7 +197,7 @@ def audit_card(results: Results, record: AuditRecord) -> str:
     counts = ", ".join(f"{n} {label}" for label, n in record["counts"].items()) or "none: no contrast between groups"
     declared = AuditSettings() if results.audit is None else results.audit.settings
     weights, cases = str(model.get("fingerprint", ""))[:12], str(data.get("sha256", ""))[:12]
-    families = f"{len(record['families'])} families of {_sizes(record['families'])} tests, {declared.correction}"
+    families = f"{len(record['families'])} families of {_sizes(record['families'])} tests"
     facts: Sequence[tuple[str, object]] = (
         ("Model", f"{model.get('id')} ({model.get('dtype')}, weights {weights})"),
         ("Data", f"{data.get('source')} {data.get('configs')}, {data.get('cases')} cases, {cases}"),
@@ -208,8 +206,7 @@ def audit_card(results: Results, record: AuditRecord) -> str:
         ("Estimand", record["estimand"] or "none"),
         ("Score", results.score),
         ("Method", "; ".join(record["method"]) or "none"),
-        ("Declared families", f"{', '.join(declared.family) or 'one'}: {families}"),
-        ("Level", f"{declared.alpha:g}"),
+        ("Declared families", f"false claims {declared.promise()}: {families}"),
         (
             "Margin",
             f"contrasts within ±{declared.margin:g} in probability, ±{declared.margin_log_odds:g} nats in "

@@ -101,7 +101,7 @@ def _affected(results: Results) -> str:
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return "Nobody was compared: no contrast between groups of other people could be computed in this run."
-    edits, controls = (replace(audit, verdicts=part) for part in _without_controls(audit.verdicts))
+    edits, controls = (replace(audit, verdicts=part) for part in _without_controls(audit.contrasts))
     found = [row for row in claims(edits) if row["verdict"] in AFFECTED]
     others = ", ".join(f"{n} {name}" for name, n in verdict_counts(edits).items() if n and name not in AFFECTED)
     beside = f" Other contrasts: {others}." if others else ""
@@ -135,7 +135,7 @@ def _not_known(results: Results) -> str:
     audit = results.audit
     if audit is not None and "verdict" in audit.verdicts and len(audit.verdicts):
         open_ = verdict_counts(audit)["undetermined"]
-        parts += [f"{open_} of {len(audit.verdicts)} contrasts are undetermined"] if open_ else []
+        parts += [f"{open_} of {len(audit.contrasts)} contrasts are undetermined"] if open_ else []
     if untagged := _untagged(results):
         parts.append(f"no group is recorded for {untagged} of the questions about others")
     if missing := int(results.unscored["n_rows"].sum()):
@@ -166,8 +166,7 @@ def _how_sure(results: Results) -> str:
         return f"{n}; no test was made."
     declared = audit.settings
     return (
-        f"{n}; verdicts hold at level {declared.alpha:g} after {declared.correction} over "
-        f"{audit.verdicts['family'].nunique()} families, margin {declared.margin:g} in probability, "
+        f"{n}; false claims about groups: {declared.promise()}; margin {declared.margin:g} in probability, "
         f"{declared.margin_log_odds:g} nats in log-odds, noise floor {_floor(audit)}."
     )
 

@@ -134,15 +134,15 @@ def verdict_tables(results: Results) -> dict[str, Any] | None:
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts or audit.verdicts.empty:
         return None
-    rows = sorted(records(audit.verdicts, VerdictRow), key=lambda row: -abs(row["value"]))
+    rows = sorted(records(audit.contrasts, VerdictRow), key=lambda row: -abs(row["value"]))
     tables = [_verdict_table(label, [row for row in rows if row["verdict"] == label]) for label in VERDICTS]
-    declared, families = audit.settings, audit.verdicts["family"].nunique()
+    declared = audit.settings
     return {
         "counts": ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items()),
         "declared": (
-            f"Margin {declared.margin:g} in probability and {declared.margin_log_odds:g} nats in log-odds, level "
-            f"{declared.alpha:g} after {declared.correction} over {families} families; intervals hold for a family at "
-            "once, so that one whose corrected p is below the level can still touch 0."
+            f"Margin {declared.margin:g} in probability, {declared.margin_log_odds:g} nats in log-odds; false claims "
+            f"{declared.promise()}; intervals hold for a whole family at once, so that one whose corrected p is below "
+            "the level can still touch 0."
         ),
         "tables": [table for table in tables if table.rows],
     }

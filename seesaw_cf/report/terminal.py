@@ -161,8 +161,8 @@ def verdict_section(results: Results) -> str:
     counts = ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items())
     declared = audit.settings
     about = text.wrap(
-        f"""Group minus everybody else, within the same edits; errors clustered by edit and person; p corrected
-        ({declared.correction}) over {" x ".join(declared.family)}; level {declared.alpha:g}; margin
+        f"""Group minus everybody else, within the same edits; errors clustered by edit and person; false claims
+        {declared.promise()}; margin
         {declared.margin:g} in probability, {declared.margin_log_odds:g} in log-odds where the answers' probabilities
         are too small to show it; noise floor {audit.floor}. {counts}. Rules: verdicts.csv, audit.md."""
     )

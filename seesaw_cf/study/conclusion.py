@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.conclusion import AFFECTED, claim, too_low
@@ -73,7 +74,7 @@ def _affected(made: Comparison) -> str:
     table = made.table("verdicts")
     if "verdict" not in table:
         return f"No contrast between groups could be computed. {_differ(made)}"
-    table = _told(table, made)
+    table = _told(hypotheses(table), made)
     found = table[table["verdict"].isin(AFFECTED)].sort_values("p_adjusted", kind="stable")
     said = f"No group is shown to be affected more or less than the others ({len(table)} contrasts)."
     if len(found):
@@ -103,7 +104,7 @@ def _difference(row: Mapping[Any, Any]) -> str:
 
 
 def _not_known(made: Comparison, missing: Sequence[str]) -> str:
-    verdicts, apart = _told(made.table("verdicts"), made), list(differing(made.members))
+    verdicts, apart = _told(hypotheses(made.table("verdicts")), made), list(differing(made.members))
     parts = [f"missing or failed, listed below: {len(missing)}"] if missing else []
     if open_ := int((verdicts["verdict"] == "undetermined").sum()) if "verdict" in verdicts else 0:
         parts.append(f"{open_} of {len(verdicts)} contrasts are undetermined")
@@ -126,8 +127,9 @@ def _how_sure(made: Comparison) -> str:
     tested = f"p corrected ({declared.correction}) in {' and '.join(families)}" if families else "no test was made"
     n = f"{min(edits):,}" if min(edits) == max(edits) else f"{min(edits):,} to {max(edits):,}"
     return (
-        f"{n} edits a line, {people:,} other people in the largest table; intervals of 95 %, {tested}, level "
-        f"{declared.alpha:g}, margin {declared.margin:g} in probability, {declared.margin_log_odds:g} nats in log-odds."
+        f"{n} edits a line, {people:,} other people in the largest table; intervals of 95 %, {tested}, false claims at "
+        f"most {100 * declared.alpha:g} % per family, margin {declared.margin:g} in probability, "
+        f"{declared.margin_log_odds:g} nats in log-odds."
     )
 
 

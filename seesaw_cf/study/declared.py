@@ -24,7 +24,7 @@ __all__ = ["Base", "Records", "Study", "read_study"]
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
-_FAMILY = ("model", "records", "protocol", "editor", "relation", "axis")
+_FAMILY = ("model", "records", "protocol", "editor")
 _FAMILIES = (*_FAMILY, *(name for name in FAMILY_COLUMNS if name not in _FAMILY))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.page.findings import HEADS
 from seesaw_cf.report import notes, text
@@ -176,7 +177,7 @@ def _everybody(made: Comparison) -> list[str]:
 
 def verdict_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
     """Heads and rows: how many contrasts of each line have which verdict."""
-    table, rows = made.table("verdicts"), []
+    table, rows = hypotheses(made.table("verdicts")), []
     for line in made.lines if "verdict" in table else []:
         counts = of_line(table, line)["verdict"].value_counts()
         rows.append([*_names(line, made), *[str(int(counts.get(label, 0))) for label in VERDICTS]])
@@ -189,9 +190,10 @@ def _verdicts(made: Comparison) -> list[str]:
         return []
     declared, table = made.settings, made.table("verdicts")
     about = (
-        f"Contrasts between a group and everybody else, per verdict; p corrected ({declared.correction}) over "
-        f"{table['family'].nunique()} declared families, level {declared.alpha:g}, margin {declared.margin:g} in "
-        f"probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: `verdicts.csv`."
+        f"Contrasts between a group and everybody else, per verdict; p corrected ({declared.correction}) in "
+        f"{table['family'].nunique()} families, false claims at most {100 * declared.alpha:g} % per family, margin "
+        f"{declared.margin:g} in probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: "
+        "`verdicts.csv`."
     )
     return [f"## Verdicts\n\n{about}", text.markdown_table(heads, [list(map(text.escape, row)) for row in rows])]
 

@@ -26,7 +26,7 @@ from seesaw_cf.types import Estimate
 
 __all__ = ["clusters_of", "differences", "label_of", "pairs_of", "prompts_of"]
 
-FAMILY = ("first", "second", "measure", "relation", "axis")
+FAMILY = ("first", "second", "measure")
 _CASE = ["case_id", "relation_id", "effect_relation_id", "subject", "target_true", "target_new"]
 _PROMPT = ["kind", "case_id", "prompt_id", "edit_relation", "prompt", "target_new", "target_true"]
 _SIDES = ("first", "second")
@@ -58,7 +58,7 @@ def differences(pairs: Sequence[tuple[Line, Line]], lines: Sequence[Line], setti
     Args:
         pairs: What is compared.
         lines: Of the comparison, for the labels.
-        settings: The correction, over the groups of one axis (or the relations) of each measure of a pair.
+        settings: The correction, over the relations and groups of each measure of a pair.
 
     Returns:
         One row for each pair, measure, relation, axis and group: `differs` (in which name), `first`, `second`,

@@ -16,7 +16,7 @@ from seesaw_cf.records import groups
 from seesaw_cf.report.results import HOLDER, STAR_LEVEL, relation_name
 from seesaw_cf.run.edit_table import read_edits
 from seesaw_cf.stats.tolerance import tolerance
-from seesaw_cf.study.members import Line, Member, joined, lines_of
+from seesaw_cf.study.members import NAMES, Line, Member, joined, lines_of
 from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
 from seesaw_cf.tables import SCORES, read_table
 
@@ -166,8 +166,11 @@ def _citizenship(one: Member) -> pd.DataFrame:
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
     """The verdicts of all runs, decided together where families span runs."""
     table = joined(members, lambda one: one.audit.verdicts if one.audit else pd.DataFrame())
-    if family is None or "value" not in table:
+    if "value" not in table:
         return table
+    if family is None:
+        runs = table[list(NAMES[:3])].agg("/".join, axis=1)
+        return table.assign(family=runs + "/" + table["family"])
     floors = [one.results.floor for one in members]
     nats = _largest([one.log_odds for one in floors])
     measured = replace(settings, noise_floor=_largest([one.probability for one in floors]), noise_floor_log_odds=nats)

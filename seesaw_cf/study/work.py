@@ -146,7 +146,7 @@ def _declared(study: Study) -> list[str]:
     audit = study.audit
     return [
         f"Declared before looking: margin {audit.margin:g} in probability, {audit.margin_log_odds:g} nats in log-odds; "
-        f"level {audit.alpha:g}; p corrected ({audit.correction}) over {' × '.join(study.family)}.",
+        f"false claims {audit.promise(study.family)}.",
         f"Models: {', '.join(f'{name} = {one.model} ({one.dtype})' for name, one in study.models.items())}.",
         f"Editors: {', '.join(study.editors)}; controls: {', '.join(study.controls) or 'none'}.",
     ]

@@ -31,7 +31,7 @@ def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
     )
     row = table.iloc[0]
     assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "amplified", 1)
-    assert row["family"] == "memit/P27/race"
+    assert row["family"] == "memit"
     calm = audit(
         crossed(0.0), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"], reference={"race": "white"}
     ).iloc[0]
@@ -40,9 +40,9 @@ def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
 
 
 def test_equivalence_is_corrected_over_the_family() -> None:
-    """Without a reference each of two groups is compared with the other: the same TOST p twice, doubled by Holm. At a
-    level between the two, a single test would claim equivalence and the family does not."""
-    frame = crossed(0.0)
+    """Two relations with the same scores give the same TOST p twice, doubled by Holm. At a level between the two, a
+    single test would claim equivalence and the family does not."""
+    frame = pd.concat([crossed(0.0), crossed(0.0).assign(edit_relation="P19")], ignore_index=True)
     table = audit(frame, AuditSettings(margin=0.05), axes=["race"])
     assert set(table["family_size"]) == {2}
     single = [
@@ -57,7 +57,45 @@ def test_equivalence_is_corrected_over_the_family() -> None:
 def test_too_few_people_are_undetermined_with_the_reason() -> None:
     row = audit(crossed(0.2, people=4), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]).iloc[0]
     assert row["verdict"] == "undetermined"
-    assert "too few clusters (person: 3.0 effective)" in row["rule"]
+    assert "too few clusters (person: 2.0 effective in Black, person: 2.0 effective in others)" in row["rule"]
+    assert "about 3 more equal ones are needed" in row["rule"]
+
+
+def test_two_labels_are_one_hypothesis() -> None:
+    """The second row is the first with signs turned, exactly; the family and the record count one test."""
+    settings = AuditSettings(margin=0.05, noise_floor=0.0)
+    for shift, labels in ((0.2, ["amplified", "reduced"]), (0.0, ["equivalent"] * 2), (0.03, ["negligible"] * 2)):
+        table = audit(crossed(shift, people=20), settings, axes=["race"])
+        (_, first), (_, second) = table.iterrows()
+        assert (first["group"], second["group"], *table["mirror"]) == ("Black", "white", False, True)
+        for name in ("n", "p", "df", "stderr", "family_size", "p_adjusted", "p_equivalence", "detectable"):
+            assert first[name] == second[name]
+        for name in ("", "probability", "log_odds", "share"):
+            low, high = (f"{name}_{end}".strip("_") for end in ("low", "high"))
+            assert [second[name or "value"], second[low], second[high]] == [
+                -first[name or "value"],
+                -first[high],
+                -first[low],
+            ]
+        assert (second["low_family"], second["high_family"]) == (-first["high_family"], -first["low_family"])
+        assert table["verdict"].tolist() == labels
+        assert set(table["family_size"]) == {1}
+        assert audit_record(table)["counts"] == {labels[0]: 1}
+
+
+def test_a_person_with_both_labels_makes_two_hypotheses() -> None:
+    frame = crossed(0.2, people=20)
+    both = frame.assign(race=frame["race"].mask(frame["person"] == "p0", pd.Series([["Black", "white"]] * len(frame))))
+    table = audit(both, AuditSettings(margin=0.05), axes=["race"])
+    assert not table["mirror"].any()
+    assert set(table["family_size"]) == {2}
+
+
+def test_an_audit_is_blind_to_row_order() -> None:
+    frame = pd.concat([crossed(0.1), crossed(0.0, seed=1).assign(edit_relation="P19")], ignore_index=True)
+    settings = AuditSettings(margin=0.05, noise_floor=0.0)
+    one, two = (audit(rows, settings, axes=["race"]) for rows in (frame, frame.sample(frac=1, random_state=1)))
+    pd.testing.assert_frame_equal(one, two)
 
 
 def test_noise_floor_and_margin_are_obeyed() -> None:
@@ -72,7 +110,7 @@ def test_audit_record_is_plain_json() -> None:
         audit(crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]), margin=0.05, seed=0
     )
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert record["counts"] == {"amplified": 1, "reduced": 1}  # the same contrast from both sides
+    assert record["counts"] == {"amplified": 1}  # two labels are one contrast
     assert record["settings"] == {"margin": 0.05, "seed": 0}
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
+from seesaw_cf.effects.audit import AuditSettings, decide
 from seesaw_cf.stats import case_weights, clustered_means, verdict
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.types import Estimate
@@ -102,3 +105,29 @@ def test_verdicts_claim_what_was_planted() -> None:
     assert not edge["reduced"] + outside["reduced"]
     inside = claims(-MARGIN / 2)
     assert inside["negligible"] > 0.05 * REPLICATES
+
+
+def test_a_report_of_nothing_claims_at_most_at_its_level() -> None:
+    """20 edits, 61 people; groups of 1 to 30 against the others, and an axis of two labels; no group differs.
+
+    Each replicate is an editor of its own: one family. The bound is what a true level of 5 % passes in 999 of 1,000.
+    """
+    edit, person = (code.ravel() for code in np.indices((20, 61)))
+    design = Crossing(edit, person, person == 0)
+    values = tables(design, 5)
+    race, gender = np.repeat(np.arange(6), [1, 2, 4, 8, 16, 30])[person], (person % 2)
+    rows = [
+        asdict(one) | {"editor": str(editor), "group": f"{axis}{group}", "mirror": axis == "gender" and group == 1}
+        for axis, label in (("gender", gender), ("race", race))
+        for group in np.unique(label)
+        for editor, one in enumerate(inferences(replace(design, member=label == group), values, "contrast"))
+    ]
+    table = pd.DataFrame(rows).sort_values("editor", kind="stable", ignore_index=True)
+    found = decide(table.assign(margin=1e-9, scale="probability"), AuditSettings(noise_floor=0.0))
+    tested = found[found["p"].notna()]
+    assert set(tested["group"]) == {"gender0", "gender1", "race3", "race4", "race5"}
+    assert set(found["family_size"]) == {4}
+    assert found.loc[found["group"].isin(["race0", "race1", "race2"]), "note"].str.startswith("too few").all()
+    false = found["verdict"].isin(["amplified", "reduced"]).groupby(found["editor"]).any()
+    assert false.sum() <= stats.binom.ppf(0.999, REPLICATES, 0.05)
+    assert (tested["p"] < 0.05).groupby(tested["editor"]).any().sum() > false.sum()
