@@ -33,7 +33,7 @@ def reference() -> Callable[..., Path]:
     def find(*parts: str) -> Path:
         path = REFERENCE.joinpath(*parts)
         if not path.exists():
-            pytest.skip(f"reference data {'/'.join(parts)} is not beside this checkout (../shared/reference)")
+            pytest.skip(f"{path.relative_to(ROOT.parent)} is not beside this checkout")
         return path
 
     return find

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,15 @@ def test_without_a_spread_in_probability_the_largest_that_the_nats_allow_counts(
     # p(1 + e) - p = p e with e = exp(nats) - 1, largest at p = 1; a difference of two scores doubles it.
     floor = floor_of(measured(p99=0.1), None, None)
     assert floor.probability == pytest.approx(2 * (math.e**0.1 - 1))
+
+
+@given(st.floats(-20, 20), st.floats(1e-6, 1))
+def test_a_share_of_two_answers_moves_by_a_quarter_of_their_log_odds_at_most(odds: float, nats: float) -> None:
+    floor = floor_of(measured(p99=nats / 2, p99_probability=0.0), None, None)
+    moved = 1 / (1 + math.exp(-odds - nats)) - 1 / (1 + math.exp(-odds))
+    assert moved <= floor.zero_limit_share + 4 * sys.float_info.epsilon
+    # The largest move is around even odds, and is nearly the limit where it is small.
+    assert floor.zero_limit_share == pytest.approx(nats / 4)
 
 
 @pytest.mark.parametrize("bad", [None, "0.1", math.nan, math.inf])

@@ -93,6 +93,13 @@ def test_permutation_finds_a_planted_group_and_is_uniform_under_the_null() -> No
     assert 0.01 <= np.mean(np.array(null) <= 0.05) <= 0.10  # family-wise error 5 %, 200 tables
 
 
+def test_p_of_a_permutation_counts_the_labels_as_they_are() -> None:
+    """No shuffle of 40 people puts the 20 largest values into one group again: (0 + 1) / (99 + 1)."""
+    member = np.arange(40)[:, None] < 20
+    _, p, p_max = label_permutation(member[:, 0].astype(np.float64), member, np.zeros(40, np.intp), permutations=99)
+    assert (p[0], p_max[0]) == (0.01, 0.01)
+
+
 def test_permutation_cannot_test_a_label_that_fills_its_stratum() -> None:
     member = np.array([[1], [1], [0], [0]], dtype=bool)
     statistic, p, p_max = label_permutation(np.arange(4.0), member, np.array([0, 0, 1, 1]), permutations=20)
@@ -123,6 +130,12 @@ def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
     found = verdict(Estimate(value, stderr=stderr, p=p, df=30, note="too few"), margin=0.1, noise_floor=0.05)
     assert found.label == expected
     assert rule in found.rule
+
+
+@pytest.mark.parametrize(("floor", "expected"), [(0.09, "equivalent"), (0.1, "undetermined"), (0.2, "undetermined")])
+def test_nothing_is_equivalent_where_noise_alone_reaches_the_margin(floor: float, expected: str) -> None:
+    estimate = Estimate(0.001, stderr=0.02, p=0.9, df=30)
+    assert verdict(estimate, margin=0.1, noise_floor=floor).label == expected
 
 
 def test_simple_tests() -> None:

@@ -1,11 +1,11 @@
-"""Shares and paired answers against published intervals."""
+"""Intervals of shares, paired answers and draws against published or hand-made ones."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from seesaw_cf.stats import paired_change
+from seesaw_cf.stats import interval, paired_change, pigeonhole_draws
 
 PUBLISHED = {
     # Airway responsiveness of 21 children (Bentur et al. 2009): A = 1 * 12 - 1 * 7 = 5, at most 21 / 2, so phi is 0.
@@ -27,3 +27,25 @@ def test_paired_change_is_the_published_interval(counts: tuple[int, int, int, in
     digits = 3 if sum(counts) < 100 else 4
     found = paired_change(second, first, sum(counts))
     assert tuple(round(limit, digits) for limit in found) == PUBLISHED[counts]
+
+
+def test_interval_of_draws_by_hand() -> None:
+    """0, 1, ..., 100 and a draw without a value: 5 % below 5, 5 % above 95; the sum of squares is 101 * 850."""
+    low, high, stderr = interval(np.append(np.arange(101.0), np.nan), 0.9)
+    assert (low, high) == pytest.approx((5, 95))
+    assert stderr == pytest.approx((101 * 850 / 100) ** 0.5)
+    assert interval(np.array([1.0, np.nan])) == pytest.approx((np.nan,) * 3, nan_ok=True)
+
+
+def test_crossed_draws_are_means_of_case_means() -> None:
+    """One person under the first edit, value 1, nine under the second, 0: each edit counts as often as it is drawn."""
+    case, person = np.repeat([0, 1], [1, 9]), np.arange(10)
+    draws = pigeonhole_draws(case, person, (case == 0) * 1.0, [np.arange(10)], draws=200, seed=0)
+    assert set(draws[~np.isnan(draws)]) == {0, 0.5, 1}
+
+
+def test_paired_change_has_its_level() -> None:
+    """Where all answers turned right: 1 - sqrt(d^2 + d^2), and 1, with Wilson's 1 - d = n / (n + z^2)."""
+    before, after = np.zeros(20, bool), np.ones(20, bool)
+    for level, z in ((0.9, 1.644854), (0.95, 1.959964)):
+        assert paired_change(before, after, 20, level) == pytest.approx((1 - 2**0.5 * z**2 / (20 + z**2), 1), abs=1e-6)
