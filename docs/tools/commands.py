@@ -14,7 +14,8 @@ HEAD = """# Command reference
 
 `seesaw-cf COMMAND --help` prints the same in a terminal. `seesaw-cf --version` prints the version, `--debug` before any
 command shows the full traceback of an error. Commands exit with 0 on success, 1 after an error, 2 when an option is
-wrong, and 130 after Ctrl-C; what was finished is kept, and the same command continues.
+wrong, and 130 after Ctrl-C; what was finished is kept, and the same command continues. No command writes onto what it
+reads or what another command made; `--json FILE` replaces only a file that the same command wrote.
 
 """
 

@@ -13,6 +13,8 @@ from seesaw_cf import __version__
 from seesaw_cf.checks import shown
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.output import finish
+from seesaw_cf.cli.paths import check_paths
+from seesaw_cf.io.files import reading
 from seesaw_cf.io.waiting import quiet
 
 __all__ = ["COMMANDS", "GROUPS", "main", "parser"]
@@ -135,7 +137,7 @@ def _run(words: list[str]) -> None:
         finish()
         raise
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with quiet(getattr(args, "quiet", False)):
+    with quiet(getattr(args, "quiet", False)), reading(check_paths(asked, args)):
         importlib.import_module(COMMANDS[args.command][0]).run(args)
 
 

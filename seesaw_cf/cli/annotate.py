@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
-from seesaw_cf.cli.options import count, one_of, path, positive, seconds, seed_option, share, whole
-from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.cli.options import count, json_option, one_of, positive, seconds, seed_option, share, whole
+from seesaw_cf.cli.output import say, write_numbers
+from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, source
 from seesaw_cf.io.terminal import column_table
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _tasks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tasks", type=path, metavar="TASKS", help="file that `seesaw-cf annotate make` wrote")
+    parser.add_argument("tasks", type=source, metavar="TASKS", help="file that `seesaw-cf annotate make` wrote")
 
 
 def _make_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("kind", **one_of(*_KINDS), help="what raters do")
-    add("run", type=path, metavar="RUN", help="run folder of `seesaw-cf leme run`")
-    add("--out", type=path, required=True, metavar="TASKS", help="file for tasks and answers; moves as one")
+    add("run", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run`")
+    add("--out", type=output_file, required=True, metavar="TASKS", help="file for tasks and answers; moves as one")
     add("--raters", type=positive, default=3, help="how many people (default: 3)")
     add("--per-item", type=positive, help="raters of each item (default: all; writing: 1)")
     sample = "items in all; 'published' (252 pairs of three relations); or P27=10, again for more relations"
@@ -46,13 +47,13 @@ def _make_options(parser: argparse.ArgumentParser) -> None:
     add("--duplicates", type=share, default=0.1, help="share of a rater's items that come twice (default: 0.1)")
     add("--attention", type=count, default=2, help="hidden items that see whether texts are read (default: 2)")
     add("--no-training", dest="training", action="store_false", help="without the training round")
-    add("--gold", type=path, metavar="TABLE", help="table of right answers; its items come first and qualify raters")
+    add("--gold", type=source, metavar="TABLE", help="table of right answers; its items come first and qualify raters")
     add("--qualify", type=share, default=0.7, help="share of gold answers that must be right (default: 0.7)")
     add("--blind-edit", action="store_true", help="do not tell raters what was edited")
     add("--passage", nargs="+", default=["free", "guided"], help="flaws: which kinds of passages to pair")
     add("--breaks", type=count, default=20, help="offer a break after so many items; 0 = never (default: 20)")
-    add("--consent", type=path, metavar="FILE", help="plain text shown first, with your content warning and contact")
-    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    add("--consent", type=source, metavar="FILE", help="plain text shown first, with your content warning and contact")
+    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
     seed_option(parser, "sample, design and order")
 
 
@@ -74,7 +75,7 @@ def _serve_options(parser: argparse.ArgumentParser) -> None:
 def _export_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _tasks(parser)
-    add("--out", type=path, required=True, help="folder for the tables")
+    add("--out", type=output_folder, required=True, help="folder for the tables")
     least = "leave out raters with a lower share of attention answers right (default: 0, nobody)"
     add("--min-attention", type=share, default=0.0, help=least)
     add("--overwrite", action="store_true", help="replace tables that are there")
@@ -82,15 +83,15 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
 
 def _status_options(parser: argparse.ArgumentParser) -> None:
     _tasks(parser)
-    parser.add_argument("--json", type=path, metavar="FILE", help="also write every number to this file")
+    json_option(parser)
 
 
 def _merge_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("tasks", type=path, nargs="+", metavar="TASKS", help="copies of one study; a single one is copied whole")
-    add("--out", type=path, required=True, help="file to write")
+    add("tasks", type=source, nargs="+", metavar="TASKS", help="copies of one study; a single one is copied whole")
+    add("--out", type=output_file, required=True, help="file to write")
     prefer = "which copy counts where answers differ: about all, or about an ITEM, RATER or RATER/TASK; repeatable"
-    add("--prefer", action="append", default=[], metavar="[WHAT=]TASKS", help=prefer)
+    add("--prefer", action="append", type=name_or_source, default=[], metavar="[WHAT=]TASKS", help=prefer)
 
 
 def _sample(words: list[str] | None) -> int | dict[str, int] | None:
@@ -204,8 +205,7 @@ def _status(args: argparse.Namespace) -> None:
             say(f"{one.rater}: the clock went back {one.clock_back} times; the order of answers does not rest on it.")
         if one.late:
             say(f"{one.rater}: {one.late} answers came after submission; they are kept and do not count.")
-    if args.json:
-        write_json(args.json, {"study": study.id, "kind": study.kind, "raters": [one.row() for one in found]})
+    write_numbers(args, {"study": study.id, "kind": study.kind, "raters": [one.row() for one in found]})
 
 
 def _merge(args: argparse.Namespace) -> None:

@@ -21,8 +21,9 @@ from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source
-from seesaw_cf.cli.options import path, positive, seed_option
+from seesaw_cf.cli.options import positive, seed_option
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.sources import bar, source_of, source_options
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import atomic_folder, write_text
@@ -47,17 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--source",
+        type=name_or_source,
         nargs="+",
         default=["sample"],
         metavar="SOURCE",
         help="sample, sample-claims, wikidata, the URL of an endpoint, a folder made by `oxigraph load`, or RDF files",
     )
-    add("--out", type=path, metavar="DIR", help="dataset folder to make")
-    add("--edits", nargs="+", type=path, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
+    add("--out", type=own_folder, metavar="DIR", help="dataset folder to make")
+    add("--edits", nargs="+", type=source, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
     add(
         "--coupled",
         nargs="+",
-        type=path,
+        type=source,
         default=[],
         metavar="FILE",
         help="CounterFact or zsRE JSON: also make configs of Coupled Entity Prompts",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import count, fields_of, job_of, job_options, open_option, output_options, path, positive
+from seesaw_cf.cli.options import count, fields_of, job_of, job_options, open_option, output_options, positive
 from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.paths import source
 
 __all__ = ["configure", "run"]
 
@@ -15,7 +16,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf dose`."""
     job_options(parser)
     add = parser.add_argument
-    add("--dose", type=positive, action="append", help="edits made together; give it again (default: 1, 10, 100)")
+    add(
+        "--dose",
+        type=positive,
+        action="append",
+        help="edits made together; give it again (default: 1, 10, 100)",
+    )
     add("--repeats", type=positive, default=5, help="samples drawn for each dose (default: 5)")
     add(
         "--pair",
@@ -24,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="two relations to mix, such as P27,P101, each also alone; repeatable",
     )
     add("--people", type=count, default=5, help="prompts about other people for each edit (default: 5)")
-    add("--text", type=path, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
+    add("--text", type=source, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
     output_options(parser)
     open_option(parser)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import one_of, path, positive
+from seesaw_cf.cli.options import one_of, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import output_folder, source
 
 __all__ = ["configure", "run"]
 
@@ -13,8 +14,8 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf export`."""
     add = parser.add_argument
-    add("source", type=path, metavar="RUN", help="finished run")
-    add("--out", type=path, required=True, metavar="DIR", help="folder below which data/ is written")
+    add("source", type=source, metavar="RUN", help="finished run")
+    add("--out", type=output_folder, required=True, metavar="DIR", help="folder below which data/ is written")
     add("--organisation", required=True, help="who evaluated")
     kinds = ("first_party", "third_party", "collaborative", "other")
     add("--relationship", **one_of(*kinds), default="third_party", help="of who evaluated to who made the model")

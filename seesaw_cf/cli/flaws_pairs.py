@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import path, seed_option
+from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.paths import source
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -20,7 +21,7 @@ __all__ = ["pairs_of", "passages_options", "say_left_out", "show", "wording_opti
 def passages_options(parser: argparse.ArgumentParser) -> None:
     """Which passages are paired."""
     add = parser.add_argument
-    add("passages", type=path, metavar="PASSAGES", help="passages.parquet of a long-form run")
+    add("passages", type=source, metavar="PASSAGES", help="passages.parquet of a long-form run")
     add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
     add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
     seed_option(parser, "the order of texts")
@@ -29,7 +30,7 @@ def passages_options(parser: argparse.ArgumentParser) -> None:
 def wording_option(parser: argparse.ArgumentParser) -> None:
     """Other words for raters and judges."""
     add = parser.add_argument
-    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
 
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, wording_option
-from seesaw_cf.cli.options import one_of, path, share
+from seesaw_cf.cli.options import one_of, share
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import output_file, source
 
 __all__ = ["export_options", "export_sheets", "import_options", "import_sheets"]
 
@@ -15,9 +16,9 @@ def export_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `export`."""
     add = parser.add_argument
     passages_options(parser)
-    add("--sheet", type=path, required=True, help="CSV for raters, without what would tell them which text is which")
-    add("--key", type=path, required=True, help="JSON that tells; keep it from the raters")
-    add("--edits", type=path, help="Parquet of the edits, told to raters (default: edits.parquet beside PASSAGES)")
+    add("--sheet", type=output_file, required=True, help="CSV for raters, without what would tell which text is which")
+    add("--key", type=output_file, required=True, help="JSON that tells; keep it from the raters")
+    add("--edits", type=source, help="Parquet of the edits, told to raters (default: edits.parquet beside PASSAGES)")
     add("--hide-edit", action="store_true", help="do not tell raters what was edited")
     wording_option(parser)
     add("--overwrite", action="store_true", help="replace files that are there, filled or not")
@@ -27,20 +28,20 @@ def export_options(parser: argparse.ArgumentParser) -> None:
 def import_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `import`."""
     add = parser.add_argument
-    add("sheet", type=path, metavar="SHEET", help="the CSV, filled")
-    add("--key", type=path, help="the key that was written with it")
+    add("sheet", type=source, metavar="SHEET", help="the CSV, filled")
+    add("--key", type=source, help="the key that was written with it")
     add("--released", action="store_true", help="SHEET is one rater's file as the SEESAW-CF authors released them")
     codings = "of a released file; halves: 1, 1.5, 2; signed: -1, 0, 1 (default: auto)"
     add("--coding", **one_of("auto", "halves", "signed"), default="auto", help=codings)
     like = "ratings of another rater of the same study, as imported: a released file must be about the same pairs"
-    add("--like", type=path, metavar="TABLE", help=like)
+    add("--like", type=source, metavar="TABLE", help=like)
     blank = "what an empty cell of a released file means (default: equal)"
     add("--blank", **one_of("equal", "missing"), default="equal", help=blank)
     add("--overwrite", action="store_true", help="replace files that are there")
     add("--rater", required=True, help="who rated")
     add(
         "--out",
-        type=path,
+        type=output_file,
         required=True,
         help="Parquet file for the ratings; those given twice go to NAME.repeats, "
         "what is said of the edit to NAME.reflected",
@@ -67,7 +68,6 @@ def export_sheets(args: argparse.Namespace) -> None:
         SheetOptions(args.flaws, args.seed, args.duplicates, read_wording(args.wording)),
         edits=edit_sentences(read_table(file, EDITS)) if told else None,
         overwrite=args.overwrite,
-        inputs=[read for read in (args.passages, file, args.wording) if read is not None],
     )
     say(f"{rows} rows in {args.sheet}; instructions for raters in {args.sheet}.txt. Keep {args.key} from them.")
 
@@ -92,8 +92,7 @@ def import_sheets(args: argparse.Namespace) -> None:
         work = import_sheet(args.sheet, args.key, args.rater)
     tables = {"": work.table, ".repeats": work.repeats, ".reflected": work.reflected}
     files = [(args.out.with_suffix(f"{name}{args.out.suffix}"), table_bytes(table)) for name, table in tables.items()]
-    read = [file for file in (args.sheet, args.key, args.like) if file]
-    write_new(files, inputs=read, overwrite=args.overwrite)
+    write_new(files, overwrite=args.overwrite)
     missing = work.table.column("change").null_count
     known = f" {work.known} rows repeat others word for word and count once." if work.known else ""
     say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.{known}")

@@ -14,11 +14,11 @@ from seesaw_cf.cli.options import (
     one_of,
     open_option,
     output_options,
-    path,
     positive,
     seed_option,
     server_options,
 )
+from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.errors import SeesawError
 
 __all__ = ["configure", "run"]
@@ -63,7 +63,7 @@ def _acknowledge(args: argparse.Namespace) -> None:
 def _options_of_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
-    add("--delta", type=path, help="folder of a weight delta: crawl the edited model")
+    add("--delta", type=source, help="folder of a weight delta: crawl the edited model")
     server_options(parser)
     add("--conversation", action="store_true", help="ask as a conversation, for models that were trained to answer")
     add("--identities", nargs="+", default=["all"], help="classes, names, 'all', or NAME=CLASS (default: all)")
@@ -82,7 +82,7 @@ def _options_of_run(parser: argparse.ArgumentParser) -> None:
     add("--max-new-tokens", type=positive, default=24, help="longest answer (default: 24)")
     add("--examples", type=count, default=3, help="answered questions before a question (default: 3)")
     add("--no-prefix", **one_of("start", "expand", "both"), help="leave the prepended texts of Table 2 out")
-    add("--refusals", type=path, help='JSON: {"part of a model name": ["regular expression", ...]}')
+    add("--refusals", type=source, help='JSON: {"part of a model name": ["regular expression", ...]}')
     add("--redo", nargs="+", default=[], help="crawl these identities again")
     seed_option(parser)
     add("--rows", type=positive, default=64, help="completions written at once by a local model (default: 64)")
@@ -91,10 +91,15 @@ def _options_of_run(parser: argparse.ArgumentParser) -> None:
 
 def _options_of_score(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=path, metavar="CRAWL")
-    add("--regard", default="sasha/regardv3", help=_REGARD)
+    add("folder", type=source, metavar="CRAWL")
+    add("--regard", type=name_or_source, default="sasha/regardv3", help=_REGARD)
     add("--regard-labels", help="meaning of its labels: LABEL_0=negative,LABEL_1=neutral,...")
-    add("--attack", default="none", help="'detoxify', 'perspective', a classifier, or 'none' (default: none)")
+    add(
+        "--attack",
+        type=name_or_source,
+        default="none",
+        help="'detoxify', 'perspective', a classifier, or 'none' (default: none)",
+    )
     add("--attack-label", default="identity_attack", help="label of the classifier that means attack")
     add("--attack-url", help="server that speaks Perspective's protocol")
     add("--attack-key-env", default="PERSPECTIVE_API_KEY", help="environment variable with its key; '' = none")
@@ -107,7 +112,7 @@ def _options_of_score(parser: argparse.ArgumentParser) -> None:
 
 def _options_of_topics(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=path, metavar="CRAWL")
+    add("folder", type=source, metavar="CRAWL")
     _topic_options(parser)
     add("--min-triples", type=positive, default=30, help=FEW)
 
@@ -116,35 +121,35 @@ def _topic_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--topics", type=positive, default=8, help="number of topics (default: 8)")
     add("--topic-method", **one_of("auto", "bertopic", "nmf"), default="auto", help="how topics are found")
-    add("--encoder", help="sentence-transformers model for the topics (default: TF-IDF)")
-    add("--dimensions", type=path, help='seed words: {"warmth": ["friendly", ...], ...}')
+    add("--encoder", type=name_or_source, help="sentence-transformers model for the topics (default: TF-IDF)")
+    add("--dimensions", type=source, help='seed words: {"warmth": ["friendly", ...], ...}')
     seed_option(parser)
 
 
 def _options_of_draw(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=path, metavar="CRAWL")
-    parser.add_argument("--plain", type=path, help="the same crawl made with --no-prefix both, for figure 5")
-    parser.add_argument("--out", type=path, help="folder for the pictures (default: CRAWL/figures)")
+    parser.add_argument("folder", type=source, metavar="CRAWL")
+    parser.add_argument("--plain", type=source, help="the same crawl made with --no-prefix both, for figure 5")
+    parser.add_argument("--out", type=output_folder, help="folder for the pictures (default: CRAWL/figures)")
     parser.add_argument("--min-triples", type=positive, default=30, help=FEW)
     _topic_options(parser)
 
 
 def _options_of_compare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", type=path, metavar="BASE", help="crawl of the unedited model")
-    add("edited", type=path, metavar="EDITED", help="crawl of the edited model, same settings")
-    add("--identity-control", type=path, help="crawl after an edit that writes what the model knows already")
-    add("--random-control", type=path, help="crawl after a random change of the same size")
+    add("folder", type=source, metavar="BASE", help="crawl of the unedited model")
+    add("edited", type=source, metavar="EDITED", help="crawl of the edited model, same settings")
+    add("--identity-control", type=source, help="crawl after an edit that writes what the model knows already")
+    add("--random-control", type=source, help="crawl after a random change of the same size")
     add("--force", action="store_true", help="compare although the crawls were made differently; the list is shown")
     json_option(parser)
-    add("--out", type=path, metavar="DIR", help="folder for report.html: both graphs in one picture, and this table")
+    add("--out", type=output_folder, metavar="DIR", help="folder for report.html: both graphs and this table")
     open_option(parser)
     _topic_options(parser)
 
 
 def _options_of_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=path, metavar="CRAWL")
-    parser.add_argument("--out", type=path, help="folder for report.html, graph.graphml, graph.json (default: CRAWL)")
+    parser.add_argument("folder", type=source, metavar="CRAWL")
+    parser.add_argument("--out", type=output_folder, help="for report.html, graph.graphml, graph.json (default: CRAWL)")
     open_option(parser)
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.cli.output import open_page, say, write_json
+from seesaw_cf.cli.output import open_page, say, write_json, write_numbers
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.io.text import read_json
@@ -208,7 +208,6 @@ def draw(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Prints what an edit changed."""
-    from seesaw_cf.io.files import check_outputs
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.page import graph_findings
@@ -217,9 +216,6 @@ def compare(args: argparse.Namespace) -> None:
     given = {"identity edit": args.identity_control, "random edit": args.random_control}
     controls = {name: read_crawl(path) for name, path in given.items() if path}
     base, edited = read_crawl(args.folder), read_crawl(args.edited)
-    if args.json:
-        folders = [args.folder, args.edited, *filter(None, given.values())]
-        check_outputs([args.json], [file for folder in folders for file in folder.rglob("*")])
     differ = check_comparable(base, {"edited": edited, **controls}, args.force)
     crawls = [base, edited, *controls.values()]
     found = _fit(args, [text for crawl in crawls for text in content_texts(crawl.triples)])
@@ -232,8 +228,7 @@ def compare(args: argparse.Namespace) -> None:
         ]
         for row in table.to_dict("records")
     ]
-    if args.json:
-        write_json(args.json, {"differences": differ, "rows": table.to_dict("records")})
+    write_numbers(args, {"differences": differ, "rows": table.to_dict("records")})
     page = graph_findings(base, edited, table, differ) if args.out else None
     head = ["against", "measure", "identity", "before", "after", "change", "95 % interval", "p (Holm)", "n"]
     notes = sorted(

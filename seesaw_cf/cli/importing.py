@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import own_folder, source
 from seesaw_cf.io.terminal import markdown_for_terminal
 
 __all__ = ["configure", "run"]
@@ -14,8 +14,8 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf import`."""
     add = parser.add_argument
-    add("paths", nargs="+", metavar="PATH", type=path, help="JSON, JSON-lines or Parquet file, or a folder of them")
-    add("--out", required=True, type=path, metavar="DIR", help="dataset folder to make")
+    add("paths", nargs="+", metavar="PATH", type=source, help="JSON, JSON-lines or Parquet file, or a folder of them")
+    add("--out", required=True, type=own_folder, metavar="DIR", help="dataset folder to make")
     add("--force", action="store_true", help="move aside what already lies at DIR (to DIR.before-import)")
 
 

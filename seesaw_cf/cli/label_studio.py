@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import one_of, path, positive, seed_option, share
+from seesaw_cf.cli.options import one_of, positive, seed_option, share
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import output_folder, source
 
 if TYPE_CHECKING:
     from seesaw_cf.longform.label_studio.projects import Project
@@ -24,20 +25,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     export = actions.add_parser("export", help=text, description=text)
     add = export.add_argument
     add("kind", **one_of(*KINDS), help="what raters are asked")
-    add("folder", type=path, metavar="RUN", help="run folder of `seesaw-cf leme run`")
-    add("--out", type=path, required=True, help="folder for tasks.json, config.xml and key.json")
+    add("folder", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run`")
+    add("--out", type=output_folder, required=True, help="folder for tasks.json, config.xml and key.json")
     add("--sample", type=positive, help="only this many pairs, drawn evenly over relations (flaws)")
     add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (flaws; default: 0.1)")
     add("--hide-edit", action="store_true", help="do not tell raters what was edited (flaws)")
-    add("--wording", type=path, metavar="FILE", help="JSON or YAML with other words, such as the papers' own (flaws)")
+    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own (flaws)")
     add("--overwrite", action="store_true", help="replace files that are there")
     seed_option(export, "pairs, their order and the order of texts")
     text = "a JSON export of Label Studio back into tables"
     back = actions.add_parser("import", help=text, description=text)
     add = back.add_argument
-    add("results", type=path, metavar="RESULTS", help="the project exported as JSON")
-    add("--key", type=path, required=True, help="the key.json that was written with the tasks")
-    add("--out", type=path, required=True, help="folder for the Parquet tables")
+    add("results", type=source, metavar="RESULTS", help="the project exported as JSON")
+    add("--key", type=source, required=True, help="the key.json that was written with the tasks")
+    add("--out", type=output_folder, required=True, help="folder for the Parquet tables")
     add("--overwrite", action="store_true", help="replace files that are there")
 
 
@@ -55,8 +56,7 @@ def _export(args: argparse.Namespace) -> None:
         "config.xml": project.config,
         "key.json": json.dumps(project.key(), ensure_ascii=False, indent=1) + "\n",
     }
-    inputs = [args.folder, *([args.wording] if args.wording else [])]
-    write_new([(args.out / name, text) for name, text in files.items()], inputs=inputs, overwrite=args.overwrite)
+    write_new([(args.out / name, text) for name, text in files.items()], overwrite=args.overwrite)
     (args.out / "key.json").chmod(0o600)
     say(f"{len(project.items)} tasks in {args.out / 'tasks.json'}; paste {args.out / 'config.xml'} into the project's")
     say(f"labelling interface, and keep {args.out / 'key.json'} from raters.")
@@ -103,7 +103,7 @@ def _import(args: argparse.Namespace) -> None:
 
     tables = tables_of(args.results, args.key)
     written = [(args.out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()]
-    write_new(written, inputs=[args.results, args.key], overwrite=args.overwrite)
+    write_new(written, overwrite=args.overwrite)
     for name, table in tables.items():
         raters = set(table.column("annotator" if "annotator" in table.column_names else "rater").to_pylist())
         say(f"{name}.parquet: {table.num_rows} rows by {len(raters)} raters")

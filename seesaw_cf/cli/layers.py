@@ -13,12 +13,12 @@ from seesaw_cf.cli.options import (
     load,
     model_options,
     one_of,
-    path,
     positive,
     quiet_option,
     seed_option,
 )
 from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.errors import EditError, MissingExtraError, RecordError, need
 from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.types import Cloze, EditRequest
@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--noise-samples", type=positive, default=10, help="draws of the noise on the subject (default: 10)")
     seed_option(parser)
     quiet_option(parser)
-    add("--out", type=path, help="also write layers.json and layers.png into this folder")
+    add("--out", type=output_folder, help="also write layers.json and layers.png into this folder")
 
 
 def run(args: argparse.Namespace) -> None:

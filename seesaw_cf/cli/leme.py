@@ -15,13 +15,13 @@ from seesaw_cf.cli.options import (
     one_of,
     open_option,
     output_options,
-    path,
     positive,
     seed_option,
     server_options,
     share,
 )
 from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.io.terminal import markdown_for_terminal
 from seesaw_cf.io.text import read_json
 
@@ -52,18 +52,21 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
         # Without a default, so that what is not given keeps the value of --preset.
         parser.add_argument(*names, default=argparse.SUPPRESS, **options)
 
-    parser.add_argument("--preset", default="sample", help="'sample' or a JSON file with options (default: sample)")
+    parser.add_argument(
+        "--preset", type=name_or_source, default="sample", help="'sample' or a JSON file (default: sample)"
+    )
     output_options(parser)
     open_option(parser)
     suppress: dict[str, Any] = {"default": argparse.SUPPRESS}
     model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url", **suppress)
     editor_options(parser, **suppress)
-    add("--data", help="'sample', 'sample-claims', a dataset folder, a Parquet file, or a Hub id")
+    add("--data", type=name_or_source, help="'sample', 'sample-claims', a dataset folder, a Parquet file, or a Hub id")
     add("--config", action="append", help="coupled_counterfact, coupled_zsre or open_ended; give it again for more")
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     add("--prompt", dest="wording", **one_of("essay", "article"), help="which of LEME's two prompts (default: essay)")
     add("--no-relationship", dest="relationship", action="store_false", help="prompts without 'relationship to X'")
-    add("--generation", help="leme, seesaw-cf (as published), short, or a JSON file; default: leme, short for the toy")
+    modes = "leme, seesaw-cf (as published), short, or a JSON file; default: leme, short for the toy"
+    add("--generation", type=name_or_source, help=modes)
     add("--samples", type=positive, help="texts for each prompt")
     add("--max-new-tokens", type=positive, help="longest text")
     add("--temperature", type=at_least_zero, help="of sampling; 0 takes the likeliest token")
@@ -71,15 +74,24 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
     add("--top-p", type=share, help="draw from the likeliest tokens that hold this probability")
     add("--repetition-penalty", type=at_least_zero, help="1 = none")
     add("--chat", **one_of("auto", "yes", "no"), help="ask through the chat template")
-    add("--rater", action="append", help="lexical, minilm or a folder; give it again for more")
-    add("--annotator", help="trained (default), lexical, nli:MODEL, llm (asks --judge) or a folder; '' for none")
-    add("--judge", help="a model that rates: a Hub id, a folder, or a model's name at --judge-url")
+    add("--rater", action="append", type=name_or_source, help="lexical, minilm or a folder; give it again for more")
+    annotators = "trained (default), lexical, nli:MODEL, llm (asks --judge) or a folder; '' for none"
+    add("--annotator", type=name_or_source, help=annotators)
+    add("--judge", type=name_or_source, help="a model that rates: a Hub id, a folder, or a model's name at --judge-url")
     add("--judge-url", help="OpenAI-compatible server of the judge")
     add("--judge-key-env", help="environment variable with its key; '' for a server without keys")
     add("--judge-shots", type=count, help="rated examples shown to the judge (published: 8)")
-    add("--judge-examples", help="folder with passages.parquet and ratings.parquet that people rated")
+    add(
+        "--judge-examples",
+        type=name_or_source,
+        help="folder with passages.parquet and ratings.parquet that people rated",
+    )
     add("--judge-tries", type=positive, help="times one question is asked at the most")
-    add("--judge-wording", help="JSON or YAML with other words for the judge, such as the paper's own")
+    add(
+        "--judge-wording",
+        type=name_or_source,
+        help="JSON or YAML with other words for the judge, such as the paper's own",
+    )
     server_options(parser, **suppress)
     plan_options(parser)
     add("--rows", type=positive, help="texts that are written at once")
@@ -89,19 +101,19 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("folder", metavar="RUN", type=path, nargs="?", help="run folder that `seesaw-cf leme run --out` wrote")
-    add("--out", type=path, metavar="DIR", help="folder for page and tables (default: RUN/report.html, RUN/tables)")
+    add("folder", metavar="RUN", type=source, nargs="?", help="run folder that `seesaw-cf leme run --out` wrote")
+    add("--out", type=output_folder, metavar="DIR", help="for page and tables (default: RUN/report.html, RUN/tables)")
     raters = "folders or Parquet files of people's answers: their tables, beside those of RUN when it is given"
-    add("--raters", type=path, nargs="+", default=[], metavar="TABLE", help=raters)
+    add("--raters", type=source, nargs="+", default=[], metavar="TABLE", help=raters)
     effect = "distance of a mean rating that a study should find, for its size; repeatable (default: 0.5)"
     add("--effect", type=finite, action="append", help=effect)
     add("--per-rater", type=positive, help="edits that one rater answers, for the size of a study (default: as here)")
     scores = "run folder of `seesaw-cf run` with the same model, editors and edits: the short form"
-    add("--scores", type=path, metavar="RUN2", help=scores)
+    add("--scores", type=source, metavar="RUN2", help=scores)
     measures = "nli:MODEL, bertscore:ENCODER or perplexity:MODEL, each a Hub id or folder; repeatable"
-    add("--measure", action="append", default=[], metavar="NAME:MODEL", help=measures)
+    add("--measure", action="append", type=name_or_source, default=[], metavar="NAME:MODEL", help=measures)
     references = "texts about new targets for the reference score, as CounterFact's attribute_snippets.json"
-    add("--references", type=path, metavar="FILE", help=references)
+    add("--references", type=source, metavar="FILE", help=references)
     open_option(parser)
 
 
@@ -123,11 +135,9 @@ def _plan(args: argparse.Namespace, job: LemeJob) -> None:
 
 def _import_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add(
-        "file", type=path, metavar="FILE", help="annotations as released with LEME: content, classification, label, ..."
-    )
+    add("file", type=source, metavar="FILE", help="annotations as released with LEME: content, classification, ...")
     add("--annotator", default="LEME", help="who annotated, in the table (default: LEME)")
-    add("--out", type=path, required=True, help="folder for annotations.parquet")
+    add("--out", type=output_folder, required=True, help="folder for annotations.parquet")
     add("--overwrite", action="store_true", help="replace the table when it is there")
 
 
@@ -138,7 +148,7 @@ def _import(args: argparse.Namespace) -> None:
 
     table, left_out = released_annotations(args.file, args.annotator)
     written = args.out / "annotations.parquet"
-    write_new([(written, table_bytes(table))], inputs=[args.file], overwrite=args.overwrite)
+    write_new([(written, table_bytes(table))], overwrite=args.overwrite)
     for why, number in left_out.items():
         say(f"left out: {number}: {why}")
     say(f"{written}: {table.num_rows} claims. Next: seesaw-cf leme report --raters {args.out} --out TABLES")
@@ -146,16 +156,12 @@ def _import(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.errors import RecordError
-    from seesaw_cf.io.files import check_outputs
     from seesaw_cf.io.text import read_text
     from seesaw_cf.longform.report.again import report_leme
     from seesaw_cf.longform.report.people_run import report_people
 
-    read = [place for place in (args.folder, *args.raters) if place is not None]
-    if not read or (args.folder is None and args.out is None):
+    if args.folder is None and not (args.raters and args.out):
         raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")
-    if args.out is not None:
-        check_outputs([args.out], read)
     written = []
     if args.folder is not None:
         extras = {"scores": args.scores, "measures": args.measure, "references": args.references}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import AXES, SCORES, json_option, one_of, path, seed_option
-from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.cli.options import AXES, SCORES, json_option, one_of, seed_option
+from seesaw_cf.cli.output import say, write_numbers
+from seesaw_cf.cli.paths import source
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.groups import BiasMode
@@ -18,7 +19,7 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf metrics`."""
     add = parser.add_argument
-    add("folder", metavar="RUN", type=path, help="run folder that `seesaw-cf run --out` wrote")
+    add("folder", metavar="RUN", type=source, help="run folder that `seesaw-cf run --out` wrote")
     add("--axis", action="append", **one_of(*AXES), help="give it again for more (default: all three)")
     scores = "form of D_d; normalised: per token, as the papers (default: summed)"
     add("--score", **one_of(*SCORES), default="summed", help=scores)
@@ -29,16 +30,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Computes and prints the metrics."""
-    from seesaw_cf.io.files import check_outputs
     from seesaw_cf.report import read_results, terminal_report
 
-    if args.json is not None:
-        read = (file for file in args.folder.rglob("*") if file.parent != args.folder or file.suffix != ".json")
-        check_outputs([args.json], [*read, args.folder / "manifest.json"])
     mode: BiasMode = "paper" if args.paper else "crossed"
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed, mode=mode)
-    if args.json is not None:
-        write_json(args.json, _tables(results, args.seed))
+    write_numbers(args, _tables(results, args.seed))
     say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
 
 

@@ -16,11 +16,11 @@ from seesaw_cf.cli.options import (
     count,
     load,
     model_options,
-    path,
     quiet_option,
     seed_option,
 )
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import name_or_source, own_folder
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.io.terminal import description_list
 
@@ -61,14 +61,14 @@ def _options_of_make(parser: argparse.ArgumentParser) -> None:
     add("--tokens", type=_tokens, help="stop at so many tokens, such as 1M (default: all texts)")
     error = "stop, after the next thousand texts, at this relative standard error of C, such as 0.02"
     add("--sampling-error", type=above_zero, help=f"{error} (default: all texts)")
-    add("--out", type=path, help="also write the set into this folder, which must be empty or new")
+    add("--out", type=own_folder, help="also write the set into this folder, which must be empty or new")
     seed_option(parser, "the order of the texts")
     quiet_option(parser)
 
 
 def _options_of_push(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("name", metavar="SET", help="a set of `moments list`, or a folder")
+    add("name", type=name_or_source, metavar="SET", help="a set of `moments list`, or a folder")
     add("--repo", required=True, metavar="ORG/NAME", help="data set to make on the Hub")
     add("--base-model", metavar="ORG/NAME", help="Hub name of the model, when the set was made with a local folder")
     add("--public", action="store_true", help="make a public repository (default: private)")
@@ -79,7 +79,7 @@ def _options_of_pull(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("repo", metavar="ORG/NAME", help="data set that `moments push` made")
     add("--revision", help="branch, tag or commit (default: the newest)")
-    add("--model", help="also check that they are this model's: a name, a folder or a Hub id")
+    add("--model", type=name_or_source, help="also check that they are this model's: a name, a folder or a Hub id")
 
 
 def _options_of_list(parser: argparse.ArgumentParser) -> None:

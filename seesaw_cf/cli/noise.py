@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from seesaw_cf.cli.options import (
     SCORERS,
@@ -16,8 +15,7 @@ from seesaw_cf.cli.options import (
     positive,
     seed_option,
 )
-from seesaw_cf.cli.output import say
-from seesaw_cf.io.files import write_text
+from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.io.terminal import wrap
 
 __all__ = ["configure", "run"]
@@ -44,6 +42,5 @@ def run(args: argparse.Namespace) -> None:
     model, tokenizer = load(args)
     scorer, _ = make_scorer(model, tokenizer, args.scorer)
     noise = measure_noise(scorer, clozes, args.seed)
-    if args.json is not None:
-        write_text(args.json, json.dumps(noise.record()) + "\n")
+    write_numbers(args, noise.record())
     say(wrap(str(noise)))

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
 from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf import checks
+from seesaw_cf.cli.paths import name_or_source, output_file, own_folder, source
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.errors import unknown_name
@@ -51,7 +50,6 @@ __all__ = [
     "one_of",
     "open_option",
     "output_options",
-    "path",
     "positive",
     "quiet_option",
     "seconds",
@@ -89,14 +87,6 @@ def number(low: float = -math.inf, high: float = math.inf, *, ends: bool = True)
     return convert
 
 
-def path(text: str) -> Path:
-    """The type of an option that names a file or folder, there or not."""
-    long = [part for part in Path(text).parts if len(os.fsencode(part)) > _LONGEST_NAME]
-    if not text or "\0" in text or long:
-        raise _refused(text, f"a path without NUL characters whose names have at most {_LONGEST_NAME} bytes")
-    return Path(text)
-
-
 def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(f"got {checks.shown(text, 80)}, expected {expected}")
 
@@ -104,9 +94,6 @@ def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
 SCORERS = ("auto", "trie", "plain", "single")
 SCORES = ("summed", "normalised", "log_odds")
 AXES = ("gender", "race", "region")
-
-# Of one name in a path, on every file system in use.
-_LONGEST_NAME = 255
 
 count = whole(0)
 positive = whole(1)
@@ -147,7 +134,7 @@ def model_options(
         **defaults: `default=argparse.SUPPRESS` when a preset says what is not given.
     """
     add = parser.add_argument
-    add(name, help=about, **defaults | ({} if name == "model" else {"required": not defaults}))
+    add(name, type=name_or_source, help=about, **defaults | ({} if name == "model" else {"required": not defaults}))
     add("--revision", help="branch, tag or commit of a Hub model", **defaults)
     dtypes = one_of("float32", "float64", "bfloat16", "float16")
     add("--dtype", **dtypes, help="of weights and sums (default: float32)", **{"default": "float32"} | defaults)
@@ -173,6 +160,7 @@ def data_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--data",
+        type=name_or_source,
         default="sample",
         help="'sample', 'sample-claims', a dataset folder, a .json or .parquet file, or a Hub id",
     )
@@ -201,14 +189,14 @@ def editor_options(parser: argparse.ArgumentParser, *, needed: bool = True, **de
     add = parser.add_argument
     editors = f"editing method, out of {', '.join(EDITORS)}; give it again for more"
     add("--editor", action="append", required=needed and not defaults, help=editors, **defaults)
-    add("--editor-config", type=path, help='JSON file: {"memit": {"layers": [3, 4]}, ...}', **defaults)
+    add("--editor-config", type=source, help='JSON file: {"memit": {"layers": [3, 4]}, ...}', **defaults)
     corpus_options(parser)
     moments_option(parser)
 
 
 def output_options(parser: argparse.ArgumentParser, what: str = "run folder") -> None:
     """Adds the folder of a job that can be continued, and whether bars are shown."""
-    parser.add_argument("--out", type=path, required=True, help=f"{what}; an interrupted job in it is continued")
+    parser.add_argument("--out", type=own_folder, required=True, help=f"{what}; an interrupted job in it is continued")
     quiet_option(parser)
 
 
@@ -237,7 +225,7 @@ def server_options(parser: argparse.ArgumentParser, **defaults: Any) -> None:
 
 def json_option(parser: argparse.ArgumentParser) -> None:
     """Adds the file that takes every number."""
-    parser.add_argument("--json", type=path, metavar="FILE", help="also write every number to this file")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="also write every number to this file")
 
 
 def job_options(parser: argparse.ArgumentParser, needs_editor: bool = True) -> None:
@@ -257,7 +245,7 @@ def corpus_options(parser: argparse.ArgumentParser) -> None:
         "texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub data set"
     )
     add = parser.add_argument
-    add("--corpus", default=argparse.SUPPRESS, help=f"{text} ORG/NAME:CONFIG:SPLIT:COLUMN")
+    add("--corpus", type=name_or_source, default=argparse.SUPPRESS, help=f"{text} ORG/NAME:CONFIG:SPLIT:COLUMN")
     limit = "most texts of --corpus, drawn with --seed (default: 100,000)"
     add("--corpus-limit", type=positive, default=argparse.SUPPRESS, help=limit)
 
@@ -265,7 +253,7 @@ def corpus_options(parser: argparse.ArgumentParser) -> None:
 def moments_option(parser: argparse.ArgumentParser) -> None:
     """Adds second moments that are there already."""
     text = "second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`"
-    parser.add_argument("--moments", metavar="SET", default=argparse.SUPPRESS, help=text)
+    parser.add_argument("--moments", type=name_or_source, metavar="SET", default=argparse.SUPPRESS, help=text)
 
 
 def fields_of(kind: type[Any], args: argparse.Namespace) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from seesaw_cf.cli.paths import maker
 from seesaw_cf.errors import StorageError
 
-__all__ = ["finish", "open_address", "open_page", "say", "write_json"]
+__all__ = ["finish", "open_address", "open_page", "say", "write_json", "write_numbers"]
 
 
 def say(text: str) -> None:
@@ -52,6 +55,16 @@ def write_json(file: Path, value: object) -> None:
     from seesaw_cf.stats.plain import json_text
 
     write_text(file, json_text(value))
+
+
+def write_numbers(args: argparse.Namespace, numbers: Mapping[str, object]) -> None:
+    """Write what `--json FILE` asks for, with the command's name, by which it knows its file again.
+
+    Raises:
+        StorageError: See `write_json`.
+    """
+    if args.json is not None:
+        write_json(args.json, {"made_by": maker(args), **numbers})
 
 
 def finish() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,11 +15,10 @@ from seesaw_cf.cli.options import (
     inside,
     json_option,
     one_of,
-    path,
     positive,
 )
-from seesaw_cf.cli.output import say
-from seesaw_cf.io.files import write_text
+from seesaw_cf.cli.output import say, write_numbers
+from seesaw_cf.cli.paths import source
 from seesaw_cf.io.terminal import column_table, wrap
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf plan`."""
     add = parser.add_argument
     add("--effect", type=finite, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
-    add("--run", type=path, metavar="RUN", help="estimate the spread from this finished run")
+    add("--run", type=source, metavar="RUN", help="estimate the spread from this finished run")
     add("--score", **one_of(*SCORES), default="summed", help="form of D_d in RUN (default: summed)")
     add("--axis", **one_of(*AXES), help="of --group")
     add("--group", help="plan the contrast of this group with all others; without it, the mean over everybody")
@@ -61,10 +59,9 @@ def run(args: argparse.Namespace) -> None:
     test = {"tests": args.tests, "alpha": args.alpha, "power": args.power}
     deltas = [args.effect / 2, args.effect, 2 * args.effect]
     plans = {delta: plan(delta, components, design, **test) for delta in deltas}
-    if args.json is not None:
-        found = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
-        record = {"components": asdict(components), "source": source} | asdict(design) | test | {"plans": found}
-        write_text(args.json, json.dumps(record, indent=1) + "\n")
+    found = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
+    record = {"components": asdict(components), "source": source} | asdict(design) | test | {"plans": found}
+    write_numbers(args, record)
     what = "the mean over everybody" if share is None else f"a contrast of {share:.1%} of the people with all others"
     say(wrap(f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}."))
     about = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import source
 
 if TYPE_CHECKING:
     from seesaw_cf.builder_scripts.dataset.publish import Published
@@ -17,7 +17,7 @@ __all__ = ["configure", "published", "run"]
 def configure(parser: argparse.ArgumentParser, what: str = "dataset folder made by seesaw-cf build") -> None:
     """Adds the options of `seesaw-cf publish`; `what` the folder is."""
     add = parser.add_argument
-    add("folder", type=path, metavar="FOLDER", help=what)
+    add("folder", type=source, metavar="FOLDER", help=what)
     add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
     add("--private", action="store_true", default=None, help="make a new repository private")
     add("--note", default="", help="a line for the changelog")

@@ -6,8 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, inside, one_of, open_option, path
+from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, inside, one_of, open_option
 from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.paths import output_folder, source
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.audit import AuditSettings
@@ -18,9 +19,9 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf report`."""
     runs = "run folder that `seesaw-cf run --out` wrote; several are compared, paired where they share cases"
-    parser.add_argument("folders", metavar="RUN", type=path, nargs="+", help=runs)
+    parser.add_argument("folders", metavar="RUN", type=source, nargs="+", help=runs)
     add = parser.add_argument
-    add("--out", type=path, metavar="DIR", help="folder for the files (default: RUN/report; needed for several)")
+    add("--out", type=output_folder, metavar="DIR", help="for the files (default: RUN/report; needed for several)")
     add(
         "--margin", type=above_zero, default=0.02, help="smaller contrasts of probability do not matter (default: 0.02)"
     )
@@ -39,10 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     floor = "effects of probability up to this are noise (default: what the run measured)"
     add("--noise-floor", type=at_least_zero, help=floor)
     add("--noise-floor-log-odds", type=at_least_zero, help="the same in log-odds, nats")
-    add(
-        "--noise-run", type=path, metavar="RUN2", help="measure the floor against the pre-edit scores of this other run"
-    )
-    add("--dose-run", type=path, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
+    again = "measure the floor against the pre-edit scores of this other run"
+    add("--noise-run", type=source, metavar="RUN2", help=again)
+    add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
     open_option(parser)
 
 

@@ -14,10 +14,10 @@ from seesaw_cf.cli.options import (
     one_of,
     open_option,
     output_options,
-    path,
     positive,
 )
 from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.run.explain import explain
 
 __all__ = ["configure", "run"]
@@ -28,9 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     job_options(parser, needs_editor=False)
     add = parser.add_argument
     edited = "model that somebody else edited: a checkpoint, LoRA adapter or saved delta; repeatable"
-    add("--edited", action="append", metavar="NAME=WHERE", help=f"{edited}; WHERE is a folder or ORG/NAME[@REVISION]")
+    where = "WHERE is a folder or ORG/NAME[@REVISION]"
+    add("--edited", action="append", type=name_or_source, metavar="NAME=WHERE", help=f"{edited}; {where}")
     requests = "record file with the facts that the models of --edited were edited for (default: none is claimed)"
-    add("--requests", type=path, metavar="FILE", help=requests)
+    add("--requests", type=source, metavar="FILE", help=requests)
     add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
     left = "leave out people on whom the settings of --editor-config were tuned (they are refused otherwise)"
     add("--leave-out-tuned", action="store_true", help=left)
@@ -47,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
-    add("--report", type=path, help="folder for tables and pictures (default: OUT/report)")
+    add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
     open_option(parser)
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
     add("--checkpoints", action="store_true", help="write every edit as a whole model below OUT/checkpoints")

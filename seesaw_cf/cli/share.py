@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import fields_of, one_of, path, positive
+from seesaw_cf.cli.options import fields_of, one_of, positive
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import source
 from seesaw_cf.errors import RecordError
 
 __all__ = ["configure", "run"]
@@ -16,7 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "source",
-        type=path,
+        type=source,
         metavar="RUN",
         help="a run (made with --keep-deltas for --repo), or the folder of one delta",
     )

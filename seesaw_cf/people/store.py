@@ -134,13 +134,10 @@ class Store:
             raise StorageError(f"{path}: no such file. Make it with `seesaw-cf annotate make`.")
         self.path, self._lock, self._inode = path, threading.Lock(), _inode(path)
         with _told(path):
-            mode = "ro" if readonly else "rw"
-            self._base = sqlite3.connect(
-                f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, check_same_thread=False, timeout=20
-            )
-            if not readonly:
-                self._base.execute("PRAGMA journal_mode=WAL")
-                self._base.execute("PRAGMA synchronous=FULL")
+            self._base = _connection(path, "ro")
+            tables = {name for (name,) in self._base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not tables >= {"facts", "items", "tasks", "log"}:
+                raise sqlite3.DatabaseError(f"tables {sorted(tables)}, expected facts, items, tasks and log")
             facts = {name: json.loads(value) for name, value in self._base.execute("SELECT name, value FROM facts")}
             if facts.get("format") != FORMAT:
                 raise RecordError(
@@ -154,6 +151,11 @@ class Store:
                 "SELECT rater, position, item, role, first FROM tasks ORDER BY rater, position"
             ):
                 self.tasks[row[0]].append(Task(*row))
+            if not readonly:  # what is no study was refused above, before anything is written to it
+                self._base.close()
+                self._base = _connection(path, "rw")
+                self._base.execute("PRAGMA journal_mode=WAL")
+                self._base.execute("PRAGMA synchronous=FULL")
 
     def __enter__(self) -> Self:
         return self
@@ -217,6 +219,11 @@ class Store:
         return _insert(
             self._base, Entry(**{**_fields(entry), "act": act, "at": _now(), "entry": secrets.token_hex(12)})
         )
+
+
+def _connection(path: Path, mode: str) -> sqlite3.Connection:
+    address = f"file:{quote(str(path.absolute()))}?mode={mode}"
+    return sqlite3.connect(address, uri=True, check_same_thread=False, timeout=20)
 
 
 def _inode(path: Path) -> tuple[int, int] | None:

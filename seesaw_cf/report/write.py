@@ -11,7 +11,7 @@ import pandas as pd
 
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves
-from seesaw_cf.io.files import check_outputs, write_text
+from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report.audit import audit_summary, gates
 from seesaw_cf.report.audit_page import audit_page
@@ -62,8 +62,6 @@ def write_report(
         RecordError: Its tables are damaged.
         StorageError: A file could not be written.
     """
-    if out is not None:
-        check_outputs([out], [run_folder, *([] if dose is None else [dose])])
     results = read_results(run_folder, settings=settings)
     curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)

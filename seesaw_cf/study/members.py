@@ -13,7 +13,6 @@ import pandas as pd
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.files import check_outputs
 from seesaw_cf.report.results import Results, read_results
 
 __all__ = ["NAMES", "Line", "Member", "check_study", "differing", "disagreements", "joined", "lines_of", "read_members"]
@@ -93,10 +92,11 @@ def read_members(
             what tells them apart.
 
     Raises:
-        StorageError: A folder is named twice.
+        RunFolderError: A folder is named twice.
         SeesawError: A folder is no finished run; see `seesaw_cf.report.read_results`.
     """
-    check_outputs(folders, [])
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise RunFolderError(f"compare: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
     found = []
     for folder in folders:
         results = read_results(folder, settings=settings)

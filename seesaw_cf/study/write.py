@@ -10,7 +10,7 @@ import pandas as pd
 
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.files import check_outputs, write_text
+from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.page.findings import said_lines
 from seesaw_cf.report import text
@@ -38,11 +38,10 @@ def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings:
 
     Raises:
         RunFolderError: Fewer than two folders, or one is no finished run.
-        StorageError: A folder is named twice or is also the output, or a file could not be written.
+        StorageError: A folder is named twice, or a file could not be written.
     """
     if len(folders) < 2:
         raise RunFolderError(f"compare: got {len(folders)} run, expected at least two. Name more, or report one alone.")
-    check_outputs([out], folders)
     declared = settings or AuditSettings()
     made = compare(read_members(folders, declared), declared, every=True)
     return write_comparison(made, Path(out), f"Comparison of {len(folders)} runs")

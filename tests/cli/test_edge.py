@@ -16,6 +16,7 @@ from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntry
 
 from seesaw_cf.cli import main, options
 from seesaw_cf.cli.explaining import explained
+from seesaw_cf.cli.paths import source
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
@@ -67,8 +68,8 @@ def test_words_that_no_file_could_hold(before: list[str], word: str, capsys: pyt
         (options.share, "1.5", "expected a finite number from 0 to 1"),
         (options.inside, "1", "expected a finite number between 0 and 1, both excluded"),
         (options.finite, "", "got '', expected a finite number"),
-        (options.path, "", "got '', expected a path without NUL characters"),
-        (options.path, "é" * 128, "whose names have at most 255 bytes"),
+        (source, "", "got '', expected a path without NUL characters"),
+        (source, "é" * 128, "whose names have at most 255 bytes"),
     ],
 )
 def test_types_of_options(kind: object, text: str, expected: str) -> None:

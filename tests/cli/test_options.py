@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from seesaw_cf.cli import COMMANDS, GROUPS, main, options, parser
+from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
 from seesaw_cf.longform.train.annotator import RECIPES
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.units import PROTOCOLS
@@ -18,6 +19,9 @@ from seesaw_cf.run.workers import ENGINES
 from seesaw_cf.scoring import SCORERS
 from seesaw_cf.sharing.every_eval import RELATIONSHIPS
 
+# What is read here may be written there; a name is a text.
+ALIKE: dict[object, object] = dict.fromkeys((source, output_file, output_folder, own_folder), "path")
+ALIKE[name_or_source] = None
 # A data set for runs, a CSV file for training; a source of facts, a folder of downloads; how many people, their tables;
 # a number of pairs, or one for each relation.
 OWN_CHECK = {"--data", "--from", "--space", "--raters", "--sample"}
@@ -49,7 +53,7 @@ def test_every_option_has_a_help(actions: dict[str, dict[str, argparse.Action]])
 
 def test_an_option_is_checked_alike_everywhere(actions: dict[str, dict[str, argparse.Action]]) -> None:
     for name, rows in actions.items():
-        kinds = {getattr(act.type, "__qualname__", str(act.type)) for act in rows.values()}
+        kinds = {ALIKE.get(act.type, getattr(act.type, "__qualname__", act.type)) for act in rows.values()}
         assert name in OWN_CHECK or len(kinds) == 1, (name, {command: act.type for command, act in rows.items()})
 
 

@@ -146,7 +146,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(words) == 0
     assert "3 of 4 items (P21 1, P27 2), each to 3 of 3 raters" in capsys.readouterr().out
     assert main(words) == 1
-    assert "exists; it may hold answers" in capsys.readouterr().err
+    assert "it exists and holds no numbers of `seesaw-cf annotate make`" in capsys.readouterr().err
     with Store(Path(tasks), readonly=True) as store:
         *first, last = store.study.raters
     answered(Path(tasks), *first)
@@ -169,8 +169,9 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "91 items of 'P27' are wanted, there are 2" in capsys.readouterr().err
     assert main(["annotate", "serve", tasks, "--host", "0.0.0.0"]) == 1
     assert "Give the address that raters use with --url" in capsys.readouterr().err
-    assert main(["annotate", "serve", tasks, "--url", "study.example.org"]) == 1
-    assert "expected one such as https://study.example.org" in capsys.readouterr().err
+    for address in ("study.example.org", "http://[", "ftp://study.example.org", "https://study.example.org:x"):
+        assert main(["annotate", "serve", tasks, "--url", address]) == 1
+        assert "expected one such as https://study.example.org" in capsys.readouterr().err
 
 
 @given(st.integers(1, 12), st.integers(0, 9))

@@ -157,7 +157,7 @@ def test_what_is_no_study_is_refused(tmp_path: Path, file: Path) -> None:
         Store(tmp_path / "text")
     sqlite3.connect(tmp_path / "empty").close()
     (tmp_path / "empty").write_bytes(b"")
-    with pytest.raises(StorageError, match="no such table"):
+    with pytest.raises(RecordError, match=r"not the file of a study \(tables \[\], expected facts"):
         Store(tmp_path / "empty", readonly=True)
     with Store(file) as store, pytest.raises(StorageError, match="exists; it may hold answers"):
         create_study(file, store.study, [], [])

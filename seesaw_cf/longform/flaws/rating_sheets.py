@@ -67,7 +67,6 @@ def export_sheet(
     *,
     edits: Mapping[tuple[str, int], str] | None = None,
     overwrite: bool = False,
-    inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> int:
     """Writes a blind sheet for raters, its key, and the instructions (`SHEET.txt`).
 
@@ -80,7 +79,6 @@ def export_sheet(
         edits: (editor, case_id) -> what raters are told of the edit (`edit_sentences`); None = they are not told, and
             not asked whether it is reflected.
         overwrite: Replace files with other content; without it a filled sheet is never lost.
-        inputs: Files that are read by the same command and so must not be written.
 
     Returns:
         Rows written.
@@ -107,7 +105,7 @@ def export_sheet(
         (Path(key), about),
         (Path(f"{os.fspath(sheet)}.txt"), _instructions(chosen, wording, edits is not None)),
     ]
-    write_new(files, inputs=inputs, overwrite=overwrite)
+    write_new(files, overwrite=overwrite)
     return len(items)
 
 

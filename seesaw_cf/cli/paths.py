@@ -1,0 +1,171 @@
+"""What a path on the command line is for, and the one check that no command writes onto what is there.
+
+An option that names a path has one of the types in `ROLES`. `main` looks at all of them before a command runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from seesaw_cf.checks import shown
+from seesaw_cf.errors import SeesawError, StorageError
+from seesaw_cf.io.files import check_outputs, check_target
+from seesaw_cf.io.text import read_json
+
+__all__ = [
+    "ROLES",
+    "check_paths",
+    "maker",
+    "name_or_source",
+    "output_file",
+    "output_folder",
+    "own_folder",
+    "source",
+]
+
+# Of one name in a path, on every file system in use.
+_LONGEST_NAME = 255
+# What marks a study and a dataset; a run has its manifest.
+_MARKS = ("study.json", "import.json", "build.json")
+# What marks a study and a dataset; a run has its manifest.
+_MARKS = ("study.json", "import.json", "build.json")
+
+
+def source(text: str) -> Path:
+    """The type of an option that names a file or folder to read."""
+    return _path(text)
+
+
+def name_or_source(text: str) -> str:
+    """The type of an option that names something to read: a name, or a file or folder where there is one.
+
+    `NAME=PATH`, `NAME:PATH` and `PATH:COLUMN` are known.
+    """
+    return text
+
+
+def output_file(text: str) -> Path:
+    """The type of an option that names a file to write. Of what is there only the command's own JSON is replaced.
+
+    A command with `--overwrite` writes with `seesaw_cf.io.files.write_new`, which looks at the content.
+    """
+    return _path(text)
+
+
+def output_folder(text: str) -> Path:
+    """The type of an option that names a folder for results: no run, study or dataset, nor inside another."""
+    return _path(text)
+
+
+def own_folder(text: str) -> Path:
+    """The type of an option that names a folder which the command makes whole, or claims by its manifest."""
+    return _path(text)
+
+
+ROLES: tuple[Callable[[str], Path | str], ...] = (source, name_or_source, output_file, output_folder, own_folder)
+
+
+def maker(args: argparse.Namespace) -> str:
+    """The command in words, as `made_by` of its JSON."""
+    return " ".join(filter(None, ("seesaw-cf", args.command, getattr(args, "action", None))))
+
+
+def check_paths(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[Path]:
+    """Refuse to write onto what a command reads, or onto what another command made.
+
+    Args:
+        parser: The parser of all commands.
+        args: What it read.
+
+    Returns:
+        The files and folders that are read.
+
+    Raises:
+        StorageError: An output is an input by any name, is named twice, or holds something else.
+    """
+    given: dict[object, list[Path]] = {role: [] for role in ROLES}
+    for action in _chosen(parser, args):
+        value = getattr(args, action.dest, None)
+        for one in value if isinstance(value, list) else [value]:
+            if one and action.type in given:
+                given[action.type].append(one)
+    named = [Path(part) for text in map(str, given[name_or_source]) for part in _parts(text)]
+    read = [path for path in (*given[source], *named) if os.path.exists(path)]
+    jobs, overwrite = given[own_folder], getattr(args, "overwrite", None)
+    check_outputs([*given[output_file], *given[output_folder], *jobs], read)
+    for file in given[output_file]:
+        _check_file(file, read, maker(args), overwrite)
+    for folder in given[output_folder]:
+        _check_folder(folder, [*read, *jobs], whole=overwrite is None)
+    return read
+
+
+def _path(text: str) -> Path:
+    long = [part for part in Path(text).parts if len(os.fsencode(part)) > _LONGEST_NAME]
+    if not text or "\0" in text or long:
+        expected = f"a path without NUL characters whose names have at most {_LONGEST_NAME} bytes"
+        raise argparse.ArgumentTypeError(f"got {shown(text, 80)}, expected {expected}")
+    return Path(text)
+
+
+def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Iterator[argparse.Action]:
+    """The options of the command that was given, and of its action."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from _chosen(action.choices[getattr(args, action.dest)], args)
+        else:
+            yield action
+
+
+def _parts(text: str) -> set[str]:
+    """What may be a path in `NAME=PATH`, `NAME:PATH` or `PATH:COLUMN`."""
+    return {text, text.partition("=")[2], text.partition(":")[2], text.rpartition(":")[0]} - {""}
+
+
+def _check_file(file: Path, read: list[Path], made_by: str, overwrite: bool | None) -> None:
+    check_target(file)
+    if not file.exists() or (overwrite is None and _json(file).get("made_by") == made_by):
+        return
+    if overwrite is None:
+        raise StorageError(
+            f"could not write {file}: it exists and holds no numbers of `{made_by}`, so what it holds would be lost. "
+            "Nothing was written; name another file, or delete it."
+        )
+    folders = [path if path.is_dir() else path.parent for path in read if path.is_dir() or _is_taken(path.parent)]
+    check_outputs([file], [part for folder in folders for part in folder.rglob("*")])
+
+
+def _check_folder(folder: Path, own: list[Path], *, whole: bool) -> None:
+    """Refuse a run; and what lies in a run of which the command neither reads nor makes anything, when `whole`."""
+    if folder.exists() and not folder.is_dir():
+        raise StorageError(f"could not write into {folder}: it is a file, expected a folder. Name another.")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    place = folder.resolve()
+    used = [path.resolve() for path in own]
+    runs = [run for run in (place, *(place.parents if whole else ())) if _is_taken(run)]
+    for run in runs:
+        if run == place or not any(path.is_relative_to(run) for path in used):
+            where = "it is" if run == place else f"it lies in {run},"
+            raise StorageError(
+                f"could not write into {folder}: {where} a run, study or dataset, whose own files could be lost. "
+                "Nothing was written; name another folder."
+            )
+
+
+def _is_taken(folder: Path) -> bool:
+    manifest = _json(folder / "manifest.json").keys() & {"protocol", "editors"}
+    return bool(manifest) or any((folder / name).is_file() for name in _MARKS)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    """What a JSON file holds; {} where there is none that can be read."""
+    try:
+        found: dict[str, Any] = read_json(file) if file.is_file() else {}
+    except (OSError, ValueError, SeesawError):
+        return {}
+    return found
