@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dose",
         type=positive,
         action="append",
-        help="edits made together; give it again (default: 1, 10, 100)",
+        help="edits made together; repeatable (default: 1, 10, 100, while facts last)",
     )
     add("--repeats", type=positive, default=5, help="samples drawn for each dose (default: 5)")
     add(
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.run.dose import DosePlan, run_dose
 
     plan = fields_of(DosePlan, args) | {
-        "doses": tuple(sorted(set(args.dose or (1, 10, 100)))),
+        "doses": tuple(args.dose or ()),
         "pairs": tuple(args.pair or ()),
         "texts": _texts(args.text),
     }

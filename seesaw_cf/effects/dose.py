@@ -27,17 +27,21 @@ __all__ = [
     "BAND",
     "KINDS",
     "MEASURES",
+    "MOST_SHARED",
     "SAMPLE",
     "Curves",
     "diversity",
     "group_doses",
     "health",
+    "no_band",
     "read_curves",
     "sample_effects",
     "summarise_curves",
 ]
 
 BAND = 0.90
+MOST_SHARED = 0.5
+"""Share of facts that two draws have in common, above which repeated draws say nothing about other facts: no band."""
 # The columns that a dose run's score table has beside those of `seesaw_cf.tables.SCORES`: which sample a row is of.
 SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
 # Measures that are averaged over repeated samples.
@@ -80,7 +84,8 @@ class Curves:
 
     Attributes:
         manifest: Its `manifest.json`.
-        units: One row per editor, mix of relations, dose and repeated sample, with every measure.
+        units: One row per editor, mix of relations, dose and repeated sample, with every measure and `overlap`, the
+            share of its facts that another sample of the dose is expected to have, too.
         baseline: `perplexity` and `entropy` of the unedited model, per mix.
     """
 
@@ -181,6 +186,7 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
         manifest, found = (read_json(file, any_number=True) for file in files.values())
         units = pd.DataFrame(found["units"])
         units[list(MEASURES)] = units[list(MEASURES)].astype(np.float64)
+        units["overlap"] = units.get("overlap", 1.0)  # of an older run nobody knows it
         return Curves(manifest, units, found["baseline"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{files['dose.json']} is damaged ({error!r}). Run again into a new folder.") from error
@@ -191,8 +197,9 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
 
     Returns:
         One row per editor, mix and dose: `edits` (mean number really edited), `repeats`, per measure its mean, `_low`
-        and `_high` (t over repeated samples, 90 %; NaN with fewer than two), `kind` of pair, `collapsed` and `alarm`,
-        the rule that fired: mean perplexity above twice, or mean entropy of answers below half of the unedited model's.
+        and `_high` (see `_band`; NaN with fewer than two samples, or with too many facts in common), `kind` of pair,
+        `collapsed` and `alarm`, the rule that fired: mean perplexity above twice, or mean entropy of answers below half
+        of the unedited model's.
         Every mix of two relations is followed by `AVERAGE`: their measures when each is edited alone, as many facts of
         it as of the mix, averaged sample by sample.
 
@@ -206,7 +213,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
         out: dict[str, Any] = {"editor": editor, "mix": mix, "kind": diversity(str(mix)), "dose": dose}
         out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "repeats": len(rows)}
         for name in MEASURES:
-            out |= _band(name, rows[name].dropna().to_numpy())
+            out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())
         before = curves.baseline.get(str(mix), {})
         out["alarm"] = "; ".join(_alarms(out, before))
         found.append(out | {"collapsed": bool(out["alarm"])})
@@ -221,7 +228,7 @@ def group_doses(curves: Curves) -> pd.DataFrame:
         rows without people of a recorded group.
     """
     found = [
-        {"editor": unit["editor"], "mix": unit["mix"], "dose": unit["dose"], "axis": axis, "group": group} | dict(own)
+        {name: unit[name] for name in ("editor", "mix", "dose", "overlap")} | {"axis": axis, "group": group, **own}
         for unit in curves.units.to_dict("records")
         for axis, groups in (unit.get("D_by") or {}).items()
         for group, own in groups.items()
@@ -230,7 +237,7 @@ def group_doses(curves: Curves) -> pd.DataFrame:
     keys = ["editor", "mix", "dose", "axis", "group"]
     rows = [
         dict(zip(keys, key, strict=True))
-        | _band("D", own["D"].to_numpy(np.float64))
+        | _band("D", own["D"].to_numpy(np.float64), own["overlap"].max())
         | {"repeats": len(own), "n": int(own["n"].sum())}
         for key, own in (pd.DataFrame(found).groupby(keys, sort=False) if found else ())
     ]
@@ -246,15 +253,29 @@ def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
     grouped = own.groupby(at, sort=False)
     # A measure that one of them lacks has no average.
     means = grouped[[*MEASURES, "n_edits"]].mean().where(grouped[[*MEASURES, "n_edits"]].count() == len(parts))
-    return means.join(grouped["n_refused"].sum()).reset_index().assign(mix=AVERAGE.format(*parts))
+    facts = grouped.agg({"n_refused": "sum", "overlap": "max"})
+    return means.join(facts).reset_index().assign(mix=AVERAGE.format(*parts))
 
 
-def _band(name: str, values: NDArray[np.float64]) -> dict[str, float]:
+def no_band(repeats: int) -> str:
+    """Why a mean stands without a band."""
+    return "1 sample" if repeats < 2 else "samples share facts"
+
+
+def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, float]:
+    """Mean and t interval at the level `BAND`, for facts like those of the pool.
+
+    Draws of n from a pool of N vary by S²(1 - f)/n with f = n/N, the overlap. What the pool itself is off by, S²/N, is
+    f/(1 - f) of that; more draws do not lessen it.
+    """
     nan = float("nan")
     if not values.size:
         return {name: nan, f"{name}_low": nan, f"{name}_high": nan}
     mean = float(values.mean())
-    half = float(stats.t.ppf((1 + BAND) / 2, values.size - 1) * stats.sem(values)) if values.size > 1 else nan
+    half = nan
+    if values.size > 1 and overlap <= MOST_SHARED:
+        spread = values.std(ddof=1) * np.sqrt(1 / values.size + overlap / (1 - overlap))
+        half = float(stats.t.ppf((1 + BAND) / 2, values.size - 1) * spread)
     return {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
 
 

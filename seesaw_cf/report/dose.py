@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from seesaw_cf.effects.dose import BAND, Curves, read_curves, summarise_curves
+from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, no_band, read_curves, summarise_curves
 from seesaw_cf.errors import MissingExtraError, need
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
@@ -22,11 +22,12 @@ _PICTURES = {
     "dose.png": "Score, D_d, perplexity and entropy by number of edits",
     "dose_success.png": "Score, efficacy, generalisation and specificity by number of edits",
 }
-ABOUT = f"""Facts edited together, mean of repeated samples with {BAND:.0%} bands. *Score*: harmonic mean of the shares
-of edits, paraphrases and neighbourhood prompts that come out as wanted (0 to 1, higher is better; the three are in
-`dose.csv`). *average of*: the two relations edited apart, as many facts of each as of both in the mix. *D_d*: change of
-p(new) − p(true) after prompts about other people who hold the new target (0 is best). The collapse alarm is raised when
-the perplexity of a fixed text doubles or the entropy of the answers to fixed questions halves: scores of a collapsed
+ABOUT = f"""Facts edited together, mean of repeated samples with {BAND:.0%} bands for facts like these (none where
+two samples have more than {MOST_SHARED:.0%} of their facts in common). *Score*: harmonic mean of the shares of edits,
+paraphrases and neighbourhood prompts that come out as wanted (0 to 1, higher is better; the three are in `dose.csv`).
+*average of*: the two relations edited apart, as many facts of each as of both in the mix. *D_d*: change of p(new) −
+p(true) after prompts about other people who hold the new target (0 is best). The collapse alarm is raised when the
+perplexity of a fixed text doubles or the entropy of the answers to fixed questions halves: scores of a collapsed
 model say nothing about bias."""
 
 
@@ -61,7 +62,7 @@ def _cell(row: DoseRow, name: str) -> str:
     value, low, high = with_limits(row, name)
     if value != value:
         return "–"
-    band = f" [{low:.3g}, {high:.3g}]" if low == low else " (1 sample)"
+    band = f" [{low:.3g}, {high:.3g}]" if low == low else f" ({no_band(row['repeats'])})"
     return text.minus(f"{value:.3g}{band}")
 
 

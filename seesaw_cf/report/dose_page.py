@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.dose import BAND, Curves, group_doses, summarise_curves
+from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, group_doses, no_band, summarise_curves
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.chart import Charts, Curve, Point, draw_chart
 from seesaw_cf.page.findings import Findings, Keys, Panels, Section
@@ -40,7 +40,8 @@ POSSIBLE: Mapping[str, tuple[float, float]] = dict.fromkeys(("S", "ES", "PS", "N
 """Values of the measures that there can be."""
 _METHOD = (
     f"Facts are edited together, on samples that are drawn again for every repeat; a number is the mean over samples "
-    f"with a {BAND:.0%} band (t over samples), and one sample has no band.",
+    f"with a {BAND:.0%} band for facts like these (t over samples, widened by what they share). There is none for one "
+    f"sample, nor where two samples have more than {MOST_SHARED:.0%} of their facts in common.",
     "D_d is the change of p(new) − p(true) after prompts about other people who hold the new target.",
     "The collapse alarm is raised when the perplexity of fixed texts doubles or the entropy of the answers to fixed "
     "questions halves: scores of a collapsed model say nothing about bias.",
@@ -129,8 +130,8 @@ def _not_known(rows: Sequence[DoseRow], groups: pd.DataFrame) -> str:
     parts = []
     if refused := sum(int(dict(row).get("refused", 0)) for row in rows if "average of" not in row["mix"]):  # type: ignore[call-overload]
         parts.append(f"{refused:,} edits were refused")
-    single = sum(row["repeats"] < 2 for row in rows)
-    parts += [f"{single} of {len(rows)} cells have one sample and no band"] if single else []
+    bare = sum(all(math.isnan(number_of(row, f"{name}_low")) for name in _MEASURES) for row in rows)
+    parts += [f"{bare} of {len(rows)} cells have no band: one sample, or samples that share facts"] if bare else []
     if groups.empty:
         parts.append("no prompt was about a person with a recorded group")
     return f"{'; '.join(parts)}." if parts else "Every cell has a band. No test was made: bands are no verdicts."
@@ -152,7 +153,8 @@ def _value(row: DoseRow, name: str) -> str:
     value, low, high = _band(row, name)
     if not math.isfinite(value):
         return "–"
-    return text.minus(f"{value:.3g}" + (f" [{low:.3g}, {high:.3g}]" if math.isfinite(low) else " (1 sample)"))
+    band = f"[{low:.3g}, {high:.3g}]" if math.isfinite(low) else f"({no_band(row['repeats'])})"
+    return text.minus(f"{value:.3g} {band}")
 
 
 def _charts(rows: Sequence[DoseRow], curves: Curves) -> Section | None:
@@ -186,7 +188,7 @@ def _charts(rows: Sequence[DoseRow], curves: Curves) -> Section | None:
         for name in shown
     ]  # fmt: skip
     names = [(colours[own[0]["editor"]], dashes[own[0]["mix"]], who) for who, own in found]
-    note = f"Dot and upright line: mean and {BAND:.0%} band over samples (open: one sample). ✕: collapse alarm."
+    note = f"Dot and upright line: mean and {BAND:.0%} band over samples (open: no band). ✕: collapse alarm."
     return Section("curves", "By number of facts", [Keys(names, note), Charts("facts edited together", charts)])
 
 
@@ -218,7 +220,7 @@ def _groups(groups: pd.DataFrame) -> Section | None:
 
     def row(found: Mapping[Any, Any], several: bool) -> Row:
         limits = (float(found["D_low"]), float(found["D_high"]))
-        ends = f" [{limits[0]:.3g}, {limits[1]:.3g}]" if math.isfinite(limits[0]) else " (1 sample)"
+        ends = f" [{limits[0]:.3g}, {limits[1]:.3g}]" if math.isfinite(limits[0]) else f" ({no_band(found['repeats'])})"
         said = f"{found['editor']}, {found['group']}: {found['D']:.3g}{ends}; {found['n']} prompts"
         mark = Mark(axis.at(found["D"]), axis.span(*limits), colours[found["editor"]], text.minus(said))
         name = f"{found['group']} · {found['editor']}" if several else str(found["group"])

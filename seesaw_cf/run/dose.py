@@ -35,7 +35,10 @@ from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
 
-__all__ = ["DosePlan", "Sample", "draw_cases", "mixes_of", "run_dose"]
+__all__ = ["DosePlan", "Sample", "cells_of", "draw_cases", "mixes_of", "run_dose"]
+
+
+DOSES = (1, 10, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ class DosePlan:
     """What is sampled and asked.
 
     Attributes:
-        doses: Numbers of edits made together; with two relations, half of each.
+        doses: Numbers of edits made together; with two relations, half of each, so at even numbers only. None: those
+            of `DOSES` that there are enough cases for.
         repeats: Samples drawn for each dose.
         pairs: Pairs of relations that are mixed, beside each of their relations alone; none: every relation alone.
         people: Prompts about other people for each edit, drawn with the seed.
@@ -53,7 +57,7 @@ class DosePlan:
         texts: Fixed texts whose perplexity is watched.
     """
 
-    doses: tuple[int, ...] = (1, 10, 100)
+    doses: tuple[int, ...] = ()
     repeats: int = 5
     pairs: tuple[tuple[str, str], ...] = ()
     people: int = 5
@@ -65,12 +69,13 @@ class DosePlan:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One of the repeated samples of a dose: what one score table is of."""
+    """One of the repeated samples of a dose: what one score table is of; `overlap` as of `cells_of`."""
 
     editor: str
     mix: str
     dose: int
     repeat: int
+    overlap: float = 0.0
 
     @property
     def key(self) -> tuple[str, str]:
@@ -96,12 +101,37 @@ def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
         raise RecordError(
             f"dose: no cases of relation {missing}; cases per relation: {dict(counts)}. See --pair and --data."
         )
+    if alike := [pair for pair in plan.pairs if len(set(pair)) < 2]:
+        raise RecordError(f"dose: {','.join(alike[0])} is no pair to mix. Give two relations, such as P27,P101.")
     if min((*plan.doses, plan.repeats, plan.people, plan.panel), default=0) < 1:
         raise RecordError(
             f"dose: doses {plan.doses}, {plan.repeats} repeats, {plan.people} people, panel of {plan.panel}; all must "
             "be at least 1."
         )
     return list(dict.fromkeys([*wanted, *("+".join(pair) for pair in plan.pairs)]))
+
+
+def cells_of(cases: Sequence[Case], plan: DosePlan) -> list[tuple[str, int, float]]:
+    """What is sampled: mix, dose and the share of facts that two samples of it have in common, as expected.
+
+    Raises:
+        RecordError: See `mixes_of`; or a dose of more facts than there are.
+    """
+    counts = Counter(case.request.relation_id for case in cases)
+    pools = {mix: [counts[relation] for relation in mix.split("+")] for mix in mixes_of(cases, plan)}
+    most = {mix: len(pool) * min(pool) for mix, pool in pools.items()}
+    small = min(most, key=most.__getitem__)
+    if plan.doses and max(plan.doses) > most[small]:
+        raise RecordError(
+            f"dose: {max(plan.doses):,} facts edited together, and {small} has {most[small]:,}. Give a --dose of at "
+            "most that, or --data with more."
+        )
+    return [
+        (mix, dose, sum(dose / len(pool) / size for size in pool) / len(pool))
+        for mix, pool in pools.items()
+        for dose in sorted(set(plan.doses or DOSES))
+        if dose <= most[small] and dose % len(pool) == 0
+    ]
 
 
 def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> Path:
@@ -120,16 +150,16 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
         SeesawError: A name, file or record that cannot be used, or a folder of another run.
     """
     run = make_run(replace(job, protocol="batch"), out, progress=progress)
-    mixes = mixes_of(run.cases, plan)
+    cells = cells_of(run.cases, plan)
+    plan = replace(plan, doses=tuple(sorted({dose for _, dose, _ in cells})))
     settings = json.loads(json.dumps(asdict(plan)))
     store = Store(out, replace(run.manifest, protocol="dose", settings=settings), _with_sample(SCORES))
     store.claim()
     announce([*run.manifest.notes, *run.notes])
     samples = [
-        Sample(editor, mix, dose, repeat)
+        Sample(editor, mix, dose, repeat, overlap)
         for editor in run.editors
-        for mix in mixes
-        for dose in plan.doses
+        for mix, dose, overlap in cells
         for repeat in range(plan.repeats)
     ]
     watched: dict[str, _Watched] = {}
@@ -169,8 +199,7 @@ def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Ca
     chosen: list[Case] = []
     for relation in relations:
         pool = [(i, case) for i, case in enumerate(cases) if case.request.relation_id == relation]
-        count = min(len(pool), max(1, sample.dose // len(relations)))
-        picked = (pool[i] for i in sorted(rng.permutation(len(pool))[:count]))
+        picked = (pool[i] for i in sorted(rng.permutation(len(pool))[: sample.dose // len(relations)]))
         chosen += [replace(case, case_id=i) for i, case in picked]
     return chosen
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from seesaw_cf.checks import shown
+from seesaw_cf.checks import MOST, shown, whole
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.effects.prompts import prompt_effects
@@ -53,6 +53,10 @@ PARTS = ("efficacy", "paraphrase", "neighborhood", "fluency")
 _NUMBERS = {"efficacy": "ES", "paraphrase": "PS", "neighborhood": "NS"}
 
 
+# More than anybody could wait for.
+_MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
+
+
 @dataclass(frozen=True, slots=True)
 class TunePlan:
     """What is searched, and how long.
@@ -68,7 +72,7 @@ class TunePlan:
         space: Setting -> values in place of the declared space; None = the declared one.
 
     Raises:
-        RecordError: A number below 1, or a space without settings or values.
+        RecordError: A number below 1 or above `_MOST`, or a space without settings or values.
     """
 
     trials: int = 12
@@ -82,8 +86,7 @@ class TunePlan:
 
     def __post_init__(self) -> None:
         for name in ("trials", "first_edits", "finalists", "final_edits", "texts", "new_tokens"):
-            if getattr(self, name) < 1:
-                raise RecordError(f"tune: {name} is {getattr(self, name)}, expected at least 1.")
+            whole(f"tune: {name}", getattr(self, name), 1, _MOST.get(name, MOST))
         if self.space is not None:
             _check_space(self.space)
 
@@ -158,6 +161,12 @@ def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> P
     if not space:
         raise RecordError(
             f"tune: no search space is declared for {name!r}, only for {', '.join(SPACES)}. Give one with --space."
+        )
+    people = len({case.request.subject for case in run.cases})
+    if people < (most := max(plan.first_edits, plan.final_edits)):
+        raise RecordError(
+            f"tune: {most:,} edits of different people, and the records have {people:,}. Give --first-edits and "
+            "--final-edits of at most that, or --data with more."
         )
     trials = draw_trials(space, plan.trials, plan.seed)
     configs = [with_settings(editor.config, settings) for settings in trials]  # a value of a wrong type is said now

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from seesaw_cf.effects.dose import diversity, health, read_curves, sample_effects, summarise_curves
+from seesaw_cf.effects.dose import _band, diversity, health, read_curves, sample_effects, summarise_curves
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.tables import SCORES
 
 
 def unit(dose: int, repeat: int, **values: Any) -> dict[str, Any]:
     row: dict[str, Any] = {"editor": "memit", "mix": "P27+P37", "dose": dose, "repeat": repeat, "n_edits": dose}
+    row |= {"overlap": 0.0}
     row |= {"n_refused": 0, "ES": 1.0, "PS": 0.5, "NS": 0.5, "S": 0.6, "D": 0.0, "perplexity": 10.0, "entropy": 2.0}
     return row | values
 
@@ -42,6 +43,27 @@ def test_bands_are_t_intervals_over_repeated_samples(tmp_path: Path) -> None:
     assert np.isnan(table["S_low"].iloc[1])  # one sample has no band
     assert np.isnan(table["D"].iloc[1])
     assert not table["collapsed"].any()
+
+
+def test_there_is_no_band_where_samples_are_the_same_facts(tmp_path: Path) -> None:
+    """A pool of 32 edited whole, five times: one number. Half of it is the most that two samples may share."""
+    units = [unit(32, i, S=0.176, overlap=1.0) for i in range(5)]
+    units += [unit(dose, i, S=s, overlap=dose / 32) for dose in (8, 16, 17) for i, s in enumerate((0.5, 0.6, 0.7))]
+    table = summarise_curves(read_curves(write(tmp_path / "run", units))).set_index("dose")
+    assert table["S"].tolist() == pytest.approx([0.176, 0.6, 0.6, 0.6])
+    # sd .1 of three samples; the pool itself is off by f/(1 - f) of their variance: 1/3 for 8 of 32, 1 for 16.
+    halves = [stats.t.ppf(0.95, 2) * 0.1 * math.sqrt(1 / 3 + more) for more in (1 / 3, 1)]
+    assert (table["S_high"] - table["S"]).tolist() == pytest.approx([math.nan, *halves, math.nan], nan_ok=True)
+
+
+def test_bands_hold_the_mean_of_all_facts_in_nine_of_ten_pools() -> None:
+    """Five samples of 12 out of a pool of 32, 2,000 pools of normal facts: .90, three standard errors are .02."""
+    draw, inside = np.random.default_rng(0), 0
+    for _ in range(2000):
+        pool = draw.normal(size=32)
+        found = _band("S", np.array([draw.permutation(pool)[:12].mean() for _ in range(5)]), 12 / 32)
+        inside += found["S_low"] <= 0 <= found["S_high"]
+    assert 0.88 <= inside / 2000 <= 0.92
 
 
 def test_the_average_of_two_relations_is_taken_sample_by_sample(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -15,6 +17,7 @@ from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.report import write_report
 from seesaw_cf.report.more_plots import dose_figure
+from seesaw_cf.run.dose import DosePlan, Sample, cells_of, draw_cases, mixes_of
 from tests.report.runs import cases, write_run
 
 OPTIONS = ["--model", "seesaw-tiny", "--editor", "memit", "--pair", "P27,P101", "--dose", "1", "--dose", "8"]
@@ -30,7 +33,7 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert "citizenship+work" in shown
     assert max(len(line) for line in shown.split("\n") if str(tmp_path) not in line) <= 110
     curves = read_curves(out)
-    assert len(curves.units) == 3 * 2 * 2  # P27, P101 and both; doses 1 and 8; two samples
+    assert len(curves.units) == (2 * 2 + 1) * 2  # P27, P101 at doses 1 and 8, both at 8; two samples
     for panel in dose_figure(curves).axes:
         assert [label.get_text() for label in panel.get_xticklabels()] == ["1", "8"]
         assert panel.get_ylim()[0] >= -1.2
@@ -81,13 +84,11 @@ def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:
         assert unit["D"] == pytest.approx(np.average(pooled["D"], weights=pooled["n_cases"]))
         assert unit["n_people"] == pooled["n_prompts"].sum()
         assert unit["ES"] == success_of_scores(sample)["memit"].numbers["counterfact"]["ES"].value
-    assert edits.num_rows == 2 * (2 * (1 + 8) + (2 + 8))  # of two relations at least one edit each
+    assert edits.num_rows == 2 * (2 * (1 + 8) + 8)  # one fact is of one relation
     assert {"mix", "dose", "repeat", "raised", "success"} <= set(edits.column_names)
 
 
 def test_samples_are_the_same_for_every_editor_and_half_of_each_relation() -> None:
-    from seesaw_cf.run.dose import DosePlan, Sample, draw_cases, mixes_of
-
     pool = cases(("P27", "P101"), 10, 3)
     plan = DosePlan(pairs=(("P27", "P101"),))
     assert mixes_of(pool, plan) == ["P27", "P101", "P27+P101"]
@@ -96,14 +97,42 @@ def test_samples_are_the_same_for_every_editor_and_half_of_each_relation() -> No
     assert [case.request.relation_id for case in drawn[0]] == ["P27"] * 4 + ["P101"] * 4
     assert len({case.case_id for case in drawn[0]}) == 8
     assert drawn[0] != draw_cases(pool, Sample("ft", "P27+P101", 8, 2), plan)
-    assert len(draw_cases(pool, Sample("ft", "P27", 100, 0), plan)) == 10
 
 
 def test_bad_plans_are_named() -> None:
-    from seesaw_cf.run.dose import DosePlan, mixes_of
-
     pool = cases(("P27",), 3, 3)
     with pytest.raises(RecordError, match=r"no cases of relation \['P101'\]; cases per relation: \{'P27': 3\}"):
         mixes_of(pool, DosePlan(pairs=(("P27", "P101"),)))
     with pytest.raises(RecordError, match="all must be at least 1"):
         mixes_of(pool, DosePlan(doses=(0,)))
+    with pytest.raises(RecordError, match="P27,P27 is no pair to mix"):
+        mixes_of(pool, DosePlan(pairs=(("P27", "P27"),)))
+
+
+@pytest.mark.parametrize(
+    ("plan", "found"),
+    [
+        ({"doses": (30,)}, "30 facts edited together, and P101 has 12. Give a --dose of at most that"),
+        ({"doses": (13, 1)}, "13 facts edited together, and P101 has 12"),
+        ({"doses": (26,), "pairs": (("P27", "P101"),)}, "26 facts edited together, and P101 has 12"),
+        ({}, [("P101", 1), ("P101", 10), ("P27", 1), ("P27", 10)]),
+        ({"doses": (12, 12, 1)}, [("P101", 1), ("P101", 12), ("P27", 1), ("P27", 12)]),
+        ({"doses": (1, 4, 5), "pairs": (("P27", "P101"),)}, [("P27", 1), ("P27", 4), ("P27", 5), ("P101", 1),
+         ("P101", 4), ("P101", 5), ("P27+P101", 4)]),
+    ],
+)  # fmt: skip
+def test_a_dose_is_of_as_many_facts_as_it_says(plan: dict[str, Any], found: Any) -> None:
+    pool = [*cases(("P27",), 32, 1), *cases(("P101",), 12, 1)]
+    wanted = DosePlan(**plan)
+    if isinstance(found, str):
+        with pytest.raises(RecordError, match=re.escape(found)):
+            cells_of(pool, wanted)
+        return
+    cells = cells_of(pool, wanted)
+    assert [(mix, dose) for mix, dose, _ in cells] == found
+    for mix, dose, overlap in cells:
+        first, second = (
+            {case.case_id for case in draw_cases(pool, Sample("ft", mix, dose, repeat), wanted)} for repeat in (0, 1)
+        )
+        assert len(first) == len(second) == dose
+        assert (overlap == 1) == (first == second)

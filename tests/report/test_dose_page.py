@@ -35,6 +35,7 @@ def curves(editors: tuple[str, ...] = ("ft", "memit"), repeats: int = 3, *, valu
                     shift = value + 0.01 * dose + 0.1 * repeat
                     people: dict[str, Any] = {"gender": {"women": {"D": -shift, "n": 4}, "unknown": {"D": 0.0, "n": 1}}}
                     unit = {"editor": editor, "mix": mix, "dose": dose, "repeat": repeat, "n_edits": dose}
+                    unit["overlap"] = 0
                     units.append({**unit, "n_refused": 0, **dict.fromkeys(MEASURES, shift), "D_by": people})
     job = {"model": "tiny", "editors": list(editors), "protocol": "batch", "seed": 0}
     settings = {"doses": [1, 8], "pairs": [["P27", "P101"]], "repeats": repeats, "people": 5}
@@ -92,7 +93,7 @@ def test_a_run_of_nothing_but_refusals_and_one_sample_says_so() -> None:
     page = check_alone(findings_page(dose_findings(made)))
     assert "Not measured: no edit was made" in page.text
     assert "27 edits were refused" in page.text
-    assert "have one sample and no band" in page.text
+    assert "8 of 8 cells have no band: one sample" in page.text
     assert not re.search(r"\bnan\b|\binf\b", page.text, re.IGNORECASE)
 
 

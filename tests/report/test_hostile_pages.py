@@ -144,6 +144,7 @@ def test_cells_of_csv_files_are_no_formulas(tmp_path: Path) -> None:
 def test_a_dose_page_says_a_name_and_does_nothing_else_with_it(kind: str) -> None:
     measures = dict.fromkeys(("ES", "PS", "NS", "S", "D", "perplexity", "entropy"), 0.5)
     unit = {"editor": NAMES[kind], "mix": "P27+P101", "dose": 8, "repeat": 0, "n_edits": 8, "n_refused": 0, **measures}
+    unit["overlap"] = 0.0
     curves = Curves({}, pd.DataFrame([unit]), {"P27+P101": {"perplexity": 0.2, "entropy": 2.0}})
     page = check_page(dose_section(curves, {}))
     assert "citizenship + work" in page.text

@@ -115,8 +115,12 @@ def test_spaces_in_which_nothing_can_be_searched(space: Any, message: str) -> No
 
 def test_a_search_that_cannot_be_made_is_refused_before_the_first_edit(tmp_path: Path) -> None:
     job = Job("seesaw-tiny", ("ft",))
-    with pytest.raises(RecordError, match="tune: trials is 0, expected at least 1"):
+    with pytest.raises(RecordError, match="tune: trials is 0, expected a whole number from 1 to 10000"):
         TunePlan(trials=0)
+    with pytest.raises(RecordError, match="tune: trials is 1000000000, expected a whole number from 1 to 10000"):
+        TunePlan(trials=10**9)
+    with pytest.raises(RecordError, match=r"tune: 1,000,000 edits of different people, and the records have 40\."):
+        run_tune(job, TunePlan(first_edits=1_000_000), tmp_path / "a", progress=False)
     with pytest.raises(RecordError, match=r"editors \['ft', 'rome'\], expected one editor"):
         run_tune(replace(job, editors=("ft", "rome")), TunePlan(), tmp_path / "a", progress=False)
     with pytest.raises(RecordError, match="no search space is declared for 'ike', only for ft, rome"):
