@@ -17,7 +17,6 @@ from seesaw_cf.editors.fine_tuning import FineTuning
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.training import Method
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.weights import LowRank
 
@@ -59,8 +58,6 @@ class LoRAConfig:
     def __post_init__(self) -> None:
         """Checks the numbers."""
         check_settings(self)
-        if self.rank < 1 or not self.alpha > 0:
-            raise EditError(f"LoRAConfig: rank is {self.rank} and alpha {self.alpha}, expected numbers above 0.")
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:

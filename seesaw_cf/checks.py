@@ -6,6 +6,7 @@ heavy is imported here.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import numbers
@@ -17,6 +18,7 @@ from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
 
@@ -26,6 +28,7 @@ __all__ = [
     "MOST_DRAWS",
     "MOST_THREADS",
     "above_zero",
+    "address",
     "check_path",
     "draws",
     "each",
@@ -218,15 +221,30 @@ def shown(value: object, most: int = 120) -> str:
 
 
 def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError] = RecordError) -> None:
-    """Checks numbers that only make sense above 0, for `__post_init__`; None and names of no field are left out.
+    """Check numbers that only make sense above 0, for `__post_init__`; None and names of no field are left out.
 
     Raises:
-        RecordError: (or `error`) A number is 0, below 0 or NaN.
+        RecordError: (or `error`) A number is 0, below 0, NaN, or so large that sums of it overflow.
     """
     for name in names:
         value = getattr(record, name, None)
-        if value is not None and not value > 0:
-            raise error(f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0.")
+        if value is not None and not 0 < value <= MOST:
+            raise error(
+                f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0 and at most {MOST:,}."
+            )
+
+
+def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> SplitResult:
+    """The parts of the address of a server.
+
+    Raises:
+        RecordError: It is none of http or https with a host.
+    """
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(value)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts
+    raise RecordError(f"{where} is {shown(value)}, expected one such as {like}.")
 
 
 def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:

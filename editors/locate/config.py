@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from transformers import PreTrainedModel
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import LAST_SEED, above_zero, field_types, shown, whole
+from seesaw_cf.checks import LAST_SEED, above_zero, field_types, number, shown, whole
 from seesaw_cf.editors.locate.presets import DEFAULTS, preset
 from seesaw_cf.errors import EditError, SettingError, UnknownNameError, unknown_name
 from seesaw_cf.models.architectures import Architecture
@@ -130,6 +130,8 @@ def check_settings(config: Dataclass) -> None:
             object.__setattr__(config, entry.name, _architecture(where, value))
     field_types(config, error=SettingError)
     above_zero(config, _POSITIVE, error=SettingError)
+    for name in _NOT_NEGATIVE:
+        number(f"{where}: {name}", getattr(config, name, 0), 0, 1e9, error=SettingError)
     whole(f"{where}: seed", getattr(config, "seed", 0), 0, LAST_SEED, error=SettingError)
 
 
@@ -194,8 +196,9 @@ def with_settings(config: D, settings: Mapping[str, object]) -> D:
 
 _POSITIVE = (
     *("steps", "learning_rate", "clamp", "norm_constraint"),
-    *("batch_size", "batch_tokens", "sample_size", "sampling_error"),
+    *("batch_size", "batch_tokens", "sample_size", "sampling_error", "rank", "alpha", "moment_weight"),
 )
 """Fields of any config that must be above 0 when they are given."""
+_NOT_NEGATIVE = ("weight_decay", "kl_factor", "factor_memory")
 
 check_public(globals())

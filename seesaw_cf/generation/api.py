@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.checks import address
 from seesaw_cf.errors import ServiceError, need
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
 from seesaw_cf.io.retrying import TryAgain, try_again
@@ -288,7 +288,7 @@ class OpenAIGenerator:
 
 def public_url(url: str) -> str:
     """Host, port and path of a URL: no user, no password, no query."""
-    parts = urlsplit(url)
+    parts = address("the server of --base-url", url)
     return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 

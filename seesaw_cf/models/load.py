@@ -20,7 +20,14 @@ from typing import Any
 import torch
 from huggingface_hub import constants as hub
 from safetensors import SafetensorError
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import one_of
@@ -42,6 +49,8 @@ from seesaw_cf.models.silent import silent_loaders
 __all__ = ["load_model", "model_path", "model_texts", "outline_model", "sample_corpus"]
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
+# Several times the deepest model that there is.
+_MOST_BLOCKS = 10_000
 _SPREAD = ("balanced", "balanced_low_0", "sequential")
 
 # Words in what the loaders say -> what to do about it.
@@ -131,6 +140,7 @@ def load_model(
     weights = {"dtype": _dtype(dtype), "device_map": spread, "use_safetensors": True, "output_loading_info": True}
     with _explained(name_or_path, revision), silent_loaders(bars=progress):
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        _check_depth(name_or_path, AutoConfig.from_pretrained(source, **options))
         # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
         loaded: Any = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
     model: PreTrainedModel = loaded[0]
@@ -160,6 +170,7 @@ def outline_model(
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     with _explained(name_or_path, revision), silent_loaders(bars=False):
         config = AutoConfig.from_pretrained(source, **options)
+        _check_depth(name_or_path, config)
         if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
             raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
     with contextlib.suppress(Exception), silent_loaders(bars=False), torch.device("meta"):
@@ -170,10 +181,19 @@ def outline_model(
     return None
 
 
+def _check_depth(name: str, config: PretrainedConfig) -> None:
+    """Refuse what would be built for hours before the weights are missed."""
+    blocks = getattr(config.get_text_config(decoder=True), "num_hidden_layers", 0)
+    if blocks > _MOST_BLOCKS:
+        raise UnsupportedModelError(
+            f"{name}: config.json has num_hidden_layers {blocks:,}, expected at most {_MOST_BLOCKS:,}. Correct it."
+        )
+
+
 def _check_device(device: str | torch.device) -> None:
     """Puts nothing on the device: a wrong one is found before the weights are read."""
     try:
-        torch.empty(0, device=device)
+        torch.empty(0, device=device).tolist()  # of the device "meta" nothing can be read
     except (RuntimeError, AssertionError, ImportError) as error:  # torch asserts that it was built with CUDA
         why = textwrap.shorten(str(error), 120, placeholder=" ...")
         known = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]

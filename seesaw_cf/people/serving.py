@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from seesaw_cf.checks import address
 from seesaw_cf.errors import RecordError, ServiceError, need
 from seesaw_cf.people.security import Keys
 from seesaw_cf.people.store import Store
@@ -40,12 +41,8 @@ class Place:
     rate: float = field(default=6.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        found = urlsplit(self.url)
-        if self.url and (found.scheme not in ("http", "https") or not found.hostname or found.path.strip("/")):
-            raise RecordError(
-                f"annotate serve: the address is {self.url!r}, expected one such as https://study.example.org, without "
-                "a path."
-            )
+        if self.url and address("annotate serve: the address", self.url, "https://study.example.org").path.strip("/"):
+            raise RecordError(f"annotate serve: the address is {self.url!r}, expected one without a path.")
         if self.host in _ANY and not self.url:
             raise RecordError(
                 f"annotate serve: {self.host or 'an empty host'} listens on every address, so pages cannot tell their "

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from seesaw_cf.checks import shown
 from seesaw_cf.errors import RunFolderError, ServiceError, need
 from seesaw_cf.run.explain import Line, announce, collected, tell
 
@@ -152,7 +153,13 @@ def run_on_ray(
         import ray.exceptions
     ours = not ray.is_initialized()
     if ours:
-        ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+        try:
+            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+        except (ValueError, ConnectionError) as error:
+            raise ServiceError(
+                f"ray: no cluster at {shown(address)} ({shown(str(error))}). Expected HOST:PORT or 'auto'; leave "
+                "--ray-address out to start one here."
+            ) from error
     try:
         share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
         count = _places(ray.nodes(), share, actors)

@@ -13,12 +13,14 @@ from seesaw_cf.cli import main
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.controls import ControlConfig
+from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.editors.ike.ike import IKEConfig
 from seesaw_cf.editors.locate.config import with_settings
+from seesaw_cf.editors.lora import LoRAConfig
 from seesaw_cf.editors.memit import MEMITConfig
 from seesaw_cf.editors.mend.mend import MENDConfig
 from seesaw_cf.editors.mend.training import MENDTraining
-from seesaw_cf.errors import EditError, UnknownNameError
+from seesaw_cf.errors import EditError, SettingError, UnknownNameError
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.run.job import make_editor
 from tests.fakes import tiny_model
@@ -61,6 +63,16 @@ def _fields(value: Any) -> dict[str, Any]:
 def test_values_of_another_kind_are_errors(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(EditError, match=message):
         with_settings(MEMITConfig(layers=(1,)), settings)
+
+
+@pytest.mark.parametrize("config", [FTConfig(layers=(1,)), LoRAConfig(layers=(1,)), MEMITConfig(layers=(1,))])
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("learning_rate", 1e38), ("learning_rate", 1e300), ("weight_decay", -5), ("weight_decay", 1e300)],
+)
+def test_numbers_that_would_overflow_are_errors(config: Any, setting: str, value: float) -> None:
+    with pytest.raises(SettingError, match=rf"{setting} is .*, expected a .*number (above 0 and at most|from 0 to)"):
+        with_settings(config, {setting: value})
 
 
 def test_unknown_settings_are_errors_also_inside_others() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import StorageError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.models.embedded import EMBEDDED
-from seesaw_cf.models.load import load_model, model_path, model_texts, sample_corpus
+from seesaw_cf.models.load import load_model, model_path, model_texts, outline_model, sample_corpus
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
@@ -140,6 +141,20 @@ def test_a_checkpoint_that_is_not_the_model_is_refused(
     with pytest.raises(UnsupportedModelError, match=message):
         load_model(str(folder), device="cpu", progress=False)
     assert capfd.readouterr().err == ""  # neither transformers' own table nor its bar
+
+
+def test_more_blocks_than_any_model_has_are_refused_before_they_are_built(tmp_path: Path) -> None:
+    folder = _saved(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 10**9}
+    (folder / "config.json").write_text(json.dumps(config))
+    for load in (load_model, outline_model):
+        with pytest.raises(UnsupportedModelError, match="num_hidden_layers 1,000,000,000, expected at most 10,000"):
+            load(str(folder))
+
+
+def test_a_device_that_holds_no_numbers_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="device 'meta' cannot be used"):
+        load_model("seesaw-tiny", device="meta")
 
 
 def test_tied_heads_and_computed_buffers_are_no_fault(tmp_path: Path) -> None:

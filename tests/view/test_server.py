@@ -82,6 +82,7 @@ def test_nothing_can_be_changed(server: PageServer, method: str) -> None:
         ("/etc/passwd", 404, "unknown page"),
         ("/../manifest.json", 404, "unknown page"),
         ("//evil.example/", 404, "unknown page"),
+        ("x://[", 400, "Invalid IPv6 URL"),
         ("/?editor=ftt", 400, "Did you mean"),
         ("/?" + "&".join(f"a{n}=1" for n in range(50)), 400, "Bad Request"),
         ("/?q=" + "x" * 70_000, 414, "Request-URI Too Long"),
