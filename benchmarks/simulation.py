@@ -5,6 +5,10 @@
 takes from each released file which people are asked about under which edit and target (nothing else), gives people
 group labels, plants effects and counts how often each method errs. Writes benchmarks/results/simulation.{json,md,png},
 one crossing at a time, so that a stopped run goes on with `--only`.
+
+    python -m benchmarks.simulation --shares [--draws 2000]
+
+prints how often intervals of shares of edits hold the true share.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,7 @@ from tqdm import tqdm
 
 from benchmarks.simulation_report import markdown, picture
 from seesaw_cf.io.files import write_text
-from seesaw_cf.stats import Crossing, adjust, case_weights, label_permutation
+from seesaw_cf.stats import Crossing, adjust, case_weights, clustered_share, label_permutation
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 RESULTS = Path(__file__).parent / "results"
@@ -33,6 +38,7 @@ SCENARIOS = ("null", "heterogeneous", "targets", "skewed")
 EFFECTS = (0.0, 0.005, 0.01, 0.02, 0.04, 0.08)
 GROUPS = 6
 BATCH = 100
+ICC = 0.3  # of the prompts of one edit, where shares are simulated
 # Standard deviations of D, in probability: what an edit does to everybody, what a person adds, each prompt.
 SD_EDIT, SD_PERSON, SD_PROMPT = 0.05, 0.05, 0.10
 Floats = NDArray[np.float64]
@@ -253,14 +259,44 @@ def save(result: dict[str, Any], label: str, draws: int, seed: int) -> None:
     picture(merged, RESULTS / "simulation.png")
 
 
+def correlated_shares(rng: np.random.Generator, edits: int, prompts: int, share: float) -> Floats:
+    """Shares of right answers of each edit, (edits,), whose prompts have the intraclass correlation `ICC`."""
+    odds = 1 / ICC - 1
+    return rng.binomial(prompts, rng.beta(share * odds, (1 - share) * odds, edits)) / prompts
+
+
+def share_rows(draws: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Coverage of the interval of a share of edits, by edits, prompts of each and true share."""
+    for number, (edits, prompts, share) in enumerate(product((18, 36, 160), (1, 2, 10), (0.97, 0.99))):
+        rng = np.random.default_rng([seed, number])
+        case = np.repeat(np.arange(edits), prompts)
+        weights = np.full(case.size, 1 / case.size)
+        found = [
+            clustered_share(np.repeat(correlated_shares(rng, edits, prompts, share), prompts), weights, case)
+            for _ in range(draws)
+        ]
+        yield {
+            "edits": edits,
+            "prompts": prompts,
+            "share": share,
+            "coverage": float(np.mean([one.low <= share <= one.high for one in found])),
+            "narrowest": min(one.high - one.low for one in found),
+            "width": float(np.mean([one.high - one.low for one in found])),
+        }
+
+
 def main() -> None:
     """Runs everything and writes the results, one crossing at a time."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument("--shares", action="store_true")
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=list(FILES), action="append")
     given = parser.parse_args()
+    if given.shares:
+        print(pd.DataFrame(share_rows(given.draws, given.seed)).round(3).to_string(index=False))
+        return
     for label in given.only or list(FILES):
         path = given.folder / f"seesaw_cf_{FILES[label]}.json"
         save(crossing_results(path, label, given.draws, given.seed), label, given.draws, given.seed)

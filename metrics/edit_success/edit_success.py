@@ -29,12 +29,11 @@ Args:
     tokens_kept (`list` of `float`): first choices that are the same as before the edit.
     n_tokens (`list` of `float`): tokens of the expected answer.
     generated (`list` of `float`): 1 when greedy generation gives exactly the expected answer, else 0.
-    draws (`int`): bootstrap samples of cases, default 2000.
-    seed (`int`): seed of the bootstrap, default 0.
 
 Returns:
     `dict` of plain JSON types: `counterfact`, `zsre`, `easyedit`, `generation`, each with `protocol` (its meaning) and
-    numbers with `value`, `low`, `high`, `n_prompts`, `n_cases`; `n_rows`, `n_empty`.
+    numbers with `value`, `low`, `high`, `n_prompts`, `n_cases`, `note`; `n_rows`,
+    `n_empty`.
 
 Examples:
 
@@ -61,9 +60,9 @@ _COLUMNS = {
 }
 
 
-def _success(columns: SuccessColumns, *, draws: int = 2000, seed: int = 0) -> Success:
+def _success(columns: SuccessColumns) -> Success:
     """A tie is what it is for float32: columns do not say which model they are from."""
-    return edit_success(columns, draws=draws, seed=seed)
+    return edit_success(columns)
 
 
 @describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)

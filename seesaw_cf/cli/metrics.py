@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     scores = "form of D_d; normalised: per token, as the papers (default: summed)"
     add("--score", **one_of(*SCORES), default="summed", help=scores)
     add("--paper", action="store_true", help="the papers' tests and substring match, bootstrap over cases as interval")
-    seed_option(parser, "the bootstrap of --paper and edit_success")
+    seed_option(parser, "the bootstrap of --paper")
     json_option(parser)
 
 

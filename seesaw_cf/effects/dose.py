@@ -124,7 +124,7 @@ def _success(rows: pa.Table, nats: float) -> dict[str, float | None]:
     names = ("ES", "PS", "NS", "S")
     if not pc.any(pc.is_in(rows["kind"], pa.array(list(SUCCESS)))).as_py():
         return dict.fromkeys(names)
-    (found,) = success_of_scores(rows, draws=0, nats=nats).values()
+    (found,) = success_of_scores(rows, nats=nats).values()
     return {name: _number(found.numbers["counterfact"][name].value) for name in names}
 
 

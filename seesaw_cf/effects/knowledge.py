@@ -6,7 +6,9 @@ knowledge in general: another wording, or an answer that was not asked, may come
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
@@ -16,7 +18,7 @@ from scipy.special import logsumexp
 
 from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import clustered_mean, proportion
+from seesaw_cf.stats import clustered_mean, proportion, share_interval
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate
@@ -212,4 +214,9 @@ def _row(
 
 def _clustered(values: Floats, rows: pd.DataFrame) -> Estimate:
     clusters = {"edit": pd.factorize(rows["case_id"])[0], "person": pd.factorize(rows["person"])[0]}
-    return clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
+    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
+    if math.isnan(found.stderr):
+        return found
+    n = min(len(values), found.value * (1 - found.value) / found.stderr**2)
+    low, high = share_interval(found.value, n)
+    return replace(found, low=low, high=high)

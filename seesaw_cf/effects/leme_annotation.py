@@ -12,9 +12,10 @@ import pandas as pd
 from seesaw_cf.arguments import check_public
 from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import case_weights, cluster_weights, clustered_mean, interval
+from seesaw_cf.stats import case_weights, cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.types import Estimate
 
 __all__ = [
@@ -180,7 +181,7 @@ def _shares(rows: pd.DataFrame) -> ClaimShares:
         return ClaimShares({}, {}, **counts)
     weights = case_weights(code, np.ones(len(code), dtype=bool))
     hits = {label: (there["label"] == label).to_numpy().astype(np.float64) for label in LABELS}
-    shares = {label: clustered_mean(values, [weights], {"case": code}) for label, values in hits.items()}
+    shares = {label: clustered_share(values, weights, code, fewest=MIN_EFFECTIVE) for label, values in hits.items()}
     return ClaimShares(shares, {label: float(values.mean()) for label, values in hits.items()}, **counts)
 
 

@@ -16,8 +16,7 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, pair_targets
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import cluster_weights, interval, ratio_draws
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate, Phase
 
@@ -55,6 +54,7 @@ NUMBERS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "generation": {test: (test, "generated") for test in TESTS},
 }
+MARGINS = ("EM", "PM", "NM")
 # Harmonic means over three numbers of a protocol.
 SCORES = {"counterfact": ("S", ("ES", "PS", "NS")), "zsre": ("score", ("efficacy", "paraphrase", "specificity"))}
 
@@ -100,7 +100,8 @@ class Success:
 
     Attributes:
         numbers: Protocol -> number ("ES", ...) -> mean of case means, in 0..1 (margins in -1..1), with `n` prompts and
-            the cluster "case"; NaN without data, and no interval of fewer than five cases.
+            the cluster "case"; NaN without data. Shares have `clustered_share`'s interval, margins a t interval over
+            case means; `note` says why there is none. Harmonic means: from the ends of their parts, so a little wide.
         n_rows: Rows given.
         n_empty: Rows without any measurement.
     """
@@ -119,21 +120,15 @@ class Success:
 
 
 def _shown(found: Estimate) -> dict[str, object]:
-    n_prompts = {"n_prompts": found.n} if found.method != _HARMONIC else {}
-    return found.columns("value", "low", "high") | n_prompts | {"n_cases": found.clusters["case"]}
+    n_prompts = {"n_prompts": found.n} if found.n else {}
+    return found.columns("value", "low", "high") | n_prompts | {"n_cases": found.clusters["case"], "note": found.note}
 
 
-_HARMONIC = "harmonic mean, bootstrap over cases"
-
-
-def edit_success(
-    columns: SuccessColumns, *, draws: int = 2000, seed: int = 0, nats: float = BOUNDS["float32"]
-) -> Success:
+def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) -> Success:
     """The success numbers of every protocol whose columns are filled, from one row per (case, prompt).
 
     Args:
         columns: The rows.
-        draws, seed: Bootstrap over cases, the same samples for every number.
         nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.stats.tolerance`.
 
     Returns:
@@ -150,23 +145,21 @@ def edit_success(
     frame = read_columns(dict.fromkeys(given, floats) | {"case_id": ids, "test": labels}, given)
     _check(frame)
     derived = _derive(frame, nats).sort_values("case_id", kind="stable")
-    case, cases = pd.factorize(derived["case_id"], sort=True)
-    weights = cluster_weights(len(cases), draws, seed) if draws else np.zeros((0, len(cases)))
+    case = pd.factorize(derived["case_id"], sort=True)[0]
     result: dict[str, dict[str, Estimate]] = {}
     for protocol, numbers in NUMBERS.items():
-        draws_of: dict[str, NDArray[np.float64]] = {}
         rows: dict[str, Estimate] = {}
         for name, (which, column) in numbers.items():
-            chosen = (derived["test"] == which).to_numpy()
-            rows[name], draws_of[name] = _number(derived[column].to_numpy(), chosen, case, weights)
+            rows[name] = _number(derived[column].where(derived["test"] == which).to_numpy(), case, name in MARGINS)
         if protocol in SCORES:
             name, parts = SCORES[protocol]
-            together = np.array([draws_of[part] for part in parts]).T
+            value, low, high = (
+                harmonic_mean([getattr(rows[part], end) for part in parts]) for end in ("value", "low", "high")
+            )
             n_cases = min(rows[part].clusters["case"] for part in parts)
-            drawn = np.array([harmonic_mean(row) for row in together])
-            low, high, _ = interval(drawn if n_cases >= MIN_EFFECTIVE else drawn[:0])
-            value = harmonic_mean([rows[part].value for part in parts])
-            rows[name] = Estimate(value, low, high, clusters={"case": n_cases}, method=_HARMONIC)
+            rows[name] = Estimate(
+                value, low, high, clusters={"case": n_cases}, method="harmonic mean of values and ends"
+            )
         result[protocol] = rows
     return Success(result, n_rows=len(frame), n_empty=int(derived[_DERIVED].isna().all(axis=1).sum()))
 
@@ -180,8 +173,6 @@ def success_of_scores(
     edits: Mapping[tuple[str, int], int] | None = None,
     *,
     phase: Phase = "post",
-    draws: int = 2000,
-    seed: int = 0,
     nats: float = BOUNDS["float32"],
 ) -> dict[str, Success]:
     """`edit_success` of every editor of a run, from its score table.
@@ -192,7 +183,6 @@ def success_of_scores(
         edits: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.edits`: cases about one edit
             are one. None: every case is an edit of its own.
         phase: "pre" counts the same in the unedited model, which has no EasyEdit locality.
-        draws, seed: Bootstrap over edits.
         nats: See `edit_success`.
 
     Returns:
@@ -226,7 +216,7 @@ def success_of_scores(
             n_tokens=pairs["n_tokens"].astype("Float64").astype(np.float64).tolist(),
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
         )
-        found[editor] = edit_success(columns, draws=draws, seed=seed, nats=nats)
+        found[editor] = edit_success(columns, nats=nats)
     return found
 
 
@@ -265,16 +255,9 @@ def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:
     )
 
 
-def _number(
-    values: NDArray[np.float64], chosen: NDArray[np.bool_], case: NDArray[np.intp], weights: NDArray[np.float64]
-) -> tuple[Estimate, NDArray[np.float64]]:
-    used = chosen & np.isfinite(values)
-    n = np.bincount(case[used], minlength=weights.shape[1])
-    present = (n > 0).astype(np.float64)
-    means = np.divide(np.bincount(case[used], values[used], weights.shape[1]), n, out=np.zeros(n.size), where=n > 0)
-    samples = ratio_draws(weights, means[:, None], present[:, None])[:, 0]
-    low, high, _ = interval(samples) if present.sum() >= MIN_EFFECTIVE else (float("nan"),) * 3
-    value = float(means[n > 0].mean()) if used.any() else float("nan")
-    n_cases = int(present.sum())
-    found = Estimate(value, low, high, n=int(used.sum()), clusters={"case": n_cases}, method="bootstrap over cases")
-    return found, samples
+def _number(values: NDArray[np.float64], case: NDArray[np.intp], margin: bool) -> Estimate:
+    used = np.isfinite(values)
+    values, weights = np.where(used, values, 0.0), case_weights(case, used)
+    if margin and used.any():
+        return clustered_mean(values, [weights], {"case": case})
+    return clustered_share(values, weights, case)

@@ -294,11 +294,11 @@ def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[int, Estima
 
 
 def _corrected(value: float, drawn: Floats, null: Floats) -> Estimate:
-    """Without the bias that the bootstrap shows, with a basic (reflected) interval, cut off at 0."""
+    """Without the bias that the bootstrap shows, with a basic (reflected) interval, cut off at 0, if it has a width."""
     low, high, _ = interval(drawn)
     p = (1 + int((null >= value - 1e-12).sum())) / (1 + null.size) if null.size else float("nan")
     middle, low, high = (float(np.maximum(0.0, 2 * value - end)) for end in (_mean(drawn), high, low))
-    return Estimate(middle, low, high, p=p)
+    return Estimate(middle, low, high, p=p) if low < high else Estimate(middle, p=p, note="no spread between samples")
 
 
 def _mean(drawn: Floats) -> float:

@@ -204,7 +204,7 @@ def read_results(
         floor=floor,
         mode=mode,
         audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
-        success=_success(scores, edit_numbers(edits) if single else None, seed, nats) if "post" in gate else {},
+        success=_success(scores, edit_numbers(edits) if single else None, nats) if "post" in gate else {},
         prompts=prompts,
         answers=marked,
     )
@@ -278,11 +278,11 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _success(
-    scores: pa.Table, edits: Mapping[tuple[str, int], int] | None, seed: int, nats: float
+    scores: pa.Table, edits: Mapping[tuple[str, int], int] | None, nats: float
 ) -> dict[str, Success]:
     """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
-    before = success_of_scores(scores, edits, phase="pre", seed=seed, nats=nats)
-    return {"unedited": next(iter(before.values()))} | success_of_scores(scores, edits, seed=seed, nats=nats)
+    before = success_of_scores(scores, edits, phase="pre", nats=nats)
+    return {"unedited": next(iter(before.values()))} | success_of_scores(scores, edits, nats=nats)
 
 
 def _effects(

@@ -25,21 +25,22 @@ _WAYS: Mapping[str, tuple[tuple[str, str] | None, ...]] = {
     "unchanged": (None, None, ("easyedit", "locality"), None, None),
     "whole": (*(("generation", name) for name in ("rewrite", "paraphrase", "neighborhood", "portability")), None),
 }
-_ABOUT = """Shares, with 95 % intervals over edits and n = edits. likelier: the wanted one of two answers is more
-probable (CounterFact's ES, PS, NS and S); tokens: share of the wanted answer's tokens that are the model's first
-choice after the true ones before them (zsRE's efficacy, paraphrase and specificity; EasyEdit's portability);
-unchanged: share of them at which the first choice, right or wrong, is that from before (EasyEdit's locality); whole:
-all of them are, so that greedy writing gives the answer. Score: harmonic mean of the first three. Wanted after the
-edit's own prompt and its paraphrases is the new answer, of neighbours the old one, of consequences what follows from
-the edit. unedited: the model before any edit. No interval below five edits."""
+_ABOUT = """Shares, with 95 % Wilson intervals worth as many cases as the edits allow, and n = edits. likelier: the
+wanted one of two answers is more probable (CounterFact's ES, PS, NS and S); tokens: share of the wanted answer's
+tokens that are the model's first choice after the true ones before them (zsRE's efficacy, paraphrase and specificity;
+EasyEdit's portability); unchanged: share of them at which the first choice, right or wrong, is that from before
+(EasyEdit's locality); whole: all of them are, so that greedy writing gives the answer. Score: harmonic mean of the
+first three, its ends those of theirs. Wanted after the edit's own prompt and its paraphrases is the new answer, of
+neighbours the old one, of consequences what follows from the edit.
+unedited: the model before any edit."""
 
 
 def success_table(found: Mapping[str, Success]) -> pd.DataFrame:
-    """One row per editor, protocol and number of `edit_success`: value, low, high, n_prompts, n_cases."""
+    """One row per editor, protocol and number of `edit_success`: value, low, high, n_prompts, n_cases, note."""
     return pd.DataFrame(
         {"editor": editor, "protocol": protocol, "number": name}
         | estimate.columns("value", "low", "high")
-        | {"n_prompts": estimate.n or None, "n_cases": estimate.clusters["case"]}
+        | {"n_prompts": estimate.n or None, "n_cases": estimate.clusters["case"], "note": estimate.note}
         for editor, success in found.items()
         for protocol, numbers in success.numbers.items()
         for name, estimate in numbers.items()

@@ -58,7 +58,7 @@ def _page(found: Mapping[str, Any]) -> str:
         f"**Objective**: {text.escape(found['objective'])}.",
         f"**Search**: {plan['trials']} settings drawn with seed {plan['seed']} from the space below (trial 0 is the "
         f"preset), each on {plan['first_edits']} edits; the best {plan['finalists']} and the preset again on "
-        f"{plan['final_edits']}. Intervals: 95 %, bootstrap over edits; none below five. The numbers of the best are "
+        f"{plan['final_edits']}. Intervals: 95 %, Wilson, over edits. The numbers of the best are "
         "those it was chosen by, so a little too good: measure it on other people's edits.",
         f"**Edits**: {len(found['subjects'])} people of {text.escape(found['data'].get('source', ''))}, who are "
         "left out of, or refused in, a run with these settings.",

@@ -202,7 +202,7 @@ class _Search:
             if not self.store.has(key):
                 self._try(key, self.editors[number], cases)
             table, facts = self.store.read(key)
-            rows.append({"round": name, "trial": number} | _numbers(table, facts, self.plan.seed))
+            rows.append({"round": name, "trial": number} | _numbers(table, facts))
         return rows
 
     def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
@@ -251,13 +251,13 @@ def _asked(case: Case) -> list[Question]:
     return found + [replace(q, kind="neighborhood") for q in others[:20]]
 
 
-def _numbers(table: Any, facts: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def _numbers(table: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of the objective with n and interval, and the score; None where there is no number."""
     n, status = facts["n"], facts["status"]
     made = [text for text in status.values() if text in ("ok", "zero delta")]
     parts: dict[str, Any] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
     if table.num_rows:
-        numbers = success_of_scores(_known_neighbours(table), draws=2000, seed=seed)["trial"].numbers["counterfact"]
+        numbers = success_of_scores(_known_neighbours(table))["trial"].numbers["counterfact"]
         parts |= {part: _plain(numbers[short].columns("value", "low", "high", "n")) for part, short in _NUMBERS.items()}
     ratios = [min(1.0, after / before) for before, after in facts["fluency"]]
     if ratios:

@@ -14,7 +14,7 @@ from seesaw_cf.stats.planning import (
     plan,
     variance_components,
 )
-from seesaw_cf.stats.simple import mcnemar, paired_change, proportion, t_test
+from seesaw_cf.stats.simple import clustered_share, mcnemar, paired_change, proportion, share_interval, t_test
 from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "cluster_weights",
     "clustered_mean",
     "clustered_means",
+    "clustered_share",
     "contrast_components",
     "equivalence_p",
     "interval",
@@ -40,6 +41,7 @@ __all__ = [
     "plan",
     "proportion",
     "ratio_draws",
+    "share_interval",
     "t_test",
     "variance_components",
     "verdict",

@@ -63,10 +63,10 @@ def ratio_draws(weights: Floats, numerators: Floats, denominators: Floats) -> Fl
 
 
 def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
-    """Percentile interval and standard error of one column of draws; NaN when fewer than two draws are finite."""
+    """Return percentile interval and standard error of one column of draws; NaN when all finite draws are one value."""
     checks.number("interval: level", level, 0, 1)
     finite = draws[np.isfinite(draws)]
-    if finite.size < 2:
+    if finite.size < 2 or np.ptp(finite) <= 1e-12 * np.abs(finite).max():
         return _NONE  # always the same NaN, so that two estimates without an interval are equal
     low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high), float(finite.std(ddof=1))

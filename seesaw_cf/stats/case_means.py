@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypedDict, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import norm
 
-from seesaw_cf.stats import adjust, case_weights, clustered_mean
+from seesaw_cf.stats import adjust, case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import Correction
+from seesaw_cf.types import Estimate
 
 __all__ = [
     "CaseDifference",
@@ -83,25 +86,28 @@ def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseM
 
 
 def case_share(found: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
-    """`case_mean` of what is so or not so: a share, whose interval is cut at 0 and 1.
+    """Return the mean of case means of what is so or not so, with the interval of a share; none below five cases.
 
     Args:
         found: True, or 1, where it is so; nothing is missing.
         case: Which case each row belongs to.
-        against: What the p-value tests the share against.
+        against: What the p-value tests the share against, inside 0..1; the test is the interval's own (score test).
     """
-    return _within(case_mean(found.astype(np.float64), case, against))
+    codes = pd.factorize(case)[0]
+    return _share(found, codes, case_weights(codes, codes >= 0), against)
 
 
 def row_share(found: pd.Series, case: pd.Series) -> CaseMean:
     """Return the share of rows, each of which counts once, also where a case has several; arguments as `case_share`."""
-    n, codes = len(found), pd.factorize(case)[0]
-    return _within(_estimate(found.astype(np.float64), codes, [np.full(n, 1 / max(n, 1))], 0.0))
+    return _share(found, pd.factorize(case)[0], np.full(len(found), 1 / max(len(found), 1)))
 
 
-def _within(share: CaseMean) -> CaseMean:
-    share["low"], share["high"] = (float(np.clip(end, 0, 1)) for end in (share["low"], share["high"]))
-    return share
+def _share(found: pd.Series, codes: NDArray[np.intp], weights: Floats, against: float = 0.0) -> CaseMean:
+    share, p = clustered_share(found.to_numpy(np.float64), weights, codes, fewest=MIN_EFFECTIVE), float("nan")
+    if 0 < against < 1 and share.low == share.low:
+        error = (against * (1 - against) / share.effective["case"]) ** 0.5
+        p = float(2 * norm.sf(abs(share.value - against) / error))
+    return _plain(replace(share, p=p))
 
 
 def case_difference(
@@ -126,13 +132,17 @@ def case_difference(
 
 def _estimate(values: pd.Series, codes: NDArray[np.intp], parts: list[Floats], against: float) -> CaseMean:
     if not all(part.any() for part in parts):
-        nan = float("nan")
-        return {"value": nan, "low": nan, "high": nan, "p": nan, "n": 0, "n_cases": 0, "note": "no rows"}
+        return _plain(Estimate(float("nan"), clusters={"case": 0}, note="no rows"))
     found = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
+    ends = {name: getattr(found, name) + against for name in ("value", "low", "high")}
+    return _plain(replace(found, **ends))
+
+
+def _plain(found: Estimate) -> CaseMean:
     return {
-        "value": found.value + against,
-        "low": found.low + against,
-        "high": found.high + against,
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
         "p": found.p,
         "n": found.n,
         "n_cases": found.clusters["case"],

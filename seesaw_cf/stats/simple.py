@@ -11,7 +11,7 @@ from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
-__all__ = ["mcnemar", "paired_change", "proportion", "t_test"]
+__all__ = ["clustered_share", "mcnemar", "paired_change", "proportion", "share_interval", "t_test"]
 
 
 def t_test(values: Floats) -> tuple[float, float, str]:
@@ -79,14 +79,76 @@ def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
     return value, (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
 
 
+def share_interval(value: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+    """Interval of a share of `n` independent cases; it always has a width.
+
+    Args:
+        value: The share, 0..1.
+        n: Effective number of cases, which need not be whole.
+        level: Confidence level.
+
+    Source: Wilson (1927); no end is nearer than the exact one-sided bound at `level` (Clopper and Pearson 1934).
+    Deviates: the bound mends coverage near 0 and 1 (.90 for 18 cases at .97), as Brown, Cai and DasGupta (2001) do.
+    """
+    _, low, high = _wilson(value, n, level)
+    yes, no = n * value, n * (1 - value)
+    exact_low = stats.beta.ppf(1 - level, yes, no + 1) if yes > 0 else 0.0
+    exact_high = stats.beta.ppf(level, yes + 1, no) if no > 0 else 1.0
+    return max(0.0, min(low, float(exact_low))), min(1.0, max(high, float(exact_high)))
+
+
 def proportion(successes: int, n: int, level: float = LEVEL) -> Estimate:
-    """The proportion of independent cases with its Wilson score interval; NaN when n is 0."""
+    """Return the proportion of independent cases with `share_interval`; NaN when n is 0."""
     whole("proportion: n", n)
     whole("proportion: successes", successes, 0, n)
     number("proportion: level", level, 0, 1, ends=False)
     if n == 0:
         return Estimate(float("nan"), method="no case")
     value = successes / n
-    ci = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
     error = (value * (1 - value) / n) ** 0.5
-    return Estimate(value, ci.low, ci.high, error, n=n, method=f"Wilson score interval, {level:.0%}")
+    return Estimate(value, *share_interval(value, n, level), error, n=n, method=f"Wilson score interval, {level:.0%}")
+
+
+def clustered_share(
+    values: Floats, weights: Floats, cluster: NDArray[np.intp], *, level: float = LEVEL, fewest: float = 0
+) -> Estimate:
+    """Return a share of clustered cases with `share_interval`, worth as many cases as their clusters allow.
+
+    Each cluster counts as one case until its own values show more: the variance is that of the cluster means and of
+    z^2 / 2 clusters of ones and as many of zeros. With one value a cluster the result is that of `proportion`.
+
+    Args:
+        values: (n,) shares, 0..1.
+        weights: (n,) weights that add up to 1; all 0 without values.
+        cluster: (n,) cluster codes.
+        level: Confidence level.
+        fewest: Refuse an interval of fewer effective clusters than this.
+
+    Source: Korn and Graubard (1998), effective sample size; Agresti and Coull (1998), the clusters added.
+    """
+    check_rows("clustered share", ("cluster",), values=values, weights=weights, cluster=cluster)
+    used = weights > 0
+    if not used.any():
+        return Estimate(float("nan"), clusters={"case": 0}, note="no case")
+    code = np.unique(cluster[used], return_inverse=True)[1]
+    mass = np.bincount(code, weights[used])
+    means = np.clip(np.bincount(code, weights[used] * values[used]) / mass, 0, 1)
+    value = float(np.average(means, weights=mass))
+    clusters, added = float(1 / (mass @ mass)), float(stats.norm.ppf((1 + level) / 2)) ** 2
+    centre = (clusters * value + added / 2) / (clusters + added)
+    spread = clusters**2 * (mass**2 @ (means - centre) ** 2) + added * (centre**2 + (1 - centre) ** 2) / 2
+    n = min(float(used.sum()), float(clusters * (clusters + added) * centre * (1 - centre) / spread))
+    error = float(mass**2 @ (means - value) ** 2) ** 0.5
+    ends, note = share_interval(value, n, level), ""
+    if clusters < fewest - 1e-6:
+        ends, note = (float("nan"), float("nan")), f"too few clusters (case: {clusters:.1f} effective)"
+    return Estimate(
+        value,
+        *ends,
+        error,
+        n=int(used.sum()),
+        clusters={"case": mass.size},
+        effective={"case": n},
+        method=f"Wilson score interval of effective cases, {level:.0%}",
+        note=note,
+    )

@@ -142,5 +142,10 @@ def test_efficacy_share_with_wilson_interval() -> None:
     assert (row["pre"], row["post"], row["n"], row["n_unscored"]) == (0, 0.75, 4, 1)
     # Wilson, n = 4, 3 successes, z = 1.96: centre (3 + z^2/2)/(4 + z^2), half width z sqrt(3*1/4 + z^2/4)/(4 + z^2)
     z = stats.norm.ppf(0.975)
+    # and no nearer than the one-sided bounds: P(X >= 3) = .05 at the low, P(X <= 3) = 1 - p^4 = .05 at the high end.
     centre, half = (3 + z**2 / 2) / (4 + z**2), z * math.sqrt(3 / 4 + z**2 / 4) / (4 + z**2)
-    assert (row["post_low"], row["post_high"]) == pytest.approx((centre - half, centre + half))
+    low = row["post_low"]
+    assert low < centre - half
+    assert 4 * low**3 - 3 * low**4 == pytest.approx(0.05)
+    assert row["post_high"] == pytest.approx(0.95**0.25)
+    assert row["post_high"] > centre + half

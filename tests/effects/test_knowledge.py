@@ -166,7 +166,7 @@ def test_knowledge_table_by_hand() -> None:
     assert facts["relation"].tolist() == ["P27", "all"] * 2
     edited, people = facts.iloc[0], facts.iloc[2]
     assert (edited["known"], edited["n"], edited["median_rank"], edited["median_share"]) == (0.5, 2, 2.5, 0.35)
-    assert edited["known_low"] == pytest.approx(0.0945, abs=1e-4)  # Wilson for 1 of 2
+    assert edited["known_low"] == pytest.approx(1 - 0.95**0.5, abs=1e-6)  # one-sided bound for 1 of 2
     assert people["known"] == pytest.approx(2 / 3)
     assert (people["n"], people["median_candidates"], people["median_share"]) == (3, 2, pytest.approx(0.75))
     assert math.isnan(people["known_low"])
@@ -187,7 +187,7 @@ def test_limits_of_a_share_stay_between_0_and_1() -> None:
     rows: Rows = [(edit, f"p{who}", known if edit or who else unknown) for edit in range(8) for who in range(9)]
     people = knowledge_table(EDITS, asked(rows)).iloc[-1]
     assert people["known"] == pytest.approx(71 / 72)
-    assert people["known"] < people["known_high"] == 1
+    assert 0 < people["known_low"] < people["known"] < people["known_high"] < 1
 
 
 def test_known_effects_are_the_plain_ones_when_everything_is_known() -> None:

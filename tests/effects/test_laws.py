@@ -240,11 +240,11 @@ def test_success_is_recounted_by_a_loop(rows: list[tuple[int, float, float]]) ->
     sides = {"pre_new": none, "pre_true": none, "post_new": new, "post_true": true}
     others = {"tokens_right": none, "tokens_kept": none, "n_tokens": none, "generated": none}
     columns = SuccessColumns(case_id=case, test=["rewrite"] * len(rows), **sides, **others)
-    found = as_json(edit_success)(columns, draws=0, nats=0.0)["counterfact"]["ES"]
+    found = as_json(edit_success)(columns, nats=0.0)["counterfact"]["ES"]
     shares = [[n > t for c, n, t in rows if c == one] for one in sorted(set(case))]
     assert found["value"] == pytest.approx(float(np.mean([np.mean(own) for own in shares])))
     assert (found["n_prompts"], found["n_cases"]) == (len(rows), len(shares))
-    worse = as_json(edit_success)(replace(columns, post_true=[0.0] * len(rows)), draws=0, nats=0.0)["counterfact"]["ES"]
+    worse = as_json(edit_success)(replace(columns, post_true=[0.0] * len(rows)), nats=0.0)["counterfact"]["ES"]
     assert worse["value"] == 0
 
 

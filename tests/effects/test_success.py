@@ -49,7 +49,7 @@ def worked() -> dict[str, Any]:
 
 
 def test_counterfact_score_by_hand() -> None:
-    result = as_json(edit_success)(SuccessColumns(**worked()), draws=200)
+    result = as_json(edit_success)(SuccessColumns(**worked()))
     # ES: 1 and 0 (a tie fails) -> .5; PS: mean(.5, 1) = .75; NS: mean(.5, 1) = .75
     assert [value(result, "counterfact", n) for n in ("ES", "PS", "NS")] == pytest.approx([0.5, 0.75, 0.75])
     assert value(result, "counterfact", "S") == pytest.approx(3 / (1 / 0.5 + 2 / 0.75))
@@ -72,7 +72,7 @@ def test_token_protocols_give_different_answers_to_the_same_name() -> None:
         {"test": "neighborhood", "tokens_right": 0, "tokens_kept": 2, "n_tokens": 2, "generated": 0},
         {"test": "portability", "tokens_right": 1, "n_tokens": 4},
     ]
-    result = as_json(edit_success)(SuccessColumns(**columns(rows)), draws=0)
+    result = as_json(edit_success)(SuccessColumns(**columns(rows)))
     assert [value(result, "zsre", n) for n in ("efficacy", "paraphrase", "specificity", "score")] == [0.5, 1, 0, 0]
     assert [value(result, "easyedit", n) for n in ("rewrite", "locality", "portability")] == [0.5, 1, 0.25]
     assert value(result, "generation", "rewrite") == 0
@@ -103,7 +103,7 @@ def test_bad_rows(row: dict[str, Any], message: str) -> None:
 def test_unknown_test_and_empty_rows() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown test 'rephrase'\. Did you mean"):
         as_json(edit_success)(SuccessColumns(**columns([{"test": "rephrase"}])))
-    assert as_json(edit_success)(SuccessColumns(**columns([{}])), draws=0)["n_empty"] == 1
+    assert as_json(edit_success)(SuccessColumns(**columns([{}])))["n_empty"] == 1
 
 
 def test_success_of_a_score_table_is_that_of_its_columns() -> None:
@@ -119,7 +119,7 @@ def test_success_of_a_score_table_is_that_of_its_columns() -> None:
             wanted = "target_true" if kind == "neighborhood" else "target_new"
             row["greedy"] = greedy and row["phase"] == "post" and row["role"] == wanted
         rows += four_rows
-    found = plain(success_of_scores(table(rows), draws=0)["memit"])
+    found = plain(success_of_scores(table(rows))["memit"])
     counterfact = {name: found["counterfact"][name]["value"] for name in ("ES", "PS", "NS", "S", "already_true")}
     assert counterfact == {"ES": 1, "PS": 0, "NS": 1, "S": 0, "already_true": 0}
     # EM = exp(-.5) - exp(-2); NM = exp(-1) - exp(-3)
@@ -129,9 +129,9 @@ def test_success_of_a_score_table_is_that_of_its_columns() -> None:
     assert generated == {"rewrite": 1, "paraphrase": 0, "neighborhood": 1}
     assert found["zsre"]["efficacy"]["value"] is None  # as in a table of an older version
     for name in LATER:
-        old = success_of_scores(table(rows).drop_columns(name), draws=0)["memit"]
+        old = success_of_scores(table(rows).drop_columns(name))["memit"]
         assert plain(old) == found
-        assert plain(success_of_scores(table(rows).to_pandas().drop(columns=name), draws=0)["memit"]) == found
+        assert plain(success_of_scores(table(rows).to_pandas().drop(columns=name))["memit"]) == found
     with pytest.raises(RecordError, match=r"no rows of kinds \['efficacy', .*'portability'\]; kinds there"):
         success_of_scores(table([row | {"kind": "cross_subject"} for row in rows]))
 
@@ -153,7 +153,7 @@ def test_token_shares_of_a_score_table() -> None:
         for row in four(-3, -1, -2, -1, kind=kind, case_id=case, n_tokens=tokens):
             expected = row["phase"] == "post" and row["role"] == wanted
             rows += [row | {"n_greedy": right if expected else 0, "n_kept": kept if expected else 1}]
-    found = plain(success_of_scores(table(rows), draws=0)["memit"])
+    found = plain(success_of_scores(table(rows))["memit"])
     zsre = {name: found["zsre"][name]["value"] for name in ("efficacy", "paraphrase", "specificity", "score")}
     assert zsre == {"efficacy": 0.75, "paraphrase": 0, "specificity": 0, "score": 0}
     assert found["easyedit"]["portability"]["value"] == pytest.approx(1 / 3)
@@ -171,7 +171,7 @@ def test_before_the_edit_the_wanted_answers_are_counted_in_the_unedited_model() 
             after, wanted = row["phase"] == "post", row["role"] == "target_new"
             kept = {"n_kept": 2} if after else {}
             rows.append(row | kept | {"greedy": after and wanted, "n_greedy": wanted + (after and wanted)})
-    unedited, edited = (plain(success_of_scores(table(rows), phase=at, draws=0)["memit"]) for at in PHASES)
+    unedited, edited = (plain(success_of_scores(table(rows), phase=at)["memit"]) for at in PHASES)
     places = (("counterfact", "ES"), ("counterfact", "already_true"), ("zsre", "efficacy"), ("generation", "rewrite"))
     assert [unedited[protocol][name]["value"] for protocol, name in places] == [0.5, 0.5, 0.5, 0]
     assert [edited[protocol][name]["value"] for protocol, name in places] == [1, 0.5, 1, 1]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.success import NUMBERS, TESTS, SuccessColumns, edit_success
-from seesaw_cf.types import Estimate
+from seesaw_cf.stats import proportion
 
 few = settings(derandomize=True, deadline=None, max_examples=8)
 
@@ -33,7 +33,7 @@ def test_every_number_of_the_token_protocols_by_hand() -> None:
         (2, "neighborhood", 1, 4, 4, 0),
         (2, "portability", 1, 0, 5, 1),
     ]
-    found = edit_success(tokens(rows), draws=0)
+    found = edit_success(tokens(rows))
     values = {protocol: {name: one.value for name, one in own.items()} for protocol, own in found.numbers.items()}
     # rewrite (1/2 + 3/3)/2; paraphrase ((1/4 + 3/4)/2 + 0)/2; neighbourhood (2/2 + 1/4)/2;
     # score 3/(4/3 + 4 + 8/5) = 45/104
@@ -67,7 +67,7 @@ def columns(rows: Sequence[Row]) -> SuccessColumns:
 
 
 def counterfact(rows: Sequence[Row], nats: float = 0.0) -> dict[str, float]:
-    found = edit_success(columns(rows), draws=0, nats=nats).numbers["counterfact"]
+    found = edit_success(columns(rows), nats=nats).numbers["counterfact"]
     return {name: one.value for name, one in found.items()}
 
 
@@ -165,7 +165,7 @@ def test_the_score_lies_between_its_parts_and_is_nothing_without_one(rows: list[
 def test_wrong_instead_of_right_is_the_complement(rows: list[tuple[int, int]]) -> None:
     made = [(case, "rewrite", right * 2, 0, 2, right) for case, right in rows]
     turned = [(case, "rewrite", 2 - right * 2, 0, 2, 1 - right) for case, right in rows]
-    one, other = (edit_success(tokens(each), draws=0).numbers for each in (made, turned))
+    one, other = (edit_success(tokens(each)).numbers for each in (made, turned))
     for protocol in ("zsre", "generation"):
         name = "efficacy" if protocol == "zsre" else "rewrite"
         assert same(one[protocol][name].value, 1 - other[protocol][name].value)
@@ -173,24 +173,35 @@ def test_wrong_instead_of_right_is_the_complement(rows: list[tuple[int, int]]) -
 
 def test_rows_without_measurement_are_counted_and_change_nothing() -> None:
     rows: list[Row] = [(case, "rewrite", -2, -1, -1 - case % 2, -1.5) for case in range(1, 7)]
-    alone = edit_success(columns(rows), draws=20)
+    alone = edit_success(columns(rows))
     more = columns([*rows, (1, "rewrite", math.nan, math.nan, math.nan, math.nan)])
-    found = edit_success(more, draws=20)
+    found = edit_success(more)
     assert (alone.n_empty, found.n_empty, found.n_rows) == (0, 1, 7)
     assert found.numbers["counterfact"]["ES"] == alone.numbers["counterfact"]["ES"]
 
 
-@pytest.mark.parametrize(("cases", "has"), [(4, False), (5, True)])
-def test_intervals_need_five_cases_and_hold_the_value(cases: int, has: bool) -> None:
+@pytest.mark.parametrize("cases", [1, 4, 5, 160])
+def test_share_of_edits_has_the_interval_of_a_proportion_and_margins_need_five(cases: int) -> None:
     rows: list[Row] = [(case, "rewrite", -2, -1, -1 - case % 2, -1.5) for case in range(cases)]
-    found: Estimate = edit_success(columns(rows), draws=200).numbers["counterfact"]["ES"]
-    assert found.value == pytest.approx(math.ceil(cases / 2) / cases)  # even cases win: -1 against -1.5
-    assert math.isfinite(found.low) is has
-    assert not has or 0 <= found.low <= found.value <= found.high <= 1
+    found = edit_success(columns(rows)).numbers["counterfact"]
+    share = proportion(math.ceil(cases / 2), cases)  # even cases win: -1 against -1.5
+    assert [found["ES"].value, found["ES"].low, found["ES"].high] == pytest.approx([share.value, share.low, share.high])
+    assert bool(found["EM"].note) is (cases < 5) is math.isnan(found["EM"].low)
+
+
+def test_equal_edits_have_a_wide_share_and_no_interval_of_the_margin() -> None:
+    rows: list[Row] = [(case, test, -2, -1, -1, -2) for case in range(160) for test in ("rewrite", "paraphrase")]
+    rows += [(case, "neighborhood", -2, -1, -2, -1) for case in range(160)]
+    found = edit_success(columns(rows)).numbers["counterfact"]
+    for name in ("ES", "PS", "NS", "S"):
+        assert (found[name].value, found[name].high) == (1, 1)
+        assert found[name].low == pytest.approx(160 / (160 + 1.96**2), abs=1e-4)  # Wilson for 160 of 160: .9766
+    assert math.isnan(found["EM"].low)
+    assert found["EM"].note == "all values equal: no error to estimate"
 
 
 def test_every_protocol_has_its_numbers_whatever_is_given() -> None:
-    found = edit_success(columns([(1, "rewrite", -1, -1, -1, -1)]), draws=0)
+    found = edit_success(columns([(1, "rewrite", -1, -1, -1, -1)]))
     assert {name: set(own) - {"S", "score"} for name, own in found.numbers.items()} == {
         name: set(own) for name, own in NUMBERS.items()
     }

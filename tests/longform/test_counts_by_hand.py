@@ -116,11 +116,10 @@ def reflected(*said: str | None, comments: int = 0) -> pa.Table:
 
 def test_the_share_of_reflected_edits_is_of_yes_and_no_alone() -> None:
     found = share_reflected(reflected("yes", "yes", "no", "unsure", None, "yes", comments=2))
-    # Wilson with 3 of 4: centre (3 + z^2 / 2) / (4 + z^2), half width z sqrt(3 x 1 / 4 + z^2 / 4) / (4 + z^2).
-    z = 1.959963984540054
-    centre, half = (3 + z * z / 2) / (4 + z * z), z * math.sqrt(0.75 + z * z / 4) / (4 + z * z)
+    # 3 or more of 4 have a chance of 4 x^3 - 3 x^4 = 5 % at the low end, 3 or fewer 1 - x^4 = 5 % at the high end.
     assert (found["value"], found["n"], found["unsure"], found["not_rated"], found["comments"]) == (0.75, 4, 1, 1, 2)
-    assert (found["low"], found["high"]) == pytest.approx((centre - half, centre + half))
+    assert 4 * found["low"] ** 3 - 3 * found["low"] ** 4 == pytest.approx(0.05)
+    assert found["high"] == pytest.approx(0.95**0.25)
     assert math.isnan(share_reflected(reflected(None, "unsure"))["value"])
 
 

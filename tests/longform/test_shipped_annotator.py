@@ -121,5 +121,5 @@ def test_figures_sample_by_sample() -> None:
     assert (first["sample"], first["n"]) == ("Ann Lee", 3)
     assert first["accuracy"]["all zero"] == pytest.approx(1 / 3)
     assert (second["sample"], second["n"], second["accuracy"]["all zero"]) == ("Bob Roe", 1, 1.0)
-    # Wilson's interval of 1 of 1: [1 / (1 + z^2), 1].
-    assert (second["low"], second["high"]) == pytest.approx((1 / (1 + 1.959964**2), 1.0))
+    # 1 of 1 has a chance of 5 % where the share is .05.
+    assert (second["low"], second["high"]) == pytest.approx((0.05, 1.0))

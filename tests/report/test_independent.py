@@ -12,6 +12,8 @@ from typing import Any
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
+from scipy.optimize import brentq
 
 Row = Mapping[str, Any]
 Key = tuple[str, str, int, int]  # editor, relation, case, prompt
@@ -27,12 +29,17 @@ def mean(values: Iterable[float]) -> float:
     return math.fsum(found) / len(found)
 
 
-def wilson(successes: int, n: int) -> tuple[float, float]:
-    """The roots of (share - x)^2 = z^2 x (1 - x) / n, solved with the quadratic formula."""
+def share_ends(successes: int, n: int) -> tuple[float, float]:
+    """The roots of (share - x)^2 = z^2 x (1 - x) / n, or where a tail of the binomial is 5 %, if wider."""
     z, share = 1.959963984540054, successes / n
     a, b, c = 1 + z * z / n, -(2 * share + z * z / n), share * share
     root = math.sqrt(b * b - 4 * a * c)
-    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+    low, high = (-b - root) / (2 * a), (-b + root) / (2 * a)
+    if successes:
+        low = min(low, brentq(lambda x: stats.binom.sf(successes - 1, n, x) - 0.05, 0, 1))
+    if successes < n:
+        high = max(high, brentq(lambda x: stats.binom.cdf(successes, n, x) - 0.05, 0, 1))
+    return low, high
 
 
 class Prompts:
@@ -124,7 +131,7 @@ def test_efficacy_is_counted_with_wilsons_interval(run_folder: Path, report: tup
             wins = sum(new > true for new, true in sides)
             assert row[phase] == pytest.approx(wins / len(sides))
             if phase == "post":
-                low, high = wilson(wins, len(sides))
+                low, high = share_ends(wins, len(sides))
                 assert (row["post_low"], row["post_high"]) == pytest.approx((max(low, 0), min(high, 1)), abs=1e-9)
         raised = sum(found["target_new", "post"] > found["target_new", "pre"] for found in whole)
         assert row["raised"] == pytest.approx(raised / len(whole))

@@ -67,7 +67,7 @@ def test_neighbours_that_the_model_did_not_know_are_not_counted() -> None:
         row | {"case_id": case, "editor": "trial"} for case in range(5) for part in (edit, *neighbours) for row in part
     ]
     facts = {"n": 5, "status": {str(case): "ok" for case in range(5)}, "fluency": []}
-    found = tune._numbers(table(rows), facts, seed=0)
+    found = tune._numbers(table(rows), facts)
     assert (found["efficacy"]["value"], found["neighborhood"]["value"], found["neighborhood"]["n"]) == (1.0, 0.5, 10)
 
 

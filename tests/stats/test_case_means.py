@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.stats import proportion
 from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
 
 ROWS = st.lists(st.tuples(st.integers(0, 9), st.floats(-100, 100)), min_size=1, max_size=30)
@@ -110,7 +111,16 @@ def test_a_family_is_corrected_without_those_that_were_not_tested() -> None:
 
 def test_the_interval_of_a_share_ends_at_one() -> None:
     found, case = columns([(number, float(number > 0)) for number in range(12)])
-    plain, share = case_mean(found, case), case_share(found > 0, case)
+    plain, share, one = case_mean(found, case), case_share(found > 0, case), proportion(11, 12)
     assert plain["high"] > 1
-    assert share == plain | {"high": 1.0}
+    assert (share["value"], share["low"], share["high"]) == pytest.approx((one.value, one.low, one.high))
+    assert np.isnan(share["p"])
     assert np.isnan(case_share(found[:1] > 0, case[:1])["high"])
+    assert case_share(found[1:] > 0, case[1:])["low"] == pytest.approx(11 / (11 + 1.959964**2))
+
+
+@pytest.mark.parametrize("yes", range(13))
+def test_p_of_a_share_agrees_with_its_interval(yes: int) -> None:
+    found, case = columns([(number, float(number < yes)) for number in range(12)])
+    share = case_share(found > 0, case, against=0.5)
+    assert (share["p"] < 0.05) is not (share["low"] <= 0.5 <= share["high"])

@@ -1,0 +1,71 @@
+"""Intervals of shares: how often they hold the true share, near 0 and 1, with prompts that depend on their edit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from benchmarks.simulation import correlated_shares, share_rows
+from seesaw_cf.stats import clustered_share, interval, proportion, share_interval
+
+few = settings(derandomize=True, deadline=None, max_examples=50)
+VALUES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30)
+
+
+def test_nineteen_of_twenty_intervals_hold_the_true_share() -> None:
+    rows = list(share_rows(400, 0))
+    assert {(row["edits"], row["prompts"], row["share"]) for row in rows} == {
+        (edits, prompts, share) for edits in (18, 36, 160) for prompts in (1, 2, 10) for share in (0.97, 0.99)
+    }
+    for row in rows:
+        # Below this count of 400 a coverage of .93 has a chance of 1 in 100,000.
+        assert round(400 * row["coverage"]) >= stats.binom.ppf(1e-5, 400, 0.93), row
+        assert row["narrowest"] > 0
+
+
+def test_simulated_prompts_are_as_correlated_as_stated() -> None:
+    means = correlated_shares(np.random.default_rng(0), 2000, 10, 0.9)
+    # Variance of the mean of ten prompts: p q (1 + 9 x .3) / 10.
+    assert means.mean() == pytest.approx(0.9, abs=0.02)
+    assert means.var() == pytest.approx(0.09 * 3.7 / 10, rel=0.15)
+
+
+@few
+@given(st.integers(1, 60), st.data())
+def test_one_value_an_edit_is_a_proportion(n: int, data: st.DataObject) -> None:
+    yes = data.draw(st.integers(0, n))
+    found = clustered_share(np.repeat([1.0, 0.0], [yes, n - yes]), np.full(n, 1 / n), np.arange(n))
+    share = proportion(yes, n)
+    assert (found.value, found.low, found.high) == pytest.approx((share.value, share.low, share.high), abs=1e-9)
+    assert found.effective["case"] == pytest.approx(n)
+
+
+@few
+@given(VALUES)
+def test_a_share_has_a_width_and_counts_at_least_as_its_edits_and_at_most_as_its_values(
+    rows: list[tuple[int, float]],
+) -> None:
+    case, values = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    found = clustered_share(values, np.full(len(rows), 1 / len(rows)), case)
+    shares = np.bincount(case) / len(rows)
+    assert 0 <= found.low < found.high <= 1
+    assert found.low <= found.value <= found.high
+    assert 1 / (shares @ shares) - 1e-9 <= found.effective["case"] <= len(rows) + 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 5, 18, 160])
+def test_ends_of_all_and_of_none(n: int) -> None:
+    z = stats.norm.ppf(0.975)
+    low = min(n / (n + z * z), 0.05 ** (1 / n))  # Wilson; where all n are right with a chance of 5 %
+    assert share_interval(1.0, n) == pytest.approx((low, 1))
+    assert share_interval(0.0, n) == pytest.approx((0, 1 - low))
+
+
+@pytest.mark.parametrize("drawn", [[], [0.3], [1.0] * 5, [0.1 + 0.2, 0.3, 0.3]])
+def test_bootstrap_samples_of_one_value_have_no_interval(drawn: list[float]) -> None:
+    assert all(math.isnan(end) for end in interval(np.array(drawn)))
