@@ -55,7 +55,7 @@ class ControlConfig:
     Attributes:
         editor: Name of the editor that is wrapped, out of `seesaw_cf.editors.EDITORS`; "" when given as an object.
         settings: Fields of that editor's config that differ from its preset for the model.
-        seed: For the random direction, or for the choice of the unrelated fact.
+        seed: For the random direction, or for the choice of the unrelated fact; a run sets its own where none is given.
     """
 
     editor: str = ""

@@ -42,7 +42,7 @@ from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments
+from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments, with_seed
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.preflight import check_texts
 from seesaw_cf.tables import write_table
@@ -170,7 +170,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         trust_remote_code=job.trust_remote_code,
     )
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
-    overrides = with_moments(job.editor_config or {}, job.editors, job.moments)
+    overrides = with_seed(with_moments(job.editor_config or {}, job.editors, job.moments), job.editors, job.seed)
     if "ike" in job.editors:
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens

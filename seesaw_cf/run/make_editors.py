@@ -19,7 +19,7 @@ from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.types import Case
 
-__all__ = ["make_editor", "moments_facts", "read_settings", "settings_of", "with_moments"]
+__all__ = ["make_editor", "moments_facts", "read_settings", "settings_of", "with_moments", "with_seed"]
 
 
 def make_editor(
@@ -125,6 +125,21 @@ def with_moments(
         if isinstance(named := settings.get("moments"), str):
             find_set(named)
     return found
+
+
+def with_seed(
+    overrides: Mapping[str, Mapping[str, object]], names: Sequence[str], seed: int
+) -> dict[str, dict[str, object]]:
+    """Return the settings with the run's seed for every kind of control that states none.
+
+    Args:
+        overrides: Editor or kind of control -> setting -> value.
+        names: The run's editors, controls among them.
+        seed: Of the run.
+    """
+    kinds = {split_control(name)[0] for name in names} - {""}
+    controls = {kind: {"seed": seed, **overrides.get(kind, {})} for kind in sorted(kinds)}
+    return {**{name: dict(settings) for name, settings in overrides.items()}, **controls}
 
 
 def moments_facts(

@@ -20,7 +20,7 @@ from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import load_revised_cases
 from seesaw_cf.run.examined import Examined
 from seesaw_cf.run.given import find_all, read_requests
-from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments
+from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import Plan, check_places
 from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
@@ -57,7 +57,7 @@ class Job:
         limit: Keep this many cases of each config, sampled with `seed`; cases about other subjects that are left over
             give in-context editing its demonstrations.
         revision, dtype, device, trust_remote_code: How the model is loaded.
-        seed: Seed of the sampling.
+        seed: Seed of the sampling, and of controls whose settings have none.
         scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
         max_tokens: Tokens in one forward pass; None = what suits the device.
         memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs.
@@ -175,7 +175,8 @@ def prepare(job: Job, out: Path) -> Prepared:
     """
     names = planned(job.editors, job.controls if job.editors else ())
     random = ("random",) if job.edited and "random" in job.controls else ()
-    overrides = with_moments(read_settings(job.editor_config, (*names, *random)), names, job.moments)
+    settings = read_settings(job.editor_config, (*names, *random))
+    overrides = with_seed(with_moments(settings, names, job.moments), (*names, *random), job.seed)
     check_places(out)
     edited = find_all(job.edited, job.controls, names)
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)

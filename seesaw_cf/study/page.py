@@ -25,7 +25,7 @@ _MOST = 40
 _SIDE = """One line for each editor of each run, controls left out; n behind every number, 95 % intervals. *Took*: the
 share of edits after which the new target is likelier than the true one (Wilson; before the edit in brackets).
 *Paraphrase*, *neighbourhood*: share of prompts after which the new, or the true, target wins, mean of the edits' means,
-bootstrap over edits; *score*: the harmonic mean of the three. *Other properties*: change of the share of edited people
+Wilson, over edits; *score*: the harmonic mean of the three. *Other properties*: change of the share of edited people
 whose other property is answered right, in percentage points."""
 
 _DIFFERENCES = """First minus second on the cases, prompts and people that both were scored on. D and log-odds: errors

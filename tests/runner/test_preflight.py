@@ -11,15 +11,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from transformers import LlamaConfig
 
 from seesaw_cf.cli import main
-from seesaw_cf.editors.control_names import compared, control_name, is_control, planned, split_control
-from seesaw_cf.editors.controls import IdentityControl
+from seesaw_cf.editors.control_names import CONTROLS, compared, control_name, is_control, planned, split_control
+from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike.ike import IKE
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.models.load import outline_model
+from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
 from seesaw_cf.run import preflight
@@ -209,6 +211,29 @@ def test_every_editor_is_compared_with_its_own_control() -> None:
     earlier = {"editors": {"identity": {"editor": "memit"}}}
     assert compared(["ft", "memit", "identity"], earlier) == [("memit", "identity")]
     assert compared(["ft", "memit", "identity"], {}) == [("ft", "identity"), ("memit", "identity")]
+
+
+@pytest.mark.parametrize(("settings", "seeds"), [({}, {3}), ({"random": {"seed": 1}}, {1, 3})])
+def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
+    tmp_path: Path, settings: dict[str, object], seeds: set[int]
+) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, limit=2, seed=3, editor_config=file)
+    editors = prepare(job, tmp_path / "run").editors
+    assert editors["random(ft)"].config.seed == min(seeds)
+    assert {editors[f"{kind}(ft)"].config.seed for kind in CONTROLS} == seeds
+
+
+def test_random_control_follows_its_seed() -> None:
+    change = WeightDelta({"w": torch.ones(4, 3)}, {"editor": "ft", "base": ""})
+    first, again, other = (
+        RandomControl(ControlConfig(editor="ft", seed=seed)).like(change, [small.cases()[0].request]).dense("w")
+        for seed in (0, 0, 1)
+    )
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+    assert first.norm() == pytest.approx(float(other.norm()))
 
 
 def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path) -> None:
