@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from seesaw_cf.checks import one_of
 from seesaw_cf.effects.groups import SCALES
-from seesaw_cf.stats import clustered_mean, mcnemar, paired_change, proportion
+from seesaw_cf.stats import agreeing, clustered_mean, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.types import Estimate
 
@@ -43,7 +43,8 @@ class Accuracy:
     Attributes:
         pre, post: Shares of right answers (Wilson, 95 %).
         change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
-            by person allow, and McNemar's exact test, the clustered one where a person is in several cases; NaN
+            by person allow, and McNemar's exact test, the clustered one where a person is in several cases. They
+            agree, see `seesaw_cf.stats.agreeing`; NaN
             below five effective people, then its `note` says so. Paper mode: bootstrap over cases, unpaired t-test.
         lost, gained: Answers that were right only before, and only after.
         ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
@@ -132,7 +133,8 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
         pre, post: (cases,) what is true of each case on either side.
 
     Returns:
-        Newcombe's paired interval and McNemar's test, none below five effective people; its `note` says so.
+        Newcombe's paired interval and McNemar's test, none below five effective people; its `note` says so. They
+        agree, see `agreeing`.
     """
     if not len(rows):
         return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
@@ -145,6 +147,7 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
     independent = n if alone else people if found.note else min(n, float(change.var(ddof=1)) / found.stderr**2)
     low, high = paired_change(pre, post, independent)
     p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else found.p
+    low, high, p = agreeing(low, high, p)
     return replace(found, value=_change(pre, post), low=low, high=high, p=p, note="")
 
 

@@ -14,7 +14,7 @@ from seesaw_cf.stats.planning import (
     plan,
     variance_components,
 )
-from seesaw_cf.stats.simple import clustered_share, mcnemar, paired_change, proportion, share_interval, t_test
+from seesaw_cf.stats.simple import agreeing, clustered_share, mcnemar, paired_change, proportion, share_interval, t_test
 from seesaw_cf.stats.verdicts import Verdict, equivalence_p, verdict
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Verdict",
     "adjust",
     "adjust_families",
+    "agreeing",
     "case_weights",
     "cluster_weights",
     "clustered_mean",

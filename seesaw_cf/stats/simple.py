@@ -11,7 +11,7 @@ from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
-__all__ = ["clustered_share", "mcnemar", "paired_change", "proportion", "share_interval", "t_test"]
+__all__ = ["agreeing", "clustered_share", "mcnemar", "paired_change", "proportion", "share_interval", "t_test"]
 
 
 def t_test(values: Floats) -> tuple[float, float, str]:
@@ -73,6 +73,16 @@ def paired_change(
     return change - max(0.0, below) ** 0.5, change + max(0.0, above) ** 0.5
 
 
+def agreeing(low: float, high: float, p: float, level: float = LEVEL) -> tuple[float, float, float]:
+    """Return an interval and the p of another test of 0 so that the interval excludes 0 exactly where p < 1 - level.
+
+    Both must reject: the interval reaches 0 where the test does not, and p is at least 1 - level where it holds 0.
+    """
+    if p >= 1 - level:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return low, high, max(p, 1 - level) if low <= 0 <= high else p
+
+
 def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
     z = float(stats.norm.ppf((1 + level) / 2))
     centre, half = (value + z * z / (2 * n)), z * (value * (1 - value) / n + z * z / (4 * n * n)) ** 0.5
@@ -129,7 +139,7 @@ def clustered_share(
     check_rows("clustered share", ("cluster",), values=values, weights=weights, cluster=cluster)
     used = weights > 0
     if not used.any():
-        return Estimate(float("nan"), clusters={"case": 0}, note="no case")
+        return Estimate(float("nan"), clusters={"case": 0}, note="no rows")
     code = np.unique(cluster[used], return_inverse=True)[1]
     mass = np.bincount(code, weights[used])
     means = np.clip(np.bincount(code, weights[used] * values[used]) / mass, 0, 1)

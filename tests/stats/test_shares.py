@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.simulation import correlated_shares, share_rows
-from seesaw_cf.stats import clustered_share, interval, proportion, share_interval
+from seesaw_cf.stats import agreeing, clustered_share, interval, mcnemar, paired_change, proportion, share_interval
 
 few = settings(derandomize=True, deadline=None, max_examples=50)
 VALUES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30)
@@ -69,3 +70,29 @@ def test_ends_of_all_and_of_none(n: int) -> None:
 @pytest.mark.parametrize("drawn", [[], [0.3], [1.0] * 5, [0.1 + 0.2, 0.3, 0.3]])
 def test_bootstrap_samples_of_one_value_have_no_interval(drawn: list[float]) -> None:
     assert all(math.isnan(end) for end in interval(np.array(drawn)))
+
+
+def test_interval_and_test_of_a_change_agree_on_every_table_of_25_cases() -> None:
+    extended = 0
+    for n in range(1, 26):
+        for both, lost in product(range(n + 1), repeat=2):
+            for gained in range(min(lost, n - both - lost) + 1):  # the other half is its mirror image
+                counts = (both, lost, gained, n - both - lost - gained)
+                pre, post = (
+                    np.repeat(side, counts) for side in ([True, True, False, False], [True, False, True, False])
+                )
+                ends, exact = paired_change(pre, post, n), mcnemar(lost, gained)
+                low, high, p = agreeing(*ends, exact)
+                assert (p < 0.05) is not (low <= 0 <= high)
+                assert p == exact, "the exact test decides"
+                assert low <= ends[0] <= (gained - lost) / n <= ends[1] <= high
+                extended += (low, high) != ends
+    assert extended > 500, "such as 5 of 20 lost, p .0625"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((-0.4, -0.1, 0.07), (-0.4, 0.0, 0.07)), ((-0.4, 0.1, 0.03), (-0.4, 0.1, 0.05)), ((0.1, 0.4, 0.01),) * 2],
+)
+def test_both_must_reject(before: tuple[float, float, float], after: tuple[float, float, float]) -> None:
+    assert agreeing(*before) == pytest.approx(after)
