@@ -277,9 +277,7 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
 
 
-def _success(
-    scores: pa.Table, edits: Mapping[tuple[str, int], int] | None, nats: float
-) -> dict[str, Success]:
+def _success(scores: pa.Table, edits: Mapping[tuple[str, int], int] | None, nats: float) -> dict[str, Success]:
     """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
     before = success_of_scores(scores, edits, phase="pre", nats=nats)
     return {"unedited": next(iter(before.values()))} | success_of_scores(scores, edits, nats=nats)
