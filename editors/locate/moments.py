@@ -34,6 +34,7 @@ from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.scoring.hf_scorer import context_length
+from seesaw_cf.scoring.support import rope_limit
 
 __all__ = ["MomentOptions", "SecondMoment", "moment_files", "second_moments"]
 
@@ -193,7 +194,7 @@ def _accumulate(
                 sums.save()
                 return False
             rows = _rows(tokenizer, sample[start : start + how.chunk], length)[sums.n_rows :]
-            for group in batches([len(ids) for _, ids in rows], how.batch_tokens):
+            for group in batches([len(ids) for _, ids in rows], how.batch_tokens, rope_limit(parts.model)):
                 _add(parts, [rows[index] for index in group], sums, how.batch_tokens)
                 bar.update(len(group))
                 if time.monotonic() - saved >= how.checkpoint_seconds:

@@ -17,7 +17,7 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.per_token import per_token_deltas
 
-__all__ = ["Decoding", "OpenCompletion", "decode", "evaluating", "own_edits"]
+__all__ = ["Decoding", "OpenCompletion", "decode", "own_edits"]
 
 
 @dataclass(slots=True)
@@ -179,15 +179,3 @@ def own_edits(
     owners = torch.tensor([used.index(edit) if edit >= 0 else -1 for edit in edits], device=device)
     with per_token_deltas(model, [deltas[edit] for edit in used], owners):
         yield
-
-
-@contextlib.contextmanager
-def evaluating(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block the model is in eval mode; every module gets its own mode back."""
-    training = [module for module in model.modules() if module.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True

@@ -18,14 +18,16 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import PromptError, UnsupportedModelError
-from seesaw_cf.generation.decoding import OpenCompletion, decode, evaluating
+from seesaw_cf.generation.decoding import OpenCompletion, decode
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
+from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.scoring.encode import leading_specials
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import obstacle
+from seesaw_cf.scoring.support import rope_limit
 
 __all__ = ["HFGenerator", "with_context"]
 
@@ -126,8 +128,13 @@ class HFGenerator:
     def _write(self, rows: Iterable[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
         """Writes rows of about the same length together."""
         ordered = sorted(rows, key=lambda row: (-len(row.prompt), row.prompt, row.seed))
-        for start in range(0, len(ordered), self.rows):
-            self._batch(ordered[start : start + self.rows], sampling, deltas)
+        limit = rope_limit(self.model)
+        long = [row for row in ordered if limit and len(row.prompt) + sampling.max_new_tokens > limit]
+        for row in long:
+            self._batch([row], sampling, deltas)
+        rest = ordered[len(long) :]
+        for start in range(0, len(rest), self.rows):
+            self._batch(rest[start : start + self.rows], sampling, deltas)
 
     def _batch(self, rows: Sequence[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
         ends = self._ends()

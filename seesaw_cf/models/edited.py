@@ -21,6 +21,7 @@ from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError, Unsu
 from seesaw_cf.models.adapters import from_peft
 from seesaw_cf.models.delta_files import load_delta
 from seesaw_cf.models.difference import check_checkpoint, difference, moved
+from seesaw_cf.models.identity import encoding
 from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.weights import WeightDelta
 
@@ -63,7 +64,7 @@ class Edited:
             check_checkpoint(self.folder, outline)
 
     def check_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Refuses another vocabulary than that of the base.
+        """Refuses a tokenizer that gives texts other ids than that of the base.
 
         Args:
             tokenizer: Of the base.
@@ -72,7 +73,7 @@ class Edited:
             Whether there was a tokenizer to compare; adapters and deltas need none.
 
         Raises:
-            DeltaMismatchError: Its words have other numbers.
+            DeltaMismatchError: Its words have other numbers, or it cuts or normalises texts differently.
             UnsupportedModelError: It cannot be loaded.
         """
         if not any((self.folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
@@ -85,13 +86,12 @@ class Edited:
                 f"{self.folder}: its tokenizer cannot be loaded ({type(error).__name__}: {str(error)[:200]}). Copy it "
                 "again, or take its files away: then the base's is used."
             ) from error
-        words, base = own.get_vocab(), tokenizer.get_vocab()
-        if words != base:
-            odd = sorted(word for word in words.keys() | base.keys() if words.get(word) != base.get(word))
+        theirs, ours = encoding(own), encoding(tokenizer)
+        if parts := [part for part in sorted(theirs | ours) if theirs.get(part) != ours.get(part)]:
             raise DeltaMismatchError(
-                f"{self.folder}: another vocabulary: {len(odd):,} words have other numbers than in the base's "
-                f"tokenizer, first {odd[0]!r}. Give the base it was made from with --model; a tokenizer that was "
-                "extended cannot be compared."
+                f"{self.folder}: its tokenizer makes other ids of texts than the base's: they differ in "
+                f"{', '.join(parts)}. Give the base it was made from with --model; a tokenizer that was extended or "
+                "changed cannot be compared."
             )
         return True
 

@@ -16,6 +16,7 @@ __all__ = [
     "StopForward",
     "alone",
     "enter_at",
+    "evaluating",
     "exchanged",
     "first_tensor",
     "frozen",
@@ -152,6 +153,19 @@ def alone(model: nn.Module) -> Iterator[None]:
         lock = _LOCKS.setdefault(model, threading.RLock())
     with lock:
         yield
+
+
+@contextlib.contextmanager
+def evaluating(model: PreTrainedModel) -> Iterator[None]:
+    """Eval mode for the length of a block, in which other threads wait (`alone`); every module gets its mode back."""
+    with alone(model):
+        training = [module for module in model.modules() if module.training]
+        model.eval()
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
 
 
 @contextlib.contextmanager

@@ -45,6 +45,7 @@ from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
 from seesaw_cf.models.silent import silent_loaders
+from seesaw_cf.models.trial import check_model
 
 __all__ = ["load_model", "model_path", "model_texts", "outline_model", "sample_corpus"]
 
@@ -121,7 +122,8 @@ def load_model(
         UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline. Or the device
             does not exist, or means several and accelerate is not installed.
         UnsupportedModelError: The weights are not those of the model that config.json describes: tensors are missing,
-            left over or of another shape, or files are damaged, or there is pickle only.
+            left over or of another shape, or files are damaged, or there is pickle only. Or it cannot be asked, see
+            `seesaw_cf.models.trial.check_model`.
         StorageError: A packaged model that was not fetched, or a GGUF file that is not there.
         MissingExtraError: A GGUF file is to be converted, and gguf or accelerate is not installed.
     """
@@ -149,7 +151,8 @@ def load_model(
     if spread is None:
         torch.nn.Module.to(model, device)
     warn_without_bos(model, tokenizer)
-    return model.eval(), tokenizer
+    check_model(model.eval(), tokenizer)
+    return model, tokenizer
 
 
 def outline_model(

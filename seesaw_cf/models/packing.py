@@ -10,11 +10,15 @@ from torch import Tensor
 __all__ = ["batches", "bins_of", "pad"]
 
 
-def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
-    """Groups of indices, longest first, of at most `max_tokens` tokens with padding (one row at least)."""
+def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -> Iterator[list[int]]:
+    """Groups of indices, longest first, of at most `max_tokens` tokens with padding (one row at least).
+
+    Rows longer than `apart` are in groups of their own.
+    """
     group: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if group and lengths[group[0]] * (len(group) + 1) > max_tokens:
+        longest = lengths[group[0]] if group else 0
+        if group and (longest * (len(group) + 1) > max_tokens or longest > (apart or longest) >= lengths[index]):
             yield group
             group = []
         group.append(index)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seesaw_cf.checks import shown
-from seesaw_cf.errors import RunFolderError, StorageError
+from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.io.files import create_text
 from seesaw_cf.io.text import read_json
 
@@ -81,7 +81,10 @@ def claim_folder(folder: Path, manifest: RunManifest) -> bool:
     check_folder(folder)
     file = folder / "manifest.json"
     wanted = json.loads(json.dumps(asdict(manifest), sort_keys=True))
-    text = json.dumps(wanted, indent=1, sort_keys=True) + "\n"
+    try:
+        text = json.dumps(wanted, indent=1, sort_keys=True, allow_nan=False) + "\n"
+    except ValueError as error:
+        raise RecordError(f"{file}: a setting or measure of this run is not finite ({error}). Correct it.") from error
     if not file.exists() and create_text(file, text):
         return False
     _check_same(file, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.records.beside import locality, portability
+from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Kind, Phase, Role
 
-__all__ = ["Question", "Scored", "questions", "score_table", "scored", "some_clozes"]
+__all__ = ["Question", "Scored", "questions", "same_tokens", "score_table", "scored", "some_clozes"]
 
 _Targets = tuple[tuple[str, Role], ...]
 
@@ -98,6 +101,35 @@ def scored(
             pre = before[q.cloze]
             rows += [Scored(case, q, "pre", pre), Scored(case, q, "post", after[q.cloze], pre)]
     return rows
+
+
+def same_tokens(
+    tokenizer: PreTrainedTokenizerBase,
+    asked: Iterable[tuple[Case, Sequence[Question]]],
+    scores: Mapping[Cloze, ClozeScore],
+) -> dict[Cloze, ClozeScore]:
+    """Return, for each answer that has the tokens of another answer of its question, a score that says so.
+
+    Args:
+        tokenizer: The model's.
+        asked: Cases with their questions.
+        scores: Of all questions; only answers with equal scores are encoded.
+    """
+    found: dict[Cloze, ClozeScore] = {}
+    for _, qs in asked:
+        alike: dict[tuple[object, ...], dict[str, Cloze]] = {}
+        for q in qs:
+            score = scores[q.cloze]
+            if score.status == "ok":
+                key = (q.kind, q.prompt_id, score.logprob, score.first)
+                alike.setdefault(key, {})[q.target.strip()] = q.cloze
+        for clozes in (list(group.values()) for group in alike.values() if len(group) > 1):
+            ids = [encode_cloze(tokenizer, cloze) for cloze in clozes]
+            for cloze, own in zip(clozes, ids):
+                if others := [c.target for c, other in zip(clozes, ids) if other == own and c != cloze]:
+                    why = f"the answer {others[0]!r} to this question has the same tokens: no score tells them apart"
+                    found[cloze] = ClozeScore(math.nan, 0, False, why)
+    return found
 
 
 def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:

@@ -19,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.control_names import control_name, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
-from seesaw_cf.errors import EditError, StorageError
+from seesaw_cf.errors import EditError, PromptError, StorageError
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.models.checkpoint import merge_and_save
 from seesaw_cf.models.delta_files import save_delta
@@ -31,7 +31,7 @@ from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
 from seesaw_cf.run.examined import Examined, Given
 from seesaw_cf.run.explain import log_prefix, tell
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import Question, questions, score_table, scored
+from seesaw_cf.run.questions import Question, questions, same_tokens, score_table, scored
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units
 from seesaw_cf.scoring import Scorer
@@ -125,21 +125,38 @@ class Run:
         """The same of models that somebody else edited."""
         return {unit.key: [(case, self.examined.asked(case)) for case in unit.cases] for unit in self.given_units}
 
+    @property
+    def _every(self) -> Rows:
+        return [row for rows in (*self.asked.values(), *self.asked_given.values()) for row in rows]
+
     @cached_property
     def parts(self) -> list[list[Cloze]]:
         """Every question, then the other candidates of the edits, in the blocks whose scores before any edit are
         cached."""
-        every = [row for rows in (*self.asked.values(), *self.asked_given.values()) for row in rows]
-        asked = {q.cloze for _, qs in every for q in qs}
-        more = {cloze for case, _ in every for cloze in self.candidates.clozes(case)} - asked
+        asked = {q.cloze for _, qs in self._every for q in qs}
+        more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - asked
         found = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
         tell([(logging.INFO, f"{found} among at most {MOST} candidates")])
         return blocks(asked) + blocks(more)
 
     @cached_property
     def before(self) -> dict[Cloze, ClozeScore]:
-        """The score of every question before any edit."""
-        return self.score_before(self.parts)
+        """The score of every question before any edit; two answers of a question with the same tokens have none.
+
+        Raises:
+            PromptError: No question can be scored.
+        """
+        found = self.score_before(self.parts)
+        if found and not any(score.status == "ok" for score in found.values()):
+            why = f"none of the {len(found):,} questions can be scored, so nothing is edited"
+            raise PromptError(f"{why}; ask others, or another model. First: {next(iter(found.values())).status}")
+        self.indistinct.update(same_tokens(self.tokenizer, self._every, found))
+        return found | self.indistinct
+
+    @cached_property
+    def indistinct(self) -> dict[Cloze, ClozeScore]:
+        """Answers that no score tells from another answer of their question, with the reason; filled by `before`."""
+        return {}
 
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
         """Scores some of `parts` before any edit, and caches them; what is cached is not scored again."""
@@ -222,7 +239,9 @@ class Run:
             self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, norm))
 
     def _write(self, editor: str, unit: Unit, asked: Rows, outcome: Outcome) -> None:
-        rows = score_table(editor, scored(asked, self.before, outcome.scores))
+        scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
+        outcome = replace(outcome, scores=scores)
+        rows = score_table(editor, scored(asked, self.before, scores))
         self.store.write((editor, unit.key), rows, edits=outcome.edit_rows(editor, asked, self.before, self.candidates))
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:

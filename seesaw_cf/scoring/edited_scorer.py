@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.models.blocks import transformer_blocks
-from seesaw_cf.models.hooks import alone, enter_at
+from seesaw_cf.models.hooks import enter_at, evaluating
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import Encoded, encode_many
 from seesaw_cf.scoring.forward import Answers, ask, asked_places
 from seesaw_cf.scoring.head import wide_head
-from seesaw_cf.scoring.hf_scorer import Scorer, context_length
+from seesaw_cf.scoring.hf_scorer import Scorer, limits_of
 from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import edited, first_block, obstacle, per_token_deltas
@@ -72,7 +72,7 @@ class EditedScorer:
             reasons.append("no edit changes a transformer block")
         narrow = window(model)
         if narrow is not None and any(len(item.ids) > narrow for items in asked for item in items):
-            reasons.append(f"a text is longer than the sliding window of {narrow} tokens")
+            reasons.append(f"a text is longer than the {narrow} tokens up to which texts share passes")
         if reasons or place is None:
             return only_restore([list(items) for items in asked], transformer_blocks(model), reasons[0])
         return make_plan([list(items) for items in asked], *place, model.device.type, self.scorer.tokens_per_pass)
@@ -94,7 +94,7 @@ class EditedScorer:
         """
         union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
         answers: list[dict[Cloze, ClozeScore]] = [{} for _ in jobs]
-        with alone(self.scorer.model):
+        with evaluating(self.scorer.model):
             for start in range(0, len(union), self.scorer.texts_at_once):
                 part = set(union[start : start + self.scorer.texts_at_once])
                 some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
@@ -104,8 +104,8 @@ class EditedScorer:
 
     def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
         """Scores so many clozes at a time that their token ids fit into any memory."""
-        limit = context_length(self.scorer.model)
-        encoded = [encode_many(self.scorer.tokenizer, clozes, limit) for _, clozes in jobs]
+        limits = limits_of(self.scorer.model, self.scorer.tokenizer)
+        encoded = [encode_many(self.scorer.tokenizer, clozes, limits) for _, clozes in jobs]
         refused = [error for part in encoded for error in part.refused.values()]
         if refused and self.scorer.strict:
             raise refused[0]

@@ -10,7 +10,16 @@ from seesaw_cf.checks import items, shown
 from seesaw_cf.errors import PromptError, RecordError
 from seesaw_cf.types import Cloze
 
-__all__ = ["EncodedCloze", "check_clozes", "encode_cloze", "has_half_pair", "joined", "leading_specials"]
+__all__ = [
+    "EncodedCloze",
+    "Limits",
+    "check_clozes",
+    "check_fits",
+    "encode_cloze",
+    "has_half_pair",
+    "joined",
+    "leading_specials",
+]
 
 
 def check_clozes(clozes: object) -> None:
@@ -29,6 +38,41 @@ class EncodedCloze(NamedTuple):
 
     ids: tuple[int, ...]
     start: int
+
+
+class Limits(NamedTuple):
+    """What a model can be asked: tokens of a text, ids with an embedding, the id of unknown words; None for none."""
+
+    tokens: int | None = None
+    ids: int | None = None
+    unknown: int | None = None
+
+
+def check_fits(tokenizer: PreTrainedTokenizerBase, cloze: Cloze, item: EncodedCloze, limits: Limits) -> None:
+    """Refuse a text that a model cannot be asked, or whose answer its tokenizer has no word for.
+
+    Raises:
+        PromptError: Too long, a context without tokens, tokens beyond the vocabulary, or an unknown answer.
+    """
+    ids = item.ids
+    if limits.tokens is not None and len(ids) > limits.tokens:
+        raise PromptError(
+            f"cloze {cloze}: {len(ids)} tokens, but the model's context holds {limits.tokens}. "
+            "Nothing is truncated silently; shorten the prompt or use a model with a longer context."
+        )
+    if item.start == 0:
+        raise PromptError(f"cloze {cloze}: the context has no tokens under this tokenizer. Use a longer context.")
+    if limits.ids is not None and max(ids) >= limits.ids:
+        token = tokenizer.convert_ids_to_tokens(max(ids))
+        raise PromptError(
+            f"cloze {cloze}: the token {token!r} has id {max(ids)}, but the model has embeddings for {limits.ids} ids. "
+            "Rephrase the text, or load the tokenizer that belongs to the model."
+        )
+    if limits.unknown in ids[item.start :]:
+        raise PromptError(
+            f"cloze {cloze}: the tokenizer does not know the answer (it becomes {tokenizer.unk_token!r}), so its "
+            "probability would be that of any unknown word. Use another answer, or a model that can write it."
+        )
 
 
 def joined(cloze: Cloze) -> str:

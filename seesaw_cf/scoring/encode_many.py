@@ -13,10 +13,18 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
 from seesaw_cf.scoring.boundary import cuts_at_spaces
-from seesaw_cf.scoring.encode import EncodedCloze, encode_cloze, has_half_pair, joined, leading_specials
+from seesaw_cf.scoring.encode import (
+    EncodedCloze,
+    Limits,
+    check_fits,
+    encode_cloze,
+    has_half_pair,
+    joined,
+    leading_specials,
+)
 from seesaw_cf.types import Cloze
 
-__all__ = ["Encoded", "encode_many", "too_long"]
+__all__ = ["Encoded", "encode_many"]
 
 
 class Encoded(NamedTuple):
@@ -26,13 +34,13 @@ class Encoded(NamedTuple):
     refused: dict[Cloze, PromptError]
 
 
-def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], limit: int | None = None) -> Encoded:
+def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], limits: Limits | None = None) -> Encoded:
     """Encodes distinct clozes.
 
     Args:
         tokenizer: Fast or slow; it is not changed.
         clozes: Duplicates cost nothing.
-        limit: The model's context length in tokens, None for no limit.
+        limits: The model's; None for none.
 
     Returns:
         What can be scored, and why the rest cannot; the texts of the reasons are those of `encode_cloze`.
@@ -52,8 +60,7 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
                 item = encode_cloze(tokenizer, cloze)  # raises, with the full explanation
             else:
                 item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
-            if (limit is not None and len(item.ids) > limit) or item.start == 0:
-                raise _unfit(cloze, item, limit)
+            check_fits(tokenizer, cloze, item, limits or Limits())
         except PromptError as error:
             found.refused[cloze] = error
         else:
@@ -86,18 +93,3 @@ def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[li
         return []
     answer = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False)["input_ids"]
     return [list(ids) for ids in answer]
-
-
-def _unfit(cloze: Cloze, item: EncodedCloze, limit: int | None) -> PromptError:
-    """The error for a text that the context cannot hold, or whose context has no tokens."""
-    if limit is not None and len(item.ids) > limit:
-        return too_long(cloze, len(item.ids), limit)
-    return PromptError(f"cloze {cloze}: the context has no tokens under this tokenizer. Use a longer context.")
-
-
-def too_long(cloze: Cloze, tokens: int, limit: int) -> PromptError:
-    """The error for a text that the model's context cannot hold."""
-    return PromptError(
-        f"cloze {cloze}: {tokens} tokens, but the model's context holds {limit}. "
-        "Nothing is truncated silently; shorten the prompt or use a model with a longer context."
-    )

@@ -11,6 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from seesaw_cf.models.hooks import hooked
+from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.fast import fast_paths
 from seesaw_cf.scoring.layout import Layout, lay_out
 from seesaw_cf.scoring.rows import TrieRow
@@ -52,7 +53,7 @@ def forward_rows(model: PreTrainedModel, rows: Sequence[TrieRow], packed: bool, 
         rows: One forward pass's worth.
         packed, window: See `seesaw_cf.scoring.layout.lay_out`.
     """
-    device = next(model.get_input_embeddings().parameters()).device
+    device = embedding(model).device
     return ask(model, rows, lay_out(rows, packed, device, model.dtype, window))
 
 

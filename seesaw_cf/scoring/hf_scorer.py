@@ -15,13 +15,15 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
-from seesaw_cf.models.hooks import alone
+from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.packing import batches, pad
-from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_cloze
+from seesaw_cf.models.trial import embedding
+from seesaw_cf.scoring.encode import EncodedCloze, Limits, check_clozes, check_fits, encode_cloze
 from seesaw_cf.scoring.head import wide_head
+from seesaw_cf.scoring.support import rope_limit
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["HFScorer", "Scorer", "context_length"]
+__all__ = ["HFScorer", "Scorer", "context_length", "limits_of"]
 
 
 class Scorer(Protocol):
@@ -38,6 +40,11 @@ def context_length(model: PreTrainedModel) -> int | None:
     return int(limit) if limit else None
 
 
+def limits_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Limits:
+    """Return how long a text and how large an id a model takes, and what its tokenizer makes of unknown words."""
+    return Limits(context_length(model), len(embedding(model)), tokenizer.unk_token_id)
+
+
 @dataclass(frozen=True)
 class HFScorer:
     """Scores clozes with a transformers causal language model.
@@ -45,7 +52,7 @@ class HFScorer:
     Other threads that score or edit with the same model wait while it scores.
 
     Attributes:
-        model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
+        model: On any device, in any float dtype; logits and log-softmax are taken in float32 (float64
             for float64 models) and summed over the target's tokens in float64.
         tokenizer: The model's own tokenizer.
         max_tokens: Tokens per forward pass, padding included.
@@ -80,8 +87,8 @@ class HFScorer:
                     raise
                 answers[cloze] = ClozeScore(float("nan"), 0, False, str(error))
         order = sorted(encoded)
-        with alone(self.model), torch.inference_mode(), wide_head(self.model):
-            for group in batches([len(item.ids) for item in order], self.max_tokens):
+        with evaluating(self.model), torch.inference_mode(), wide_head(self.model):
+            for group in batches([len(item.ids) for item in order], self.max_tokens, rope_limit(self.model)):
                 batch = [order[index] for index in group]
                 for item, score in zip(batch, self._forward(batch), strict=True):
                     answers.update(dict.fromkeys(encoded[item], score))
@@ -89,19 +96,12 @@ class HFScorer:
 
     def _encode(self, cloze: Cloze) -> EncodedCloze:
         item = encode_cloze(self.tokenizer, cloze)
-        limit = context_length(self.model)
-        if limit is not None and len(item.ids) > limit:
-            raise PromptError(
-                f"cloze {cloze}: {len(item.ids)} tokens, but the model's context holds {limit}. "
-                "Nothing is truncated silently; shorten the prompt or use a model with a longer context."
-            )
-        if item.start == 0:
-            raise PromptError(f"cloze {cloze}: the context has no tokens under this tokenizer. Use a longer context.")
+        check_fits(self.tokenizer, cloze, item, limits_of(self.model, self.tokenizer))
         return item
 
     def _forward(self, batch: list[EncodedCloze]) -> list[ClozeScore]:
         """One forward pass over B encoded clozes, right-padded to the longest, T tokens."""
-        ids, mask = pad([item.ids for item in batch], next(self.model.get_input_embeddings().parameters()).device)
+        ids, mask = pad([item.ids for item in batch], embedding(self.model).device)
         logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         # Only the positions that predict a target token are normalised: (positions, vocabulary).
         rows = [row for row, item in enumerate(batch) for _ in item.ids[item.start :]]

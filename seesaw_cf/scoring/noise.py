@@ -48,8 +48,9 @@ class Noise:
     flips: int
 
     def record(self) -> dict[str, Any]:
-        """As the run's manifest keeps it."""
-        return {**asdict(self), "shapes": list(self.shapes)}
+        """Return it as the run's manifest keeps it: None in the place of NaN."""
+        values = {name: None if value != value else value for name, value in asdict(self).items()}
+        return {**values, "shapes": list(self.shapes)}
 
     def __str__(self) -> str:
         return (

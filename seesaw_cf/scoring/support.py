@@ -11,11 +11,12 @@ from typing import Any, Literal
 import torch
 from transformers import PreTrainedModel
 
+from seesaw_cf.models.trial import embedding, some_ids
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import forward_rows, wide_dtype
 from seesaw_cf.scoring.rows import make_rows
 
-__all__ = ["Support", "find_support", "window"]
+__all__ = ["Support", "find_support", "rope_limit", "window"]
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +42,26 @@ class Support:
 
 
 def window(model: PreTrainedModel) -> int | None:
-    """The shortest sliding or local attention window among the model's layers in tokens, None without one."""
+    """Return up to how many tokens texts may share passes, None without a limit.
+
+    It is the shortest sliding or local attention window among the model's layers, or `rope_limit`.
+    """
     config: Any = model.config.get_text_config(decoder=True)
     names = ("sliding_window", "window_size", "attention_chunk_size")
     found = [size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0]
-    return min(found) if found else None
+    return min([*found, *filter(None, [rope_limit(model)])], default=None)
+
+
+def rope_limit(model: PreTrainedModel) -> int | None:
+    """Return the longest text in tokens that leaves the rotary frequencies of its pass; None where all do."""
+    config: Any = model.config.get_text_config(decoder=True)
+    ropes = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    each = [rope for rope in (ropes, *ropes.values()) if isinstance(rope, dict)]  # one, or one for each type of layer
+    kinds = [str(rope.get("rope_type", rope.get("type"))) for rope in each]
+    if not any("dynamic" in kind or kind == "longrope" for kind in kinds):
+        return None
+    name = "original_max_position_embeddings"
+    return min(int(rope.get(name) or getattr(config, name, None) or config.max_position_embeddings) for rope in each)
 
 
 def find_support(model: PreTrainedModel) -> Support:
@@ -84,10 +100,7 @@ def _trial_items(model: PreTrainedModel) -> list[EncodedCloze]:
 
     Not every token is asked, so that what is computed for asked tokens only is tried as well.
     """
-    config: Any = model.config.get_text_config(decoder=True)
-    special = {getattr(config, name, None) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
-    usable = [token for token in range(min(config.vocab_size, 5000)) if token not in special]
-    a, b, c, d, e, f, g = (usable[(number + 1) * len(usable) // 9] for number in range(7))
+    a, b, c, d, e, f, g = some_ids(model, 7)
     texts = ((a, b, c, d, e, f), (a, b, c, g, d, d, c), (a, e, g, b, b), (f, c, a, g))
     return [EncodedCloze(ids, start) for ids, start in zip(texts, (4, 5, 2, 1), strict=True)]
 
@@ -95,7 +108,7 @@ def _trial_items(model: PreTrainedModel) -> list[EncodedCloze]:
 def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[float]:
     """log p of every asked token, one ordinary forward pass for each item."""
     found: list[float] = []
-    device = next(model.get_input_embeddings().parameters()).device
+    device = embedding(model).device
     for ids, start in items:
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([ids], device=device), use_cache=False).logits[0]

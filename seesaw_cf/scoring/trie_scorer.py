@@ -12,12 +12,13 @@ from operator import attrgetter
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.models.hooks import alone
+from seesaw_cf.models.hooks import evaluating
+from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.encode import EncodedCloze, check_clozes
 from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.scoring.forward import Answers, forward_rows
 from seesaw_cf.scoring.head import wide_head
-from seesaw_cf.scoring.hf_scorer import HFScorer, context_length
+from seesaw_cf.scoring.hf_scorer import HFScorer, limits_of
 from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
 from seesaw_cf.scoring.rows import AnyRow, TrieRow, chunks, make_rows
 from seesaw_cf.scoring.support import Support, find_support, window
@@ -72,7 +73,7 @@ class TrieScorer:
     threads that score or edit with the same model wait.
 
     Attributes:
-        model: In eval mode, on any device, in any float dtype; logits and log-softmax are taken in float32 (float64
+        model: On any device, in any float dtype; logits and log-softmax are taken in float32 (float64
             for float64 models) and summed over the target's tokens in float64.
         tokenizer: The model's own tokenizer, fast or slow.
         max_tokens: Tokens in one forward pass; None = 3,072 on a CPU, 8,192 elsewhere.
@@ -93,7 +94,7 @@ class TrieScorer:
     @cached_property
     def support(self) -> Support:
         """How this model is fed; found by a small trial when first asked."""
-        with alone(self.model):
+        with evaluating(self.model):
             return find_support(self.model)
 
     @property
@@ -110,7 +111,7 @@ class TrieScorer:
     @property
     def device(self) -> torch.device:
         """Where token ids go."""
-        return next(self.model.get_input_embeddings().parameters()).device
+        return embedding(self.model).device
 
     def describe(self) -> dict[str, object]:
         """What a run's manifest records about this scorer: everything that can change rounding."""
@@ -131,7 +132,7 @@ class TrieScorer:
         answers: dict[Cloze, ClozeScore] = {}
         check_clozes(clozes)
         distinct = sorted(set(clozes), key=attrgetter("context", "target"))
-        with alone(self.model):
+        with evaluating(self.model):
             for start in range(0, len(distinct), self.texts_at_once):
                 answers |= self._slab(distinct[start : start + self.texts_at_once])
         return [answers[cloze] for cloze in clozes]
@@ -140,7 +141,7 @@ class TrieScorer:
         """Scores sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
         if self.support.layout == "plain":
             return dict(zip(clozes, self._plain(clozes), strict=True))
-        asked, refused = encode_many(self.tokenizer, clozes, context_length(self.model))
+        asked, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
         if refused and self.strict:
             raise next(iter(refused.values()))
         answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}

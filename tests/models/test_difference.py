@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
+from tokenizers import normalizers
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, RecordError, SeesawError, StorageError, UnsupportedModelError
@@ -267,7 +268,14 @@ def test_a_tokenizer_with_other_words_is_refused(tmp_path: Path) -> None:
     longer = byte_level(bos=False)
     longer.add_tokens(["<new>"])
     longer.save_pretrained(found.folder)
-    with pytest.raises(DeltaMismatchError, match=r"another vocabulary: 1 words have other numbers .* first '<new>'"):
+    with pytest.raises(DeltaMismatchError, match=r"other ids of texts .* differ in added_tokens\. Give the base"):
+        found.check_tokenizer(tokenizer)
+    lower: Any = byte_level(bos=True)
+    lower.backend_tokenizer.normalizer = normalizers.Lowercase()
+    lower.save_pretrained(found.folder)
+    assert lower.get_vocab() == tokenizer.get_vocab()
+    message = r"other ids of texts than the base's: they differ in normalizer, post_processor, special tokens .*--model"
+    with pytest.raises(DeltaMismatchError, match=message):
         found.check_tokenizer(tokenizer)
     (found.folder / "tokenizer.json").write_text("{")
     with pytest.raises(UnsupportedModelError, match=r"its tokenizer cannot be loaded .* the base's is used"):

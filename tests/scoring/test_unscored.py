@@ -1,0 +1,109 @@
+"""What is not scored, and why; and what a score does not depend on: mode, and the neighbours of a text."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from seesaw_cf.generation import Ask, HFGenerator, Sampling
+from seesaw_cf.run.questions import questions, same_tokens
+from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
+from seesaw_cf.types import Case, Cloze, EditRequest, Entity
+from tests.scoring.models import make
+from tests.tokenizer_styles import byte_level
+
+_SCORERS = (HFScorer, TrieScorer)
+_WORDS = ["[UNK]", "ada", "was", "born", "in", "london", "paris", "malmo"]
+
+
+def by_words() -> PreTrainedTokenizerBase:
+    """A tokenizer of eight words, in lower case and without accents."""
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(_WORDS)}, unk_token="[UNK]"))
+    steps = [normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Sequence(steps), pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+
+
+@pytest.mark.parametrize("kind", _SCORERS)
+def test_an_answer_that_the_tokenizer_does_not_know_is_not_scored(kind: type[HFScorer] | type[TrieScorer]) -> None:
+    scorer = kind(make("llama"), by_words())
+    known, unknown, strange = scorer.score([Cloze("Ada was born in", city) for city in ("London", "Oslo", "Paris Q")])
+    assert known.status == "ok"
+    for score in (unknown, strange):
+        assert math.isnan(score.logprob)
+        assert "the tokenizer does not know the answer (it becomes '[UNK]')" in score.status
+        assert "Use another answer" in score.status
+
+
+@pytest.mark.parametrize("kind", _SCORERS)
+def test_a_token_beyond_the_embedding_is_not_scored(kind: type[HFScorer] | type[TrieScorer]) -> None:
+    tokenizer = byte_level(bos=False)
+    model = make("llama", vocab_size=len(tokenizer))
+    tokenizer.add_tokens(["Atlantis"])
+    scores = kind(model, tokenizer).score([Cloze("Ada was born in", "London"), Cloze("Born in Atlantis to", "Ada")])
+    assert scores[0].status == "ok"
+    assert f"token 'Atlantis' has id {len(tokenizer) - 1}, but the model has embeddings for" in scores[1].status
+
+
+def test_two_answers_with_the_same_tokens_are_marked_and_others_are_not() -> None:
+    tokenizer = by_words()
+    request = EditRequest("{} was born in", "Ada", "P19", Entity(None, "Malmö"), Entity(None, "malmo"))
+    other = EditRequest("{} was born in", "Ada", "P19", Entity(None, "London"), Entity(None, "Paris"))
+    asked = [(case, list(questions(case))) for case in (Case(0, request), Case(1, other))]
+    clozes = [q.cloze for _, qs in asked for q in qs]
+    scores = dict(zip(clozes, HFScorer(make("llama"), tokenizer).score(clozes), strict=True))
+    found = same_tokens(tokenizer, asked, scores)
+    assert {cloze.target for cloze in found} == {"Malmö", "malmo"}
+    assert "the answer 'malmo' to this question has the same tokens" in found[Cloze("Ada was born in", "Malmö")].status
+    assert same_tokens(byte_level(bos=False), asked, scores) == {}  # equal scores alone are no reason
+
+
+@pytest.mark.parametrize("kind", _SCORERS)
+def test_scores_of_a_model_in_train_mode_are_those_of_eval_mode(kind: type[HFScorer] | type[TrieScorer]) -> None:
+    clozes = [Cloze("Ada was born in", "London"), Cloze("The mother tongue of Ada is", "Polish")]
+    model, tokenizer = make("gpt2"), byte_level(bos=False)
+    expected = kind(model, tokenizer).score(clozes)
+    model.train()
+    model.transformer.h[0].eval()  # a mode of its own stays one
+    assert kind(model, tokenizer).score(clozes) == expected
+    assert [model.training, *(block.training for block in model.transformer.h)] == [True, False, True, True]
+
+
+def _long_rope() -> PreTrainedModel:
+    factors = {"short_factor": [1.0] * 4, "long_factor": [1.0, 4.0, 9.0, 30.0]}
+    ropes = {"rope_type": "longrope", "rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 16}
+    model: PreTrainedModel = make("llama", max_position_embeddings=64, rope_parameters=ropes | factors)
+    return model
+
+
+@pytest.mark.parametrize("kind", _SCORERS)
+def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[TrieScorer]) -> None:
+    model, tokenizer = _long_rope(), byte_level(bos=False)
+    short = [
+        Cloze("Ada was born in", "London"),
+        Cloze("Ada was born in", "Paris"),
+        Cloze("Marie was born in", "London"),
+    ]
+    long = [Cloze("Ada was born in London and " * repeats + "in", "Paris") for repeats in (3, 4)]
+    assert [len(tokenizer(cloze.context)["input_ids"]) > 16 for cloze in (*short, *long)] == [False] * 3 + [True] * 2
+    together = _logprobs(kind(model, tokenizer), [*long, *short])
+    alone = [_logprobs(HFScorer(model, tokenizer, 1), [cloze])[0] for cloze in (*long, *short)]
+    torch.testing.assert_close(torch.tensor(together), torch.tensor(alone), rtol=0, atol=1e-4)
+
+
+def test_a_long_completion_does_not_change_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator, sampling = HFGenerator(_long_rope(), byte_level(bos=False)), Sampling(max_new_tokens=12)
+    long = Ask("Ada Lovelace was born in London and Marie Curie was", seed=0)
+    asks = [long, *(Ask("Ada", seed=seed) for seed in range(20))]
+    alone = [generator.generate([ask], sampling)[0] for ask in asks]
+    assert generator.generate(asks, sampling) == alone
+    monkeypatch.setattr("seesaw_cf.generation.hf.rope_limit", lambda _: None)
+    assert generator.generate(asks, sampling) != alone  # what it would be in one batch
+
+
+def _logprobs(scorer: Scorer, clozes: list[Cloze]) -> list[float]:
+    return [score.logprob for score in scorer.score(clozes)]
