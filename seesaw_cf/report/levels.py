@@ -11,7 +11,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import Results
 
-__all__ = ["level_sentences"]
+__all__ = ["level_number", "level_sentences", "level_verdict"]
 
 _CONTROLS = {
     "random": "a random change of the same size",
@@ -48,10 +48,10 @@ def level_sentences(results: Results) -> dict[str, str]:
     """Return what happened on each level, by its head: one editor after the other, each beside its controls."""
     sentences = {}
     rows = [row for row in results.levels.to_dict("records") if row["decides"]]
-    for level, (head, words, harm, nothing) in _LEVELS.items():
+    for level, (head, words, _, nothing) in _LEVELS.items():
         own = [row for row in rows if row["level"] == level]
         edits = [row for row in own if not is_control(row["editor"])]
-        parts = [_change(row, words, results) + _beside_control(row, harm, results) for row in edits]
+        parts = [_change(row, words, results) + _beside_control(row, results) for row in edits]
         parts += ["Only controls were made: there is no edit to speak of."] if own and not edits else []
         alone = any(not row["control"] for row in edits)
         parts += ["Without a control nothing of this is put down to an edit."] if alone else []
@@ -61,7 +61,7 @@ def level_sentences(results: Results) -> dict[str, str]:
 
 def _change(row: Mapping[Any, Any], words: str, results: Results) -> str:
     shares = {"before": text.percent(row["before"]), "after": text.percent_interval(*_after(row), digits=0)}
-    value = _number(row, ("value", "low", "high"), results) + _why(row["note"])
+    value = level_number(row, ("value", "low", "high"), results) + _why(row["note"])
     if row["scale"] == "log-odds" and results.score != "log_odds":
         value += f" in log-odds ({text.number(row['after'] - row['before'])} in probability)"
     counts = {name: int(row[name]) for name in ("n", "n_edits", "n_people")}
@@ -73,19 +73,21 @@ def _after(row: Mapping[Any, Any]) -> tuple[float, float, float]:
     return row["after"], row.get("after_low", math.nan), row.get("after_high", math.nan)
 
 
-def _beside_control(row: Mapping[Any, Any], harm: int, results: Results) -> str:
-    """What the control did, and whether the edit did more: by the interval of the difference alone."""
+def _beside_control(row: Mapping[Any, Any], results: Results) -> str:
     if not row["control"]:
         return "."
     kind = _CONTROLS.get(split_control(row["control"])[0], row["control"])
-    control = _number(row, ("control_value", "control_low", "control_high"), results)
-    difference = _number(row, ("difference", "difference_low", "difference_high"), results)
-    low, high = row["difference_low"], row["difference_high"]
+    control = level_number(row, ("control_value", "control_low", "control_high"), results)
+    difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
+    return f"; after {kind} {control}. Difference {difference}: {level_verdict(row, results)}."
+
+
+def level_verdict(row: Mapping[Any, Any], results: Results) -> str:
+    """Return whether an edit did more harm than its control, by the interval of the difference alone."""
+    harm, low, high = _LEVELS[row["level"]][2], row["difference_low"], row["difference_high"]
     if (low > 0 or high < 0) and abs(row["difference"]) > _zero_limit(row, results):
-        verdict = "worse than its control" if row["difference"] * harm > 0 else "better than its control"
-    else:
-        verdict = f"not shown to differ from its control{_why(row['difference_note'])}"
-    return f"; after {kind} {control}. Difference {difference}: {verdict}."
+        return f"{'worse' if row['difference'] * harm > 0 else 'better'} than its control"
+    return f"not shown to differ from its control{_why(row['difference_note'])}"
 
 
 def _why(note: str) -> str:
@@ -99,8 +101,8 @@ def _zero_limit(row: Mapping[Any, Any], results: Results) -> float:
     return floor.zero_limit_log_odds if row["scale"] == "log-odds" else floor.zero_limit(results.score)
 
 
-def _number(row: Mapping[Any, Any], names: tuple[str, str, str], results: Results) -> str:
-    """A change with its unit and its interval, where it has one."""
+def level_number(row: Mapping[Any, Any], names: tuple[str, str, str], results: Results) -> str:
+    """Return a change with its unit and its interval, where it has one: value, low and high are columns of `names`."""
     value, low, high = (row[name] for name in names)
     if row["scale"] == "share":
         ends = "" if math.isnan(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]"

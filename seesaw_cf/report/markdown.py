@@ -49,6 +49,7 @@ def markdown_report(
     parts = [
         f"# Side effects of editing {text.escape(model.get('id', 'a model'))}",
         conclusion_markdown(results),
+        *text.pictures(pictures, "levels"),
         notes.READING,
         moved_markdown(results.manifest),
         _gate(results),

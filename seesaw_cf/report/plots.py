@@ -1,4 +1,4 @@
-"""Pictures: forest plots and heat maps of D_d, bars of accuracy. Needs the extra `plots` (matplotlib)."""
+"""Pictures: levels, forest plots and heat maps of D_d, bars of accuracy. Needs the extra `plots` (matplotlib)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, picture_style, save_picture
+from seesaw_cf.report.level_plots import draw_levels
 from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
@@ -41,6 +42,7 @@ def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[s
     made: dict[str, str] = {}
     effects = results.effects[results.effects["holds"] == HOLDER] if len(results.effects) else results.effects
     with picture_style():
+        made |= draw_levels(results, folder)
         for axis in [name for name in dict.fromkeys(effects.get("axis", ())) if name != ALL]:
             frame = effects[effects["axis"].isin((axis, ALL)) & (effects["n_cases"] > 0)]
             if frame.empty:

@@ -45,7 +45,7 @@ def write_report(
     `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv`
     where it asked cross-property prompts; `verdicts_known.csv`, `effects_known.csv` and `accuracy_known.csv` of the
     known facts among them; `excess.csv` with control editors, `editors.csv` with two or more, `moved.csv` with models
-    that somebody else edited; with matplotlib `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`,
+    that somebody else edited; with matplotlib `levels.png`, `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`,
     `accuracy.png` and `dose.png`. The same run gives the same bytes.
 
     Args:

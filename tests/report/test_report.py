@@ -34,7 +34,10 @@ def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
     out, _ = report
     markdown = (out / "report.md").read_text(encoding="utf-8")
     pictures = {file.name for file in out.glob("*.png")}
-    assert pictures - {f"verdicts_{axis}.png" for axis in ("gender", "race", "region")} == PICTURES | {"accuracy.png"}
+    assert pictures - {f"verdicts_{axis}.png" for axis in ("gender", "race", "region")} == PICTURES | {
+        "accuracy.png",
+        "levels.png",
+    }
     tables = {"effects_by_group.csv", "accuracy.csv", "efficacy.csv", "edits.csv", "levels.csv", "unscored.csv"}
     tables |= {"knowledge.csv", "effects_known.csv", "accuracy_known.csv", "success.csv"}
     assert {file.name for file in out.iterdir()} == pictures | tables | AUDIT | {"report.html", "report.md"}
