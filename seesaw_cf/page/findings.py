@@ -20,6 +20,7 @@ __all__ = [
     "Panels",
     "Part",
     "Section",
+    "conclusion",
     "findings_page",
     "first_lines",
     "said_lines",
@@ -78,7 +79,7 @@ class Findings:
 
     Attributes:
         title: Its heading.
-        said: One sentence for each of `HEADS`.
+        said: One sentence for each of `HEADS`; "" where the question does not arise.
         sections: In the order of a reader.
         method: Sentences about how it was measured.
         command: What repeats it; "" when nothing does.
@@ -100,7 +101,7 @@ def findings_page(page: Findings) -> str:
     last = [(name, title) for name, title in _LAST if name != "downloads" or page.tables]
     values = {
         "title": page.title,
-        "conclusion": list(zip(HEADS, page.said, strict=True)),
+        "conclusion": conclusion(page.said),
         "sections": page.sections,
         "contents": [*((one.name, one.title) for one in page.sections), *last],
         "method": page.method,
@@ -118,4 +119,9 @@ def first_lines(page: Findings) -> str:
 
 def said_lines(said: Sequence[str]) -> list[str]:
     """A sentence for each of `HEADS`, for a terminal."""
-    return [wrap(f"{head}: {printable(one)}", "  ") for head, one in zip(HEADS, said, strict=True)]
+    return [wrap(f"{head}: {printable(one)}", "  ") for head, one in conclusion(said)]
+
+
+def conclusion(said: Sequence[str]) -> list[tuple[str, str]]:
+    """Return (head, sentence) of the questions that arise."""
+    return [(head, one) for head, one in zip(HEADS, said, strict=True) if one]

@@ -199,9 +199,13 @@ def _said(
     graph = f"{len(rows):,} different triples about {people} identities"
     return (
         f"{graph}, written by {base.name}"
-        + (f" and by {edited.name}." if edited is not None else "; no edit to compare."),
-        _overlap(found),
-        _moved(found),
+        + (
+            f" and by {edited.name}."
+            if edited is not None
+            else "; no edit to compare, so who was affected is not asked."
+        ),
+        _overlap(found) if edited is not None else "",
+        _moved(found) if edited is not None else "",
         _open(base, edited, differ),
         f"{len(base.triples):,} triples out of {asks:,} answers in {runs} run{'s' if runs != 1 else ''}"
         + (

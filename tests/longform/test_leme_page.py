@@ -165,7 +165,9 @@ def test_whether_it_took_is_told_by_one_named_rater_for_every_method() -> None:
          for value, method in enumerate(("ft", "memit", "none", "rome"), start=2)]
     )  # fmt: skip
     said = took({"survey": survey})
-    assert said.endswith("rated by judge: none 4.00 (n = 6), ft 2.00 (n = 6), memit 3.00 (n = 6), rome 5.00 (n = 6).")
+    assert said.endswith(
+        "rated by judge: before the edit 4.00 (n = 6), ft 2.00 (n = 6), memit 3.00 (n = 6), rome 5.00 (n = 6)."
+    )
     kind = {"passage": "subject", "claim_kind": "new_fact", "label": "supports", "low": 0.1, "high": 0.9, "n": 6}
     labels = pd.DataFrame(
         [kind | {"annotator": name, "method": "memit", "value": value} for name, value in (("nli", 0.5), ("word", 0.2))]

@@ -102,10 +102,9 @@ def _edited(results: LemeResults) -> str:
         f"{sum(found.values())} by {name}" + _statuses(found) for name, found in results["edits"].items()
     )
     asked, written = (sum(row[name] for row in results["passages"]) for name in ("n", "n_ok"))
-    how = results["generation"]
     return (
         f"{counts or 'no edit'} in {results['model'].get('id')}; {written:,} of {asked:,} texts written, before "
-        f"and after ({how.get('samples', 1)} per prompt, settings {how.get('generation')})."
+        f"and after ({results['generation'].get('samples', 1)} per prompt)."
     )
 
 

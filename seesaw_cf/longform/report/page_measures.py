@@ -48,8 +48,9 @@ def _of_one(frame: pd.DataFrame, column: str) -> tuple[str, list[dict[Any, Any]]
 
 
 def methods(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Rows with the unedited model first."""
-    return sorted(frame.to_dict("records"), key=lambda row: str(row["method"]) != BASELINE)
+    """Return rows for sentences, the unedited model first and named so."""
+    rows = sorted(frame.to_dict("records"), key=lambda row: str(row["method"]) != BASELINE)
+    return [row | {"method": "before the edit"} if row["method"] == BASELINE else row for row in rows]
 
 
 def share_said(row: Mapping[Any, Any]) -> str:

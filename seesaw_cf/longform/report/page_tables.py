@@ -30,4 +30,4 @@ def folded_tables(sections: Sequence[Section]) -> findings.Section:
 
 def conclusion_markdown(page: findings.Findings) -> str:
     """The page's first lines, for a report in Markdown."""
-    return "\n".join(f"- **{head}:** {text.escape(said)}" for head, said in zip(findings.HEADS, page.said, strict=True))
+    return "\n".join(f"- **{head}:** {text.escape(said)}" for head, said in findings.conclusion(page.said))
