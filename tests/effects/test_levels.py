@@ -67,7 +67,7 @@ def test_of_one_relation_it_is_the_row_of_the_table_and_less_nothing_the_same() 
 
 
 def test_other_facts_lost_beyond_a_control() -> None:
-    # Ten people, all right before. The edit loses six, the control one of the six.
+    # Ten people, all right before. The edit loses eight, the control one of them: 7 to 0, McNemar's p is .016.
     def rows(editor: str, wrong: int) -> list[dict[str, Any]]:
         return [
             {"editor": editor, "case_id": n, "person": f"Q{n}", "edit_relation": "P27", "effect_relation": "P21"}
@@ -76,11 +76,11 @@ def test_other_facts_lost_beyond_a_control() -> None:
             for n in range(10)
         ]
 
-    answers = pd.DataFrame(rows("memit", 6) + rows("random(memit)", 1))
+    answers = pd.DataFrame(rows("memit", 8) + rows("random(memit)", 1))
     accuracy = accuracy_table(answers.assign(edit_relation="all", effect_relation="all"))
     row = _of(levels(None, answers, accuracy, PAIR), "share")
-    assert (row["before"], row["after"], row["value"]) == pytest.approx((1.0, 0.4, -0.6))
-    assert (row["control_value"], row["difference"]) == pytest.approx((-0.1, -0.5))
+    assert (row["before"], row["after"], row["value"]) == pytest.approx((1.0, 0.2, -0.8))
+    assert (row["control_value"], row["difference"]) == pytest.approx((-0.1, -0.7))
     assert (row["n"], row["n_edits"], row["n_people"]) == (10, 10, 10)
     edited = answers[answers["editor"] == "memit"]
     after, control = ((answers["post_correct"][answers["editor"] == name]).to_numpy(bool) for name in PAIR[0])
