@@ -50,6 +50,7 @@ def import_options(parser: argparse.ArgumentParser) -> None:
 
 def export_sheets(args: argparse.Namespace) -> None:
     """Writes a sheet and its key."""
+    from seesaw_cf.io.files import reading
     from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
     from seesaw_cf.longform.wording import read_wording
     from seesaw_cf.longform.write.writing import EDITS
@@ -61,14 +62,15 @@ def export_sheets(args: argparse.Namespace) -> None:
         say(
             "Raters are not told the edit" + ("." if args.hide_edit else f": there is no {file}. Name it with --edits.")
         )
-    rows = export_sheet(
-        pairs_of(args),
-        args.sheet,
-        args.key,
-        SheetOptions(args.flaws, args.seed, args.duplicates, read_wording(args.wording)),
-        edits=edit_sentences(read_table(file, EDITS)) if told else None,
-        overwrite=args.overwrite,
-    )
+    with reading([file]):
+        rows = export_sheet(
+            pairs_of(args),
+            args.sheet,
+            args.key,
+            SheetOptions(args.flaws, args.seed, args.duplicates, read_wording(args.wording)),
+            edits=edit_sentences(read_table(file, EDITS)) if told else None,
+            overwrite=args.overwrite,
+        )
     say(f"{rows} rows in {args.sheet}; instructions for raters in {args.sheet}.txt. Keep {args.key} from them.")
 
 

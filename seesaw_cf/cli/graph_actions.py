@@ -36,6 +36,7 @@ def run_crawl(args: argparse.Namespace) -> None:
 
 def _crawl(args: argparse.Namespace, backend: Any) -> None:
     from seesaw_cf.generation.types import Sampling
+    from seesaw_cf.run.manifest import read_manifest
     from seesaw_cf.stereotypes.crawl import ModelFacts, crawl_identities
     from seesaw_cf.stereotypes.filters import REFUSALS, read_refusals, refusals_for
     from seesaw_cf.stereotypes.settings import CrawlSettings
@@ -56,7 +57,7 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
             backend.generator, identities, settings, args.out, facts=facts, redo=args.redo, progress=not args.quiet
         )
     finally:
-        if (args.out / "manifest.json").exists():
+        if read_manifest(args.out).get("protocol") == "stereotype graph":
             (args.out / "acknowledged").touch()  # the warning was read; do not ask when the crawl is continued
     say(_summary(found.counts))
 

@@ -29,10 +29,12 @@ __all__ = [
 
 # Of one name in a path, on every file system in use.
 _LONGEST_NAME = 255
-# What marks a study and a dataset; a run has its manifest.
-_MARKS = ("study.json", "import.json", "build.json")
-# What marks a study and a dataset; a run has its manifest.
-_MARKS = ("study.json", "import.json", "build.json")
+# What marks a run, a study and a dataset, and a key that one of these has.
+_MARKS = ("manifest.json", "study.json", "import.json", "build.json")
+_KEYS = {"protocol", "editors", "made_by"}
+# What marks a run, a study and a dataset, and a key that one of these has.
+_MARKS = ("manifest.json", "study.json", "import.json", "build.json")
+_KEYS = {"protocol", "editors", "made_by"}
 
 
 def source(text: str) -> Path:
@@ -88,11 +90,13 @@ def check_paths(parser: argparse.ArgumentParser, args: argparse.Namespace) -> li
         StorageError: An output is an input by any name, is named twice, or holds something else.
     """
     given: dict[object, list[Path]] = {role: [] for role in ROLES}
+    about = list[Path]()
     for action in _chosen(parser, args):
         value = getattr(args, action.dest, None)
         for one in value if isinstance(value, list) else [value]:
             if one and action.type in given:
                 given[action.type].append(one)
+                about += [] if action.option_strings else [Path(one)]
     named = [Path(part) for text in map(str, given[name_or_source]) for part in _parts(text)]
     read = [path for path in (*given[source], *named) if os.path.exists(path)]
     jobs, overwrite = given[own_folder], getattr(args, "overwrite", None)
@@ -100,7 +104,7 @@ def check_paths(parser: argparse.ArgumentParser, args: argparse.Namespace) -> li
     for file in given[output_file]:
         _check_file(file, read, maker(args), overwrite)
     for folder in given[output_folder]:
-        _check_folder(folder, [*read, *jobs], whole=overwrite is None)
+        _check_folder(folder, about or read, jobs, whole=overwrite is None)
     return read
 
 
@@ -139,17 +143,17 @@ def _check_file(file: Path, read: list[Path], made_by: str, overwrite: bool | No
     check_outputs([file], [part for folder in folders for part in folder.rglob("*")])
 
 
-def _check_folder(folder: Path, own: list[Path], *, whole: bool) -> None:
-    """Refuse a run; and what lies in a run of which the command neither reads nor makes anything, when `whole`."""
+def _check_folder(folder: Path, about: list[Path], jobs: list[Path], *, whole: bool) -> None:
+    """Refuse a run; and, when `whole`, what lies in a run that is not what the command makes or is about, it alone."""
     if folder.exists() and not folder.is_dir():
         raise StorageError(f"could not write into {folder}: it is a file, expected a folder. Name another.")
     if not folder.exists() or not any(folder.iterdir()):
         return
     place = folder.resolve()
-    used = [path.resolve() for path in own]
+    used = [path.resolve() for path in jobs or about]
     runs = [run for run in (place, *(place.parents if whole else ())) if _is_taken(run)]
     for run in runs:
-        if run == place or not any(path.is_relative_to(run) for path in used):
+        if run == place or not used or not all(path.is_relative_to(run) for path in used):
             where = "it is" if run == place else f"it lies in {run},"
             raise StorageError(
                 f"could not write into {folder}: {where} a run, study or dataset, whose own files could be lost. "
@@ -158,14 +162,13 @@ def _check_folder(folder: Path, own: list[Path], *, whole: bool) -> None:
 
 
 def _is_taken(folder: Path) -> bool:
-    manifest = _json(folder / "manifest.json").keys() & {"protocol", "editors"}
-    return bool(manifest) or any((folder / name).is_file() for name in _MARKS)
+    return any(_json(folder / name).keys() & _KEYS for name in _MARKS)
 
 
 def _json(file: Path) -> dict[str, Any]:
     """What a JSON file holds; {} where there is none that can be read."""
     try:
-        found: dict[str, Any] = read_json(file) if file.is_file() else {}
+        found: dict[str, Any] = read_json(file, any_number=True) if file.is_file() else {}
     except (OSError, ValueError, SeesawError):
         return {}
     return found

@@ -287,7 +287,9 @@ class OpenAIGenerator:
 
 
 def public_url(url: str) -> str:
-    """Host, port and path of a URL: no user, no password, no query."""
+    """Host, port and path of a URL: no user, no password, no query; "" of a model that is on no server."""
+    if not url:
+        return ""
     parts = address("the server of --base-url", url)
     return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 

@@ -147,6 +147,8 @@ def check_target(final: Path) -> None:
     if _exists(final) and not final.is_file():
         kind = "a folder" if final.is_dir() else "no ordinary file"
         raise StorageError(f"could not write {final}: it is {kind}. Name a file.")
+    if final.parent.is_file():
+        raise StorageError(f"could not write {final}: {final.parent} is a file, expected a folder. Name another file.")
     check_outputs([final], _READ)
 
 

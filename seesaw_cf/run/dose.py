@@ -126,12 +126,15 @@ def cells_of(cases: Sequence[Case], plan: DosePlan) -> list[tuple[str, int, floa
             f"dose: {max(plan.doses):,} facts edited together, and {small} has {most[small]:,}. Give a --dose of at "
             "most that, or --data with more."
         )
-    return [
+    cells = [
         (mix, dose, sum(dose / len(pool) / size for size in pool) / len(pool))
         for mix, pool in pools.items()
         for dose in sorted(set(plan.doses or DOSES))
         if dose <= most[small] and dose % len(pool) == 0
     ]
+    if bare := sorted(set(pools) - {mix for mix, _, _ in cells}):
+        raise RecordError(f"dose: {plan.doses} edits are never half of each of {bare[0]}. Give an even --dose, too.")
+    return cells
 
 
 def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> Path:

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seesaw_cf.checks import address
 from seesaw_cf.errors import ServiceError
 from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.stereotypes.scorers import Scored
@@ -65,6 +66,7 @@ class Perspective:
         return [self._one(text, headers) for text in texts]
 
     def _key(self) -> dict[str, str]:
+        address("the server of --attack-url", self.url, URL)
         if not self.key_env:
             return {}
         key = os.environ.get(self.key_env, "").strip()

@@ -115,6 +115,7 @@ def test_bad_plans_are_named() -> None:
         ({"doses": (30,)}, "30 facts edited together, and P101 has 12. Give a --dose of at most that"),
         ({"doses": (13, 1)}, "13 facts edited together, and P101 has 12"),
         ({"doses": (26,), "pairs": (("P27", "P101"),)}, "26 facts edited together, and P101 has 12"),
+        ({"doses": (3,), "pairs": (("P27", "P101"),)}, "(3,) edits are never half of each of P27+P101"),
         ({}, [("P101", 1), ("P101", 10), ("P27", 1), ("P27", 10)]),
         ({"doses": (12, 12, 1)}, [("P101", 1), ("P101", 12), ("P27", 1), ("P27", 12)]),
         ({"doses": (1, 4, 5), "pairs": (("P27", "P101"),)}, [("P27", 1), ("P27", 4), ("P27", 5), ("P101", 1),
