@@ -70,7 +70,7 @@ EDITORS: dict[str, str] = {
 # The settings of a method stand in the same file, those of all controls are one class.
 _CLASSES = {target.partition(":")[2]: target.partition(":")[0] for target in EDITORS.values()}
 _CONFIGS = {f"{name}Config": module for name, module in _CLASSES.items() if not module.endswith(".controls")}
-__getattr__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "seesaw_cf.editors.controls"})
+__getattr__, __dir__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "seesaw_cf.editors.controls"})
 
 
 def load_editor(name: str) -> type[Any]:

@@ -22,4 +22,4 @@ __version__ = "0.1.0"
 __all__ = ["__version__", "configs", "load", "path", "register"]
 
 _HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.sample")
-__getattr__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})
+__getattr__, __dir__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -19,15 +20,16 @@ def resolve(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def lazy(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package.
+def lazy(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the `__getattr__` and `__dir__` of a package.
 
     Args:
         package: `__name__` of the package.
         home: Public name -> the module that defines it.
 
     Returns:
-        A function that imports the module of a name; AttributeError for any other name.
+        A function that imports the module of a name (AttributeError for any other name), and one that lists the public
+        names, so that completion shows them before they are imported.
     """
 
     def find(name: str) -> Any:
@@ -35,4 +37,7 @@ def lazy(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return resolve(f"{home[name]}:{name}")
 
-    return find
+    def names() -> list[str]:
+        return sorted({*home, *getattr(sys.modules[package], "__all__", ())})
+
+    return find, names

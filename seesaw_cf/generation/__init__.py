@@ -27,7 +27,7 @@ __all__ = [
     "Sampling",
 ]
 
-__getattr__ = lazy(
+__getattr__, __dir__ = lazy(
     __name__,
     {
         "CachedGenerator": "seesaw_cf.generation.cached",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PASSAGES", "RATINGS", "add_flaws", "load_annotator", "load_rater", "write_longform_report"]
 
-__getattr__ = lazy(
+__getattr__, __dir__ = lazy(
     __name__,
     {
         "PASSAGES": "seesaw_cf.longform.tables",

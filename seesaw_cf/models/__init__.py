@@ -29,7 +29,7 @@ __all__ = [
     "sample_corpus",
 ]
 
-__getattr__ = lazy(
+__getattr__, __dir__ = lazy(
     __name__,
     {"Corpus": "seesaw_cf.models.corpus", "Editor": "seesaw_cf.models.editor"}
     | dict.fromkeys(("ModelParts", "model_parts"), "seesaw_cf.models.architectures")

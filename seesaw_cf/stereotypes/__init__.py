@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CrawlSettings", "crawl_identities", "find", "score_crawl"]
 
-__getattr__ = lazy(
+__getattr__, __dir__ = lazy(
     __name__,
     {
         "CrawlSettings": "seesaw_cf.stereotypes.settings",

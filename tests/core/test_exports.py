@@ -25,6 +25,12 @@ def test_every_public_name_is_there(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", LAZY)
+def test_completion_shows_the_public_names_and_nothing_else(package: str) -> None:
+    module = importlib.import_module(package)
+    assert dir(module) == sorted(module.__all__)
+
+
+@pytest.mark.parametrize("package", LAZY)
 def test_another_name_is_an_attribute_error(package: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
         getattr(importlib.import_module(package), "nothing")  # noqa: B009
