@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seesaw_cf.errors import RecordError
-from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.generation.types import Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.annotate.annotate import LABELS, Judgement
+from seesaw_cf.longform.asking import Answer, ask_until_read, draw, few_shot
 
 __all__ = ["ANNOTATOR_SAMPLING", "GUIDELINES", "LLMAnnotator", "LabelledPair", "parse_label"]
 
@@ -115,54 +114,52 @@ class LLMAnnotator:
         Raises:
             RecordError: Fewer examples than `shots` are left.
         """
-        prompts = [self._messages(*pair) for pair in pairs]
-        found = [Judgement("", status="not asked")] * len(pairs)
-        waiting = list(range(len(pairs)))
-        for attempt in range(self.tries):
-            heat = self.sampling.temperature if not attempt else max(self.sampling.temperature, _RETRY_TEMPERATURE)
-            sampling = replace(self.sampling, temperature=heat)
-            asks = [Ask(prompts[i], self._seed(*pairs[i], attempt)) for i in waiting]
-            for i, reply in zip(waiting, self.generator.generate(asks, sampling), strict=True):
-                found[i] = _judgement(pairs[i][0], reply, attempt + 1)
-            waiting = [i for i in waiting if found[i].status != "ok"]
-            if not waiting:
-                break
-        return found
+        answers = ask_until_read(
+            [self._messages(*pair) for pair in pairs],
+            lambda n, reply: _judgement(pairs[n][0], reply),
+            lambda n, attempt: self._seed(*pairs[n], attempt),
+            self.generator,
+            self.sampling,
+            tries=self.tries,
+            retry_temperature=_RETRY_TEMPERATURE,
+        )
+        return [replace(answer.value, status=_status(answer)) for answer in answers]
 
     def _seed(self, premise: str, claim: str, attempt: int) -> int:
         return seed_of(self.seed, attempt, premise, claim, joined="\n")
 
     def _messages(self, premise: str, claim: str) -> tuple[Message, ...]:
-        turns = []
-        for example in self._examples(premise, claim):
-            turns += [_question(example.premise, example.claim), f"Label: {example.label}"]
-        turns.append(_question(premise, claim))
-        turns[0] = f"{self.guidelines.strip()}\n\n{_FORM}\n\n{turns[0]}"
-        return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
+        examples = [
+            (_question(one.premise, one.claim), f"Label: {one.label}") for one in self._examples(premise, claim)
+        ]
+        return few_shot(f"{self.guidelines.strip()}\n\n{_FORM}", examples, _question(premise, claim))
 
     def _examples(self, premise: str, claim: str) -> list[LabelledPair]:
-        if not self.shots:
-            return []
-        own = (self.samples or {}).get(premise)
-        left = [one for one in self.pool if one.premise != premise and (own is None or one.sample != own)]
-        if len(left) < self.shots:
-            raise RecordError(
-                f"annotator {self.name}: {len(left)} of {len(self.pool)} examples are of other samples than passage "
-                f"{premise[:40]!r} ..., {self.shots} are needed. Give more, or fewer shots."
-            )
-        return random.Random(self._seed(premise, claim, -1)).sample(left, self.shots)
+        sample = (self.samples or {}).get(premise)
+        left = [one for one in self.pool if one.premise != premise and (sample is None or one.sample != sample)]
+        shortage = (
+            f"annotator {self.name}: {len(left)} of {len(self.pool)} examples are of other samples than passage "
+            f"{premise[:40]!r} ..."
+        )
+        return draw(left, self.shots, self._seed(premise, claim, -1), shortage)
 
 
 def _question(premise: str, claim: str) -> str:
     return f"Passage: {premise}\n\nClaim: {claim}"
 
 
-def _judgement(premise: str, reply: Completion, tries: int) -> Judgement:
+def _judgement(premise: str, reply: Completion) -> tuple[Judgement, str]:
     if reply.status != "ok":
-        return Judgement("", reply=reply.text, status=reply.status)
+        return Judgement("", reply=reply.text), reply.status
     label, status = parse_label(reply.text)
     if status != "ok":
-        return Judgement("", reply=reply.text, status=f"{status} (asked {tries} times)")
+        return Judgement("", reply=reply.text), status
     quoted = [line.strip(" \"'“”") for line in _EVIDENCE.findall(reply.text)]
     evidence = tuple(line for line in quoted if line and line in premise) if label != "neutral" else ()
-    return Judgement(label, evidence=evidence, reply=reply.text)
+    return Judgement(label, evidence=evidence, reply=reply.text), "ok"
+
+
+def _status(answer: Answer[Judgement]) -> str:
+    """Return the status of the last reply, with how often was asked where replies came and could not be read."""
+    unread = answer.status != "ok" and answer.status == parse_label(answer.reply)[1]
+    return f"{answer.status} (asked {len(answer.calls)} times)" if unread else answer.status

@@ -10,10 +10,11 @@ from typing import TypedDict
 
 import pyarrow as pa
 
-from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
+from seesaw_cf.generation.types import Completion, Generator, Sampling
+from seesaw_cf.longform.asking import ask_until_read
 from seesaw_cf.longform.flaw_items import Flaw, chosen_flaws
 from seesaw_cf.longform.replies import is_refusal
-from seesaw_cf.longform.tables import CallRow, FlawRow, call_row
+from seesaw_cf.longform.tables import CallRow, FlawRow
 from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import (
     FlawAnswer,
@@ -212,22 +213,31 @@ def _ask(
     rater: str,
 ) -> tuple[list[FlawRow], list[dict[str, object]]]:
     """Rows of one block, and every call made for it."""
-    rows: dict[int, FlawRow] = {}
-    calls: list[dict[str, object]] = []
-    waiting = list(range(len(questions)))
-    for attempt in range(1, max(1, how.tries) + 1):
-        asks = [Ask(questions[n][3], _seed(how.seed, attempt, *questions[n][:3])) for n in waiting]
-        for n, ask, completion in zip(waiting, asks, generator.generate(asks, how.sampling), strict=True):
-            pair, flaw, first, _ = questions[n]
-            answer, quote, status = parse_reply(completion, pair.shown(first))
-            change = None if answer is None else unblinded(answer, first)
-            rows[n] = flaw_row(pair, flaw.name, rater, first, FlawAnswer(change, quote, completion.text, status))
-            about = {"pair_id": pair.pair_id, "flaw": flaw.name, "first": first, "attempt": attempt, "rater": rater}
-            calls.append({**about, **call_row(ask, completion, status, how.sampling.temperature)})
-        waiting = [n for n in waiting if rows[n]["status"] != "ok"]
-        if not waiting:
-            break
-    return [rows[n] for n in range(len(questions))], calls
+    answers = ask_until_read(
+        [prompt for *_, prompt in questions],
+        lambda n, reply: _read(questions[n], reply),
+        lambda n, attempt: _seed(how.seed, attempt + 1, *questions[n][:3]),
+        generator,
+        how.sampling,
+        tries=how.tries,
+    )
+    rows = [
+        flaw_row(pair, flaw.name, rater, first, FlawAnswer(*answer.value, answer.reply, answer.status))
+        for (pair, flaw, first, _), answer in zip(questions, answers, strict=True)
+    ]
+    calls: list[dict[str, object]] = [
+        {"pair_id": pair.pair_id, "flaw": flaw.name, "first": first, "attempt": attempt, "rater": rater, **call}
+        for (pair, flaw, first, _), answer in zip(questions, answers, strict=True)
+        for attempt, call in enumerate(answer.calls, start=1)
+    ]
+    return rows, sorted(calls, key=lambda call: int(str(call["attempt"])))
+
+
+def _read(question: tuple[PassagePair, Flaw, str, str], reply: Completion) -> tuple[tuple[int | None, str], str]:
+    """Read the change, in the order before to after, and the quote."""
+    pair, _, first, _ = question
+    answer, quote, status = parse_reply(reply, pair.shown(first))
+    return (None if answer is None else unblinded(answer, first), quote), status
 
 
 def _seed(seed: int, attempt: int, pair: PassagePair, flaw: Flaw, first: str) -> int:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from seesaw_cf.effects.survey_items import SCALE, Item, Shown
-from seesaw_cf.errors import RecordError
-from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.generation.types import Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.longform.annotate.learned import digest
+from seesaw_cf.longform.asking import ask_until_read, draw, few_shot
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
 from seesaw_cf.longform.replies import is_refusal
-from seesaw_cf.longform.tables import CallRow, call_row
 from seesaw_cf.longform.train.ratings import FACTS, PASSAGES
 
 __all__ = ["INTRO", "JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
@@ -97,35 +95,25 @@ class LLMJudge:
             RecordError: Fewer examples than `shots` are left once those of the rated edit are taken out.
             ServiceError: The server refuses the key or does not know the model.
         """
-        prompts = [self._messages(question) for question in questions]
-        calls: list[list[CallRow]] = [[] for _ in questions]
-        found: list[Rating] = [Rating(None, status="not asked") for _ in questions]
-        still_open = list(range(len(questions)))
-        for attempt in range(self.tries):
-            heat = self.sampling.temperature if attempt == 0 else max(self.sampling.temperature, _RETRY_TEMPERATURE)
-            sampling = replace(self.sampling, temperature=heat)
-            asks = [Ask(prompts[index], self._seed(questions[index], attempt)) for index in still_open]
-            for index, ask, reply in zip(still_open, asks, self.generator.generate(asks, sampling), strict=True):
-                rating, status = parse_rating(reply)
-                calls[index].append(call_row(ask, reply, status, heat))
-                found[index] = Rating(rating, reply.text, status)
-            still_open = [index for index in still_open if found[index].status != "ok"]
-            if not still_open:
-                break
-        return [replace(rating, calls=tuple(own)) for rating, own in zip(found, calls, strict=True)]
+        answers = ask_until_read(
+            [self._messages(question) for question in questions],
+            lambda _, reply: parse_rating(reply),
+            lambda n, attempt: self._seed(questions[n], attempt),
+            self.generator,
+            self.sampling,
+            tries=self.tries,
+            retry_temperature=_RETRY_TEMPERATURE,
+        )
+        return [Rating(one.value, one.reply, one.status, calls=one.calls) for one in answers]
 
     def _messages(self, question: SurveyQuestion) -> tuple[Message, ...]:
-        turns = []
-        for exemplar in self._examples(question):
-            turns += [question_text(exemplar.question.item, exemplar.question.shown), f" Rating: {exemplar.rating}"]
-        turns.append(question_text(question.item, question.shown))
-        turns[0] = f"{instructions(question.item, self.intro)}\n\n{turns[0]}"
-        return tuple(Message("assistant" if number % 2 else "user", text) for number, text in enumerate(turns))
+        rated = [(one.question, f" Rating: {one.rating}") for one in self._examples(question)]
+        examples = [(question_text(one.item, one.shown), rating) for one, rating in rated]
+        task = instructions(question.item, self.intro)
+        return few_shot(task, examples, question_text(question.item, question.shown))
 
     def _examples(self, question: SurveyQuestion) -> list[Exemplar]:
         """Examples of the same item that share neither edit nor passage with the sample."""
-        if not self.shots:
-            return []
         texts = {text for text in question.sample.passages.values() if text}
         left = [
             exemplar
@@ -134,12 +122,11 @@ class LLMJudge:
             and not _same_edit(exemplar.question.sample, question.sample)
             and texts.isdisjoint(exemplar.question.sample.passages.values())
         ]
-        if len(left) < self.shots:
-            raise RecordError(
-                f"judge {self.name}: {len(left)} rated examples of item {question.item.name!r} share neither edit nor "
-                f"passage with case {question.sample.case_id}, {self.shots} are needed. Give more, or fewer shots."
-            )
-        return random.Random(self._seed(question, -1)).sample(left, self.shots)
+        shortage = (
+            f"judge {self.name}: {len(left)} rated examples of item {question.item.name!r} share neither edit nor "
+            f"passage with case {question.sample.case_id}"
+        )
+        return draw(left, self.shots, self._seed(question, -1), shortage)
 
     def _seed(self, question: SurveyQuestion, attempt: int) -> int:
         sample = question.sample
