@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["CLAIMS_OPTIONS", "PAPER_OPTIONS", "SAMPLE_OPTIONS", "BuildOptions", "paper"]
-
 # Cross-property edits per relation (Table 7) and cross-subject edits of citizenship, gender and birth (Table 3); the
 # papers take their cross-subject edits of work and language from CounterFact.
 _EDITS = {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}

@@ -21,8 +21,6 @@ from seesaw_cf.errors import EditError
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.types import EditRequest
 
-__all__ = ["AlphaEdit", "AlphaEditConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaEditConfig(LocateThenEditConfig):

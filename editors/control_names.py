@@ -9,8 +9,6 @@ from typing import Any
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import UnknownNameError
 
-__all__ = ["CONTROLS", "compared", "control_name", "is_control", "planned", "split_control"]
-
 CONTROLS = ("identity", "random", "unrelated")
 """Kinds of editors that should do nothing to anybody."""
 

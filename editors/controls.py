@@ -33,8 +33,6 @@ from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import Case, EditRequest, Entity
 
-__all__ = ["POOL", "ControlConfig", "IdentityControl", "RandomControl", "UnrelatedControl"]
-
 
 def _pool() -> Iterator[EditRequest]:
     """Facts about things, not people, for `unrelated`."""

@@ -14,8 +14,6 @@ from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
 from seesaw_cf.errors import EditError
 
-__all__ = ["EMMET", "EMMETConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EMMETConfig(LocateThenEditConfig):

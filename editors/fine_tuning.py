@@ -21,8 +21,6 @@ from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
 
-__all__ = ["FineTuning"]
-
 _COPIES = 5
 """Of each trained parameter: its value, its gradient, two moments of Adam and the value kept at the end."""
 

@@ -20,8 +20,6 @@ from seesaw_cf.editors.training import Method
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.weights import LowRank
 
-__all__ = ["FT", "FTConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FTConfig:

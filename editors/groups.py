@@ -11,8 +11,6 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.types import EditRequest
 
-__all__ = ["EditsGroups"]
-
 
 class EditsGroups(ABC):
     """An editor that works on many groups at once, none of which depends on the others; a subclass says how."""

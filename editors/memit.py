@@ -12,8 +12,6 @@ from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
 
-__all__ = ["MEMIT", "MEMITConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MEMITConfig(LocateThenEditConfig):

@@ -11,8 +11,6 @@ from seesaw_cf.models.editor import EditorConfig, EditsEach
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.types import EditRequest
 
-__all__ = ["Remembered"]
-
 
 @dataclass(frozen=True)
 class Remembered:

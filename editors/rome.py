@@ -22,8 +22,6 @@ from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 
-__all__ = ["ROME", "ROMEConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ROMEConfig(LocateThenEditConfig):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["SPACES", "search_space"]
-
 Space = dict[str, tuple[object, ...]]
 
 _DEPTHS = (1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2, 2 / 3)

@@ -26,17 +26,6 @@ from seesaw_cf.models.hooks import first_tensor, frozen, hooked, watch
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.types import Cloze, EditRequest, Estimate
 
-__all__ = [
-    "KINDS",
-    "POSITIONS",
-    "FactTrace",
-    "TraceOptions",
-    "estimates",
-    "propose_layers",
-    "trace_fact",
-    "trace_facts",
-]
-
 KINDS = ("block", "mlp")
 POSITIONS = ("first subject token", "middle subject tokens", "last subject token", "further tokens", "last token")
 

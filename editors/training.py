@@ -22,8 +22,6 @@ from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.editor import EditorConfig
 from seesaw_cf.models.hooks import hooked
 
-__all__ = ["Groups", "Method", "Project", "Tuning", "train"]
-
 Groups = Sequence[Sequence[EditRow]]
 """The rows of each group; there is one group, or every group has as many rows as fit into one batch."""
 Project = Callable[[int, Mapping[str, Tensor], Tensor, Tensor], Tensor]

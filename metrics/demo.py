@@ -11,8 +11,6 @@ import pandas as pd
 
 from seesaw_cf.errors import SeesawError
 
-__all__ = ["Page", "demo_page", "explained"]
-
 P = ParamSpec("P")
 Shown = tuple[pd.DataFrame, str]
 """A table, and a message: what was counted, or what is wrong with the text."""

@@ -11,8 +11,6 @@ import evaluate
 
 from seesaw_cf.stats.plain import as_json
 
-__all__ = ["column_arguments", "describe"]
-
 Module = TypeVar("Module", bound=evaluate.EvaluationModule)
 
 

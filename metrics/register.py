@@ -8,8 +8,6 @@ from pathlib import Path
 
 from seesaw_cf.io.files import write_text
 
-__all__ = ["METRICS", "register"]
-
 _NAMES = (
     *("edit_bias", "cross_property_accuracy", "edit_success", "generation_quality", "open_ended_flaws"),
     *("annotator_agreement", "overall_regard", "topic_disparity", "leme_annotation", "leme_auto", "leme_survey"),

@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from seesaw_cf.checks import check_path, shown, text
 from seesaw_cf.errors import RecordError
 
-__all__ = ["check_public", "checked"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -49,14 +47,24 @@ def check_public(module: dict[str, Any]) -> None:
     Records that check themselves in `__post_init__`, and raise an error of their own, are made as before.
 
     Args:
-        module: `globals()` of the module, with its `__all__`.
+        module: `globals()` of the module.
     """
-    for name in module["__all__"]:
+    for name in public_names(module):
         found = module.get(name)
         if inspect.isfunction(found):
             module[name] = checked(found)
         elif inspect.isclass(found) and not getattr(found, "_is_protocol", False):
             _check_class(found)
+
+
+def public_names(module: Mapping[str, Any]) -> list[str]:
+    """Return what a package lists in `__all__`, or the functions and classes that a module defines."""
+    own = [
+        name
+        for name, value in module.items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module["__name__"]
+    ]
+    return list(module.get("__all__", own))
 
 
 def _check_class(kind: type[Any]) -> None:

@@ -22,28 +22,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
 
-__all__ = [
-    "LAST_SEED",
-    "MOST",
-    "MOST_DRAWS",
-    "MOST_THREADS",
-    "above_zero",
-    "address",
-    "check_path",
-    "draws",
-    "each",
-    "expected_number",
-    "field_types",
-    "instance",
-    "items",
-    "number",
-    "one_of",
-    "seed",
-    "shown",
-    "text",
-    "whole",
-]
-
 T = TypeVar("T")
 
 # Largest whole number that every library behind this package takes for a size.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["EDITOR_PAPERS", "PAPERS", "bibtex"]
-
 PAPERS: dict[str, dict[str, str]] = {
     "seesaw_cf": {
         "kind": "inproceedings",

@@ -23,23 +23,6 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-__all__ = [
-    "DeltaMismatchError",
-    "EditError",
-    "MissingExtraError",
-    "PromptError",
-    "RecordError",
-    "RunFolderError",
-    "SeesawError",
-    "ServiceError",
-    "SettingError",
-    "StorageError",
-    "UnknownNameError",
-    "UnsupportedModelError",
-    "need",
-    "unknown_name",
-]
-
 
 class SeesawError(Exception):
     """Root of every deliberate error of this package."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazy", "resolve"]
-
 
 def resolve(target: str) -> Any:
     """What "module:name" names.

@@ -16,8 +16,6 @@ from seesaw_cf.checks import check_path
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_path
 
-__all__ = ["LATER", "SCORES", "Int8", "Int32", "read_table", "schema_of", "table_bytes", "write_table"]
-
 _STRINGS = pa.list_(pa.string())
 
 # Whole numbers of rows that need no 64 bits.

@@ -13,20 +13,6 @@ from typing import Any, Literal
 from seesaw_cf.checks import instance, text
 from seesaw_cf.errors import RecordError
 
-__all__ = [
-    "AttributePrompt",
-    "Case",
-    "Cloze",
-    "ClozeScore",
-    "EditRequest",
-    "Entity",
-    "Estimate",
-    "Holds",
-    "Kind",
-    "Phase",
-    "Role",
-]
-
 _NAN = float("nan")
 Phase = Literal["pre", "post"]
 """Before or after the edit."""

@@ -7,8 +7,6 @@ import platform
 import subprocess
 from pathlib import Path
 
-__all__ = ["versions"]
-
 _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
 
 

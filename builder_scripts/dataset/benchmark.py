@@ -8,8 +8,6 @@ import yaml
 
 from seesaw_cf.records.tasks import TASKS
 
-__all__ = ["benchmark"]
-
 
 def benchmark(name: str, configs: Collection[str]) -> str:
     """Declares the tasks that a data set can be used for.

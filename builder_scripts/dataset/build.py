@@ -27,12 +27,11 @@ from seesaw_cf.builder_scripts.make.rows import candidates, demographics
 from seesaw_cf.builder_scripts.make.seeds import seed_edits
 from seesaw_cf.builder_scripts.make.zsre import asked_relation
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.people import BATCH, FEMALE, MALE, MARGIN, VALUES, Facts, Holder
+from seesaw_cf.builder_scripts.source.draws import BATCH, VALUES
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts, Holder
 from seesaw_cf.records.card import write_card
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
-
-__all__ = ["CONFIGS", "About", "Edits", "build", "choose_edits", "query_bounds"]
 
 FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
 FIRST_PAIR_ID = 200_001

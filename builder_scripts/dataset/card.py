@@ -15,8 +15,6 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import CASES
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["METADATA", "card_body", "drawn_section", "published_card", "size_category"]
-
 METADATA = {
     "license": "mit",
     "language": ["en"],

@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
 
-__all__ = ["COLUMNS", "columns_section", "type_name"]
-
 
 def _columns() -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = defaultdict(dict)

@@ -17,8 +17,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records.card import write_card
 from seesaw_cf.types import Case
 
-__all__ = ["about_coupled", "build_coupled", "couples_of"]
-
 
 def about_coupled(rows: int) -> str:
     """One line for the card."""

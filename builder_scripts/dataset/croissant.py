@@ -19,8 +19,6 @@ from seesaw_cf.citations import bibtex
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_json
 
-__all__ = ["CardData", "croissant"]
-
 _CONTEXT = {
     "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/", "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/", "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo",

@@ -27,8 +27,6 @@ from seesaw_cf.records.card import content_hash
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-__all__ = ["Published", "publish"]
-
 CHANGELOG = "CHANGELOG.md"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 

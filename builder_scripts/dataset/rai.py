@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["RAI"]
-
 RAI: Mapping[str, str | list[str]] = {
     "dataCollection": "Facts about people who have an entry in the source (Wikidata, or the one that the card names), "
     "drawn with a fixed seed; the card says how, and how many men, women and people of other genders.",

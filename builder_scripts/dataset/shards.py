@@ -14,8 +14,6 @@ from seesaw_cf.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.records.arrow import CASES, cases_to_table
 from seesaw_cf.types import Case
 
-__all__ = ["CASES_PER_GROUP", "CASES_PER_SHARD", "write_cases", "write_rows"]
-
 CASES_PER_SHARD = 500
 CASES_PER_GROUP = 20  # about 80,000 prompts at most
 

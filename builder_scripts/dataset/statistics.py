@@ -11,9 +11,6 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
 
-__all__ = ["Statistics", "attributes", "examples", "markdown", "people_by_group"]
-
-
 # count -> heading
 _CROSS_SUBJECT = {
     "cases": "Edits",

@@ -19,8 +19,6 @@ from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person
 from seesaw_cf.records.relations import Template, templates
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
-__all__ = ["FEW", "attribute_prompt", "cross_subject", "edit_case", "holders"]
-
 FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
 
 

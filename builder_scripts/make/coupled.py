@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims, Coupling
-from seesaw_cf.builder_scripts.source.people import BATCH, Facts
+from seesaw_cf.builder_scripts.source.draws import BATCH
+from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.types import Case, Entity
-
-__all__ = ["RELATED", "Coupled", "CoupledEdit", "Profile", "couple", "coupled_bounds", "edits_of"]
 
 RELATED = 10  # related entities compared for each edit
 

@@ -11,8 +11,6 @@ from seesaw_cf.builder_scripts.make.coupled import Coupled, Profile
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.records.arrow import ENTITY, REQUEST, entity_row, request_row
 
-__all__ = ["COUPLED", "COUPLED_SCHEMAS", "WORDINGS", "coupled_table", "prompt", "prompt_properties"]
-
 PROPERTIES = 10  # properties named in a prompt
 
 # Source: LEME, Figure 2 (article) and Appendix A.1 (essay).

@@ -16,8 +16,6 @@ from seesaw_cf.builder_scripts.source.people import Facts, Person
 from seesaw_cf.records.relations import FREE, PAIRS, templates
 from seesaw_cf.types import Case
 
-__all__ = ["asked_about", "cross_property", "gold_answers"]
-
 
 def gold_answers(subject: Person, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
     """The candidates that are recorded for a person; `names`: identifier of every candidate -> its name."""

@@ -19,8 +19,6 @@ from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS
 
-__all__ = ["ATTRIBUTES", "Edit", "attribute_set", "generate", "holder_count", "listed_values"]
-
 # relation -> (table of its attribute set, column whose value must change with the edit; "" = none).
 # The values of a relation that is not here are asked of the source (`queries/values.rq`).
 ATTRIBUTES: Mapping[str, tuple[str, str]] = {

@@ -17,8 +17,6 @@ from seesaw_cf.records.arrow import REQUEST, request_row
 from seesaw_cf.records.relations import FREE, Template, templates
 from seesaw_cf.types import Case
 
-__all__ = ["OPEN_ENDED", "generation_prompts", "open_ended"]
-
 # One row per (case, prompt). use: "guided" or "free"; config: where the case is.
 OPEN_ENDED: pa.Schema = pa.schema(
     [

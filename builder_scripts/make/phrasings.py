@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from seesaw_cf.records.relations import Template, templates
 
-__all__ = ["paraphrases"]
-
 # (relation, present, past)
 _ROWS = (
     ("P21", "The gender of {} is", "The gender of {} was"),

@@ -13,8 +13,6 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import ENTITY
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["CANDIDATES", "DEMOGRAPHICS", "PROPERTIES", "candidates", "demographics"]
-
 _STRINGS = pa.list_(pa.string())
 _ENTITIES = pa.list_(ENTITY)
 

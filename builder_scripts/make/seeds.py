@@ -19,8 +19,6 @@ from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
-__all__ = ["likeliest", "read_seeds", "seed_edits"]
-
 
 def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
     """Reads the records of edit files, in their order.

@@ -17,8 +17,6 @@ from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case, Entity
 
-__all__ = ["asked_relation", "rewrites"]
-
 # relation -> words of questions that ask for it, lower case
 _WORDS: Mapping[str, re.Pattern[str]] = {
     "P21": re.compile(r"\b(gender|sex)\b"),

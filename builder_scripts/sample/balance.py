@@ -10,8 +10,6 @@ from seesaw_cf.builder_scripts.sample.people import CuratedPerson, Entity
 from seesaw_cf.builder_scripts.sample.reference import reference_groups
 from seesaw_cf.records.groups import AREAS, AXES
 
-__all__ = ["check_balance", "group_table", "summary"]
-
 PEOPLE_RANGE = (300, 325)
 WOMEN_RANGE = (0.45, 0.55)
 MIN_DEAD_SHARE = 0.85

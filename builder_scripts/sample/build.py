@@ -23,8 +23,6 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.records import sample
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["EMBEDDED", "EmbeddedSample", "build_sample", "main", "sample_couples"]
-
 COUPLES = 5  # coupled edits per relation and gender
 FIRST_COUPLE_ID = 300_001
 

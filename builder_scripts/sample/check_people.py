@@ -27,8 +27,6 @@ from seesaw_cf.builder_scripts.sample.people import (
 from seesaw_cf.builder_scripts.sample.reference import check_against_reference
 from seesaw_cf.records.groups import AREAS
 
-__all__ = ["check", "check_claims", "main"]
-
 CONTINENTS = ("Africa", "Asia", "Europe", "North America", "Oceania", "South America")
 
 Entities = Mapping[tuple[str, str], Entity]

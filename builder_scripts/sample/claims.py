@@ -22,8 +22,6 @@ from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.records import groups
 
-__all__ = ["CLAIMS", "ORIGIN", "claims_source", "claims_table", "known_values", "main", "read_claims"]
-
 CLAIMS = SAMPLE / "claims.tsv"
 ORIGIN = "reference claims of the released SEESAW-CF subject files"
 

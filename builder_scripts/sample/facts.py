@@ -17,8 +17,6 @@ from seesaw_cf.builder_scripts.source.sources import OWN, WIKIDATA, entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import write_text
 
-__all__ = ["COLUMNS", "PROPERTIES", "SAMPLE", "full_id", "main", "provenance", "read_tsv", "render"]
-
 SAMPLE = Path(__file__).resolve().parent
 ROOT = OWN.removesuffix("entity/")
 

@@ -10,8 +10,6 @@ from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, provenance, 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.groups import values
 
-__all__ = ["HERE", "KINDS", "KIND_OF", "CuratedPerson", "Entity", "load_entities", "load_people"]
-
 HERE = SAMPLE
 
 KINDS = ("gender", "country", "city", "language", "field", "ethnic_group", "occupation")

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from seesaw_cf.builder_scripts.sample.people import KIND_OF, KINDS, CuratedPerson, Entity
 
-__all__ = ["check_against_reference", "reference_groups", "reference_labels", "reference_names"]
-
 
 def reference_groups(folder: Path) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
     """Races and regions that the released ethnic-group sheets give, keyed by QID; a group in both sheets gets both."""

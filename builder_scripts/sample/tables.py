@@ -9,8 +9,6 @@ from seesaw_cf.builder_scripts.sample.facts import SAMPLE, full_id, read_tsv
 from seesaw_cf.io.files import atomic_path
 from seesaw_cf.records import groups
 
-__all__ = ["KINDS", "PROVENANCE", "main", "missing", "published"]
-
 PROVENANCE = "embedded sample"
 
 # kind in entities.tsv -> table

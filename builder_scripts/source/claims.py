@@ -9,8 +9,6 @@ from seesaw_cf.builder_scripts.source.people import Facts, batches
 from seesaw_cf.builder_scripts.source.sources import Source, entity_id
 from seesaw_cf.records import groups
 
-__all__ = ["Claims", "Coupling"]
-
 NAMES = 50  # labels in one query: some have a hundred namesakes
 ENTITIES = 50  # entities in one query: some have hundreds of claims
 

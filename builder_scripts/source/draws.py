@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceTimeout, entity_id, entity_iri
 
-__all__ = ["BATCH", "VALUES", "WAYS", "Draws", "Wanted"]
-
 BATCH = 200  # identifiers in one query
 VALUES = 200  # values of a relation without a packaged list
 WHOLE = 20_000  # statements; more are not sorted by an endpoint

@@ -23,8 +23,6 @@ from seesaw_cf.errors import RecordError, need
 from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.io.waiting import say_when_waiting
 
-__all__ = ["WIKIDATA_ENDPOINT", "EndpointSource", "RequestPolicy"]
-
 WIKIDATA_ENDPOINT = "https://query.wikidata.org/sparql"
 CHUNK = 1 << 16
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}

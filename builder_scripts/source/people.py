@@ -8,27 +8,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.draws import BATCH, VALUES, Draws, Wanted
+from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, Wanted
 from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Entity
-
-__all__ = [
-    "BATCH",
-    "FEMALE",
-    "MALE",
-    "SITELINKS",
-    "VALUES",
-    "Facts",
-    "Holder",
-    "Person",
-    "Progress",
-    "batches",
-    "by_person",
-    "person_of",
-    "silent",
-]
 
 T = TypeVar("T")
 # (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.

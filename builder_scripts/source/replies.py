@@ -21,8 +21,6 @@ from pathlib import Path
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 from seesaw_cf.io.files import atomic_path, write_text
 
-__all__ = ["CachedSource"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -19,22 +19,6 @@ from typing import Protocol
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, need
 
-__all__ = [
-    "OWN",
-    "QUERIES",
-    "WIKIDATA",
-    "Binding",
-    "Parameter",
-    "Source",
-    "SourceError",
-    "SourceTimeout",
-    "StoreSource",
-    "entity_id",
-    "entity_iri",
-    "query",
-    "rows",
-]
-
 QUERIES = Path(__file__).parents[1] / "queries"
 WIKIDATA = "http://www.wikidata.org/"
 OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain

@@ -13,8 +13,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import AttributePrompt, Case
 
-__all__ = ["People", "ask", "is_pair", "subject_id", "tested"]
-
 _ID = re.compile(r"Q[1-9][0-9]*|https?://[^\x00-\x20<>\"{}|^`\\]+")
 _SHOWN = 3
 

@@ -21,8 +21,6 @@ from seesaw_cf.builder_scripts.tag.coverage import Coverage
 from seesaw_cf.builder_scripts.tag.known import TAGS
 from seesaw_cf.types import AttributePrompt, Case, Entity
 
-__all__ = ["attach", "paper_candidates"]
-
 # How the provenance of the papers' values begins, in the table of each property that pairs watch.
 _PAPER_VALUES = {"P101": "SEESAW-CF field table", "P27": "SEESAW-CF citizenship table", "P19": "SEESAW-CF city table"}
 

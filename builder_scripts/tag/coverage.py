@@ -14,8 +14,6 @@ from seesaw_cf.builder_scripts.tag.known import LISTED, TAGS
 from seesaw_cf.records import groups
 from seesaw_cf.types import AttributePrompt
 
-__all__ = ["Coverage"]
-
 
 @dataclass(slots=True)
 class Coverage:

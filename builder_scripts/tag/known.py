@@ -11,8 +11,6 @@ import pyarrow as pa
 from seesaw_cf.builder_scripts.source.people import Person
 from seesaw_cf.types import Entity
 
-__all__ = ["FACTS", "LISTED", "TAGS", "Fact", "Known", "TagSource", "merged"]
-
 LISTED = ("gender", "race", "region")
 TAGS = (*LISTED, "living", "sitelinks")
 

@@ -18,8 +18,6 @@ from seesaw_cf.records.importing import config_files
 from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.types import Case
 
-__all__ = ["Records", "read_records"]
-
 
 @dataclass(frozen=True, slots=True)
 class Records:

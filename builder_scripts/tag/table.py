@@ -21,8 +21,6 @@ from seesaw_cf.records import groups
 from seesaw_cf.tables import read_table
 from seesaw_cf.types import Entity
 
-__all__ = ["TableSource"]
-
 _GROUPS = {
     "gender": sorted(
         {tag for row in groups.table("genders").values() for tag in groups.values(row["tags"])} | {"other"}

@@ -21,8 +21,6 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.card import write_card, write_config
 
-__all__ = ["FACTS_CONFIG", "SUMMARY", "tag_records"]
-
 FACTS_CONFIG = "tag_facts"  # beside the configs of cases
 SUMMARY = "tags.json"
 _PEOPLE = 5000  # in one row group of the facts

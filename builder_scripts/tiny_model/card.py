@@ -24,8 +24,6 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import load_model
 from seesaw_cf.records.relations import RELATIONS
 
-__all__ = ["held_out_texts", "knowledge_table", "write_card"]
-
 _HEAD = """---
 license: mit
 language: en

@@ -17,8 +17,6 @@ from seesaw_cf.builder_scripts.tiny_model.phrasings import Phrasing, phrasings
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.seeds import chance_of
 
-__all__ = ["COLUMNS", "Person", "Prompt", "documents", "is_trained", "prompts", "read_people", "values"]
-
 # relation -> column of people.tsv
 COLUMNS: dict[str, str] = {
     "P21": "gender",

@@ -20,8 +20,6 @@ from seesaw_cf.scoring.encode_many import encode_many
 from seesaw_cf.stats import cluster_weights, interval, ratio_draws
 from seesaw_cf.types import Cloze, Estimate
 
-__all__ = ["SPLITS", "Knowledge", "Ranked", "knowledge", "perplexity", "rank"]
-
 SPLITS = ("seen", "held_pair", "held_phrasing")
 DRAWS = 2000
 Floats = NDArray[np.float64]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["filler_sentence", "mention_sentence"]
-
 _WORDS = {
     "place": (
         "market|library|museum|harbour|station|garden|theatre|school|bridge|square|bakery|archive|hall|tower|mill|port"

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from seesaw_cf.records.relations import TEMPLATES
 
-__all__ = ["PHRASINGS", "Phrasing", "phrasings"]
-
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:

@@ -35,8 +35,6 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import atomic_path, write_text
 
-__all__ = ["TrainSettings", "batch", "learning_rate", "make_model", "make_tokenizer", "train"]
-
 ROOT = Path(__file__).resolve().parents[2]
 BOS, EOS = "<s>", "</s>"
 TOKENIZER_STREAM, SHIPPED_STREAM = -1, -3  # streams of `documents`; training step n uses stream n, the card uses -2

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from seesaw_cf.errors import StorageError
 
-__all__ = ["Encoder", "lexical_similarity", "similarity", "transformers_encoder"]
-
 Encoder = Callable[[Sequence[str]], NDArray[np.float64]]
 """N texts -> (N, size)."""
 

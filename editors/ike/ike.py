@@ -20,8 +20,6 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.types import Case, EditRequest
 
-__all__ = ["IKE", "Demonstration", "IKEConfig", "chat_messages", "demonstrations"]
-
 logger = logging.getLogger(__name__)
 
 KINDS = ("copy", "update", "retain")

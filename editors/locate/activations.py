@@ -13,8 +13,6 @@ from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import hooked, stop_after, watch
 from seesaw_cf.models.packing import batches, pad
 
-__all__ = ["AtSubject", "at_subject", "average_keys", "cut"]
-
 
 class AtSubject(NamedTuple):
     """What was seen at the subject's last token of N rows, in the model's dtype (at least float32).

@@ -13,8 +13,6 @@ from seesaw_cf.models.editor import EditorConfig
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.types import EditRequest
 
-__all__ = ["check_requests", "make_delta", "request_facts"]
-
 logger = logging.getLogger(__name__)
 
 

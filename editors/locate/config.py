@@ -15,8 +15,6 @@ from seesaw_cf.errors import EditError, SettingError, UnknownNameError, unknown_
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.editor import Dataclass, EditorConfig
 
-__all__ = ["LocateThenEditConfig", "check_settings", "preset_config", "with_settings"]
-
 C = TypeVar("C", bound=EditorConfig)
 D = TypeVar("D", bound=Dataclass)
 

@@ -10,8 +10,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
+from seesaw_cf.editors.locate.moment_files import SecondMoment
 from seesaw_cf.editors.locate.moment_sets import find_set
-from seesaw_cf.editors.locate.moments import MomentOptions, SecondMoment, second_moments
+from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.templates import sample_templates
@@ -20,8 +21,6 @@ from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import HasLayers
-
-__all__ = ["Fitted", "check_tokens", "fit", "parts_for", "require"]
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""

@@ -27,8 +27,6 @@ from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import EditRequest
 
-__all__ = ["Changes", "LocateThenEdit", "SpreadEdit"]
-
 Changes = tuple[dict[str, LowRank], Sequence[Mapping[str, object]]]
 """Of one group of edits: parameter name -> update, and the diagnostics of each edit."""
 

@@ -18,8 +18,6 @@ from seesaw_cf.editors.locate.solve import all_finite
 from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import atomic_path
 
-__all__ = ["MomentFiles", "SecondMoment", "read", "write"]
-
 _FACTS = ("n_tokens", "n_texts", "relative_error")
 _REMEDY = "Delete the file and run again; it will be computed anew."
 

@@ -29,18 +29,6 @@ from seesaw_cf.models.corpus_source import read_source
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packaged import known_name
 
-__all__ = [
-    "ORIGIN",
-    "RECORD",
-    "MomentSet",
-    "describe_set",
-    "find_set",
-    "hash_texts",
-    "read_set",
-    "sets",
-    "sets_folder",
-]
-
 log = logging.getLogger(__name__)
 
 RECORD = "set.json"

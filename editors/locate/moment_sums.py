@@ -22,8 +22,6 @@ from seesaw_cf.editors.locate.solve import all_finite
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
 
-__all__ = ["PARTS", "Sums"]
-
 PARTS = 8
 """Random parts of the sample that are compared."""
 _PROBES = 32

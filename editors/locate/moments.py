@@ -36,8 +36,6 @@ from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.support import rope_limit
 
-__all__ = ["MomentOptions", "SecondMoment", "moment_files", "second_moments"]
-
 _LOG = logging.getLogger(__name__)
 _CPU_TOKENS = 1024
 """Tokens of a forward pass on a CPU: more do not run faster there, and are padded more."""

@@ -24,8 +24,6 @@ from torch import Tensor
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ModelParts
 
-__all__ = ["before_norm", "behind_norm", "check_norms", "out_of_reach"]
-
 _HALVINGS = 100
 """Of the interval that m lies in, until float64 cannot tell its ends apart."""
 

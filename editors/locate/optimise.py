@@ -25,8 +25,6 @@ from seesaw_cf.models.hooks import first_tensor, hooked
 from seesaw_cf.models.packing import batches
 from seesaw_cf.scoring.fast.activations import fused_activations
 
-__all__ = ["Optimised", "distance", "optimise"]
-
 _Terms = tuple[float, float, float, float]  # total, negative log-likelihood, KL, weight decay
 
 _HALF_SCALE = 1024.0

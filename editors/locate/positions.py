@@ -16,8 +16,6 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.types import Cloze, EditRequest
 
-__all__ = ["EditRow", "PreparedEdit", "encode_text", "last_token_before", "prepare"]
-
 
 @dataclass(frozen=True, slots=True)
 class EditRow:

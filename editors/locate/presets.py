@@ -15,8 +15,6 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.checks import one_of
 
-__all__ = ["DEFAULTS", "MODELS", "PRESETS", "Preset", "Rule", "preset", "published"]
-
 _LOG = logging.getLogger(__name__)
 
 MODELS: dict[tuple[str, int, int, int, int], str] = {

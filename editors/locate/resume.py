@@ -25,8 +25,6 @@ from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked, stop_after
 from seesaw_cf.models.packing import bins_of, pad
 
-__all__ = ["ResumableRows", "lay_out"]
-
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward
 
 _SEQUENCE = 64

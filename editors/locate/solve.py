@@ -11,8 +11,6 @@ from torch import Tensor
 
 from seesaw_cf.errors import EditError
 
-__all__ = ["Factor", "all_finite", "check_keys", "factor_bytes", "factorise"]
-
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)
 """Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""

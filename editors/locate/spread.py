@@ -16,8 +16,6 @@ from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
 
-__all__ = ["keys_of", "oriented", "spread"]
-
 
 def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:
     """The update "outputs @ inputs^T" in the stored orientation of a layer's weight.

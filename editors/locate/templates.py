@@ -11,8 +11,6 @@ from seesaw_cf.editors.locate.positions import encode_text
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, watch
 
-__all__ = ["MEMIT_STARTS", "ROME_STARTS", "sample_templates"]
-
 MEMIT_STARTS: tuple[tuple[str, int], ...] = tuple((word, 10) for word in ("The", "Therefore", "Because", "I", "You"))
 """MEMIT: one continuation of ten tokens for each of five words. Source: memit/memit_main.py:290-309."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from seesaw_cf.errors import EditError
 from seesaw_cf.types import Case, Cloze
 
-__all__ = ["Example", "examples_from_cases", "examples_from_texts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Example:

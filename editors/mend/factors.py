@@ -17,19 +17,6 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.types import Cloze
 
-__all__ = [
-    "Batch",
-    "Logits",
-    "added",
-    "batch_of",
-    "capture",
-    "forward",
-    "log_p_at",
-    "outer_losses",
-    "target_nll",
-    "text_batch",
-]
-
 _Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]
 
 

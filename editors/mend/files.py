@@ -14,8 +14,6 @@ from seesaw_cf.editors.mend.network import Matrix, MENDNetwork, NetworkShape
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_folder
 
-__all__ = ["load_network", "save_network"]
-
 FORMAT, VERSION = "seesaw_cf.mend", 1
 
 

@@ -15,17 +15,16 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.mend.examples import Example, examples_from_texts
 from seesaw_cf.editors.mend.factors import batch_of, capture
 from seesaw_cf.editors.mend.files import load_network
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, matrices_of
-from seesaw_cf.editors.mend.training import Example, MENDTraining, examples_from_texts, train
+from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 from seesaw_cf.types import Cloze, EditRequest
-
-__all__ = ["MEND", "MENDConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)

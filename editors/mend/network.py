@@ -17,8 +17,6 @@ from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.errors import EditError
 
-__all__ = ["Factors", "GradientTransform", "MENDNetwork", "Matrix", "NetworkShape", "inputs_first", "matrices_of"]
-
 Factors = Mapping[str, tuple[Tensor, Tensor]]
 """Parameter name -> (inputs (B, T, in), gradients with respect to outputs (B, T, out)); zero rows are no tokens."""
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.checks import above_zero
-from seesaw_cf.editors.mend.examples import Example, examples_from_cases, examples_from_texts
+from seesaw_cf.editors.mend.examples import Example
 from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork
@@ -29,8 +29,6 @@ from seesaw_cf.io.files import atomic_path, cache_folder
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
-
-__all__ = ["Example", "MENDTraining", "examples_from_cases", "examples_from_texts", "train"]
 
 logger = logging.getLogger(__name__)
 

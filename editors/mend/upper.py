@@ -13,8 +13,6 @@ from seesaw_cf.editors.mend.factors import Batch, forward
 from seesaw_cf.models.blocks import block_number, transformer_blocks
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
 
-__all__ = ["Upper"]
-
 
 @dataclass
 class Upper:

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-__all__ = ["Actions", "Table", "add_actions", "run_action"]
-
 _Does = TypeVar("_Does")
 Table = Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Does]]
 Actions = Table[Callable[[argparse.Namespace], object]]

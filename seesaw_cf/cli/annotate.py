@@ -16,8 +16,6 @@ from seesaw_cf.io.terminal import column_table
 if TYPE_CHECKING:
     from seesaw_cf.people.serving import Place
 
-__all__ = ["configure", "run"]
-
 _KINDS = ("flaws", "survey", "claims", "writing", "failures")
 
 

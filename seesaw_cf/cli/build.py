@@ -30,8 +30,6 @@ from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
-__all__ = ["configure", "run"]
-
 _WORDS = {
     "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,
 native language), and prompts about {people} people that show whether such an edit changes what a language model

@@ -6,8 +6,6 @@ import argparse
 
 from seesaw_cf.cli.output import say
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """`seesaw-cf cache` has no options of its own."""

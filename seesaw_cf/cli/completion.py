@@ -6,8 +6,6 @@ import argparse
 
 from seesaw_cf.cli.output import say
 
-__all__ = ["configure", "run"]
-
 SHELLS = ("bash", "zsh", "tcsh")
 
 

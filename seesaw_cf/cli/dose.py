@@ -9,8 +9,6 @@ from seesaw_cf.cli.options import count, fields_of, job_of, job_options, open_op
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import source
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf dose`."""

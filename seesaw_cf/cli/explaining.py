@@ -11,8 +11,6 @@ import textwrap
 
 from seesaw_cf.errors import SeesawError
 
-__all__ = ["explained"]
-
 _ADDRESS = "Check the address and the network, then try again."
 # Module -> class -> what to do. A module that was never imported cannot have raised anything.
 _KNOWN: dict[str, dict[str, str]] = {

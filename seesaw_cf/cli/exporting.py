@@ -8,8 +8,6 @@ from seesaw_cf.cli.options import one_of, positive
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_folder, source
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf export`."""

@@ -9,8 +9,6 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import source
 from seesaw_cf.models.packaged import PACKAGED
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf fetch`."""

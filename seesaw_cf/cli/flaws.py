@@ -15,8 +15,6 @@ from seesaw_cf.cli.paths import output_file, output_folder, source
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import markdown_for_terminal, wrap
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf flaws` and their options."""

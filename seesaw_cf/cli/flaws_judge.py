@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from seesaw_cf.generation.types import Generator
     from seesaw_cf.longform.write.pairs import PassagePair
 
-__all__ = ["judge", "judge_options"]
-
 
 def judge_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `judge`."""

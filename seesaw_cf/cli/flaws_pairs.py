@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from seesaw_cf.longform.write.pairs import PassagePair
 
-__all__ = ["pairs_of", "passages_options", "say_left_out", "show", "wording_option"]
-
 
 def passages_options(parser: argparse.ArgumentParser) -> None:
     """Which passages are paired."""

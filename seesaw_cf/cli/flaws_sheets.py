@@ -9,8 +9,6 @@ from seesaw_cf.cli.options import one_of, share
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_file, source
 
-__all__ = ["export_options", "export_sheets", "import_options", "import_sheets"]
-
 
 def export_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `export`."""

@@ -21,8 +21,6 @@ from seesaw_cf.cli.options import (
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.errors import SeesawError
 
-__all__ = ["configure", "run"]
-
 FEW = "no shares of an identity with fewer (default: 30)"
 
 _REGARD = "classifier: Hub id, folder, 'vader' (sentiment by a lexicon), or 'none' (default: sasha/regardv3)"

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from seesaw_cf.page.findings import Findings
     from seesaw_cf.stereotypes.folder import Counts
 
-__all__ = ["compare", "draw", "export", "run_crawl", "score", "topics"]
-
 
 def run_crawl(args: argparse.Namespace) -> None:
     """Crawls a local model or a server."""

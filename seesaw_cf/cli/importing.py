@@ -8,8 +8,6 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import own_folder, source
 from seesaw_cf.io.terminal import markdown_for_terminal
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf import`."""

@@ -12,8 +12,6 @@ from seesaw_cf.cli.output import say
 if TYPE_CHECKING:
     from seesaw_cf.longform.cost import JudgeCost
 
-__all__ = ["counting", "plan_options", "prices_of", "say_cost"]
-
 
 def plan_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""

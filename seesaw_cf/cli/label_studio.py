@@ -13,8 +13,6 @@ from seesaw_cf.cli.paths import output_folder, source
 if TYPE_CHECKING:
     from seesaw_cf.longform.label_studio.projects import Project
 
-__all__ = ["configure", "run"]
-
 KINDS = ("flaws", "survey", "claims", "failures")
 
 

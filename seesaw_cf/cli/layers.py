@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from seesaw_cf.editors.tracing import FactTrace
     from seesaw_cf.types import Estimate
 
-__all__ = ["configure", "run"]
-
 _REPORTED = ("value", "low", "high", "stderr", "n", "n_clusters", "method", "p")
 
 

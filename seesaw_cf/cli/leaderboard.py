@@ -8,8 +8,6 @@ from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import name_or_source, output_file
 from seesaw_cf.errors import RecordError
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf leaderboard`."""

@@ -28,8 +28,6 @@ from seesaw_cf.io.text import read_json
 if TYPE_CHECKING:
     from seesaw_cf.longform.job import LemeJob
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the sub-commands of `seesaw-cf leme`."""

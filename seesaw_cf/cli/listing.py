@@ -12,8 +12,6 @@ from seesaw_cf.cli.options import one_of
 from seesaw_cf.cli.output import say
 from seesaw_cf.io.terminal import description_list
 
-__all__ = ["LISTS", "configure", "run"]
-
 Rows = list[tuple[str, ...]]
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from seesaw_cf.effects.groups import BiasMode
     from seesaw_cf.report import Results
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf metrics`."""

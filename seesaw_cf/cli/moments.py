@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from seesaw_cf.editors.locate.moment_sets import MomentSet
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the actions of `seesaw-cf moments`."""

@@ -18,8 +18,6 @@ from seesaw_cf.cli.options import (
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.io.terminal import wrap
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf noise`."""

@@ -22,44 +22,8 @@ from seesaw_cf.errors import unknown_name
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from seesaw_cf.run.job import Job
+    from seesaw_cf.run.prepare import Job
     from seesaw_cf.types import Case
-
-__all__ = [
-    "AXES",
-    "SCORERS",
-    "SCORES",
-    "above_zero",
-    "at_least_one",
-    "at_least_zero",
-    "cases_of",
-    "corpus_options",
-    "count",
-    "data_options",
-    "editor_options",
-    "fields_of",
-    "finite",
-    "inside",
-    "job_of",
-    "job_options",
-    "json_option",
-    "load",
-    "model_options",
-    "moments_option",
-    "number",
-    "one_of",
-    "open_option",
-    "output_options",
-    "positive",
-    "quiet_option",
-    "seconds",
-    "seed",
-    "seed_option",
-    "server_options",
-    "share",
-    "threads",
-    "whole",
-]
 
 
 def whole(low: int = 0, high: int = checks.MOST) -> Callable[[str], int]:
@@ -267,7 +231,7 @@ def job_of(args: argparse.Namespace) -> Job:
     Raises:
         RecordError: A number below 1.
     """
-    from seesaw_cf.run.job import Job
+    from seesaw_cf.run.prepare import Job
 
     named = {
         "editors": tuple(args.editor or ()),

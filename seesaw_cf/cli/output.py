@@ -11,8 +11,6 @@ from pathlib import Path
 from seesaw_cf.cli.paths import maker
 from seesaw_cf.errors import StorageError
 
-__all__ = ["finish", "open_address", "open_page", "say", "write_json", "write_numbers"]
-
 
 def say(text: str) -> None:
     """Writes a text and a line end to stdout.

@@ -16,17 +16,6 @@ from seesaw_cf.errors import SeesawError, StorageError
 from seesaw_cf.io.files import check_outputs, check_target
 from seesaw_cf.io.text import read_json
 
-__all__ = [
-    "ROLES",
-    "check_paths",
-    "maker",
-    "name_or_source",
-    "output_file",
-    "output_folder",
-    "own_folder",
-    "source",
-]
-
 # Of one name in a path, on every file system in use.
 _LONGEST_NAME = 255
 # What marks a run, a study and a dataset, and a key that one of these has.

@@ -24,8 +24,6 @@ from seesaw_cf.io.terminal import column_table, wrap
 if TYPE_CHECKING:
     from seesaw_cf.stats import Components, Plan
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf plan`."""

@@ -11,8 +11,6 @@ from seesaw_cf.cli.paths import source
 if TYPE_CHECKING:
     from seesaw_cf.builder_scripts.dataset.publish import Published
 
-__all__ = ["configure", "published", "run"]
-
 
 def configure(parser: argparse.ArgumentParser, what: str = "dataset folder made by seesaw-cf build") -> None:
     """Adds the options of `seesaw-cf publish`; `what` the folder is."""

@@ -13,8 +13,6 @@ from seesaw_cf.cli.paths import output_folder, source
 if TYPE_CHECKING:
     from seesaw_cf.effects.audit import AuditSettings
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf report`."""

@@ -20,8 +20,6 @@ from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.run.explain import explain
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf run`."""

@@ -19,8 +19,6 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.io.waiting import no_bars
 
-__all__ = ["bar", "endpoint_url", "source_of", "source_options"]
-
 T = TypeVar("T")
 KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does not answer it is silent
 

@@ -8,8 +8,6 @@ from seesaw_cf.cli.options import open_option, quiet_option
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import own_folder, source
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf study`."""

@@ -7,8 +7,6 @@ import argparse
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import source
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf submit`."""

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.source.people import BATCH
+from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.tag.ask import is_pair, subject_id, tested
 from seesaw_cf.builder_scripts.tag.graph import GraphSource
 from seesaw_cf.builder_scripts.tag.known import TagSource
@@ -19,8 +19,6 @@ from seesaw_cf.cli.sources import bar, endpoint_url, source_of, source_options
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import atomic_folder
 from seesaw_cf.io.terminal import markdown_for_terminal
-
-__all__ = ["configure", "run"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,8 +10,6 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.io.terminal import column_table, wrap
 
-__all__ = ["configure_training", "run_training"]
-
 RECIPES = ("auto", "words", "match", "pair", "pair-whole", "leme-deberta")
 
 

@@ -19,8 +19,6 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import source
 from seesaw_cf.editors.spaces import SPACES
 
-__all__ = ["configure", "run"]
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf tune`."""

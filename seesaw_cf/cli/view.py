@@ -8,8 +8,6 @@ from seesaw_cf.cli.options import seconds, whole
 from seesaw_cf.cli.output import open_address, say
 from seesaw_cf.cli.paths import source
 
-__all__ = ["configure", "run"]
-
 _LAST_PORT = 65_535
 
 

@@ -19,8 +19,6 @@ from seesaw_cf.stats import agreeing, clustered_mean, mcnemar, paired_change, pr
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.types import Estimate
 
-__all__ = ["Accuracy", "Mode", "accuracy_table", "check_mode", "paired_shares", "summarise_accuracy"]
-
 Mode = Literal["exact", "paper"]
 
 

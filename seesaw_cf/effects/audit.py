@@ -20,11 +20,6 @@ from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    *("FAMILY", "FAMILY_COLUMNS", "MARGIN", "AuditSettings", "audit", "audit_record", "decide", "hypotheses"),
-    "in_log_odds",
-]
-
 FAMILY = ("editor",)
 # What a family may be named by: the columns of a contrast that are names.
 FAMILY_COLUMNS = (*FAMILY, "relation", "axis", "group", "reference")

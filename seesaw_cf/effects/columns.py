@@ -21,8 +21,6 @@ from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, la
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import adjust
 
-__all__ = ["AccuracyColumns", "AxisBias", "BiasColumns", "PairAccuracies", "accuracy_of_columns", "bias_of_columns"]
-
 T = TypeVar("T")
 _PAIRS = {"case_id": ids, "prompt": labels, "person": labels, "groups": text_lists, "n_new": floats, "n_true": floats}
 _PAIRS |= dict.fromkeys(SIDES, floats)

@@ -22,23 +22,6 @@ from seesaw_cf.effects.success import success_of_scores
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 
-__all__ = [
-    "AVERAGE",
-    "BAND",
-    "KINDS",
-    "MEASURES",
-    "MOST_SHARED",
-    "SAMPLE",
-    "Curves",
-    "diversity",
-    "group_doses",
-    "health",
-    "no_band",
-    "read_curves",
-    "sample_effects",
-    "summarise_curves",
-]
-
 BAND = 0.90
 MOST_SHARED = 0.5
 """Share of facts that two draws have in common, above which repeated draws say nothing about other facts: no band."""

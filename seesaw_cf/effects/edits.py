@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-__all__ = ["edit_numbers", "once_each"]
-
 _SAME = ["editor", "relation_id", "subject", "target_true", "target_new", "delta_norm", "new_pre", "true_pre"]
 
 

@@ -10,8 +10,6 @@ from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import BOUNDS, above, tied
 
-__all__ = ["efficacy"]
-
 
 def efficacy(
     scores: pa.Table | pd.DataFrame, *, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]

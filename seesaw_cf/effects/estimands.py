@@ -38,16 +38,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "distribution_changes",
-    "estimate_groups",
-    "excess_over_control",
-    "group_contrasts",
-    "noise_floor",
-    "stratify",
-    "toward_truth",
-]
-
 Method = Literal["clustered", "mixed"]
 
 

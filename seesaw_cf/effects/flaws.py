@@ -18,8 +18,6 @@ from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.types import Estimate
 
-__all__ = ["SCALE", "FlawMean", "FlawRatings", "JudgeAccuracy", "RaterAgreement", "middle_rating", "open_ended_flaws"]
-
 # 1: more present after the edit, -1: more present before, 0: equal.
 NAN = float("nan")
 SCALE = (-1.0, 0.0, 1.0)

@@ -16,23 +16,6 @@ from seesaw_cf.stats import case_weights, clustered_means, t_test
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "ALL",
-    "AXES",
-    "CLUSTERS",
-    "SCALES",
-    "UNKNOWN",
-    "BiasMode",
-    "GroupEffect",
-    "check_axes",
-    "group_effects",
-    "mask",
-    "members",
-    "need_columns",
-    "summarise",
-    "tags_of",
-]
-
 AXES = ("gender", "race", "region")
 """What groups are of."""
 ALL = "all"

@@ -23,18 +23,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "FACTS",
-    "Knowledge",
-    "KnowledgeRow",
-    "among_known",
-    "gold_odds",
-    "gold_rank",
-    "knowledge",
-    "knowledge_table",
-    "with_edit_known",
-]
-
 FACTS: Mapping[str, str] = {"edited fact known": "edit_known", "asked fact known": "known"}
 """Which facts a table is about -> the column that says whether a row's fact was known."""
 _PEOPLE = {

@@ -18,18 +18,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "CLAIM_KINDS",
-    "LABELS",
-    "Annotation",
-    "ClaimShares",
-    "LabelAgreement",
-    "accuracy",
-    "leme_annotation",
-    "macro_f1",
-    "sentences",
-]
-
 NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")
 CLAIM_KINDS = ("new_fact", "old_fact", "ground_truth")

@@ -21,17 +21,6 @@ from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats import interval
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "STANDS_FOR",
-    "AutoMeasures",
-    "Correlation",
-    "PassageColumns",
-    "correlations",
-    "leme_auto",
-    "rouge1",
-    "text_measures",
-]
-
 NAN = float("nan")
 SIDES = ("subject", "related")
 _NAMES = ("subject", "related", "subject_passage", "related_passage", "new_fact")

@@ -18,8 +18,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.types import Estimate
 
-__all__ = ["MethodRatings", "Rated", "Survey", "survey_of_columns"]
-
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 
 

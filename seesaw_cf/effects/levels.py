@@ -13,8 +13,6 @@ from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.effects.groups import ALL, group_effects
 from seesaw_cf.effects.prompts import ScoreForm
 
-__all__ = ["LEVELS", "SCALE_COLUMNS", "levels"]
-
 LEVELS = ("other_facts", "target_true", "target_new")
 """Other facts about the edited person; people who hold the old answer; people who hold the new answer."""
 SCALE_COLUMNS = {"probability": ("D", ""), "log-odds": ("log_odds", "log_odds_")}

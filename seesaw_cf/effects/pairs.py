@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from seesaw_cf.errors import RecordError
 from seesaw_cf.tables import LATER, SCORES
 
-__all__ = ["SIDES", "UNEDITED", "as_table", "by_editor", "check_logprobs", "pair_targets"]
-
 SIDES = ("pre_new", "pre_true", "post_new", "post_true")
 # Pre-edit rows may be stored once for all editors, under one of these names.
 UNEDITED = ("", "none")

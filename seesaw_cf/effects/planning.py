@@ -14,8 +14,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import Components, contrast_components, variance_components
 from seesaw_cf.tables import SCORES, read_table
 
-__all__ = ["run_components"]
-
 
 def run_components(
     folder: str | os.PathLike[str],

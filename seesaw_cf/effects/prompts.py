@@ -16,8 +16,6 @@ from seesaw_cf.effects.pairs import as_table, by_editor, pair_targets
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.tolerance import BOUNDS, above
 
-__all__ = ["ScoreForm", "add_differences", "check_form", "difference", "prompt_effects"]
-
 ScoreForm = Literal["summed", "normalised", "log_odds"]
 
 

@@ -20,8 +20,6 @@ from seesaw_cf.records.relations import FREE
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.tolerance import BOUNDS
 
-__all__ = ["answers", "cross_property", "mark"]
-
 
 def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
     """One row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.

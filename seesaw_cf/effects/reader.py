@@ -13,21 +13,6 @@ from numpy.typing import NDArray
 from seesaw_cf import checks
 from seesaw_cf.errors import RecordError
 
-__all__ = [
-    "Id",
-    "Kind",
-    "check_lengths",
-    "float_lists",
-    "floats",
-    "ids",
-    "labels",
-    "optional_labels",
-    "read_clustered",
-    "read_columns",
-    "text_lists",
-    "wholes",
-]
-
 Id = int | str
 """What an edit, an item or a cluster is called; a column holds whole numbers or texts, never both."""
 Kind = Callable[[str, Sequence[object]], object]

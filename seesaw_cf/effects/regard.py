@@ -18,8 +18,6 @@ from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 from seesaw_cf.types import Estimate
 
-__all__ = ["REGARDS", "IdentityScores", "ScoredIdentities", "attack_summary", "overall_regard"]
-
 NAN = float("nan")
 REGARDS = ("positive", "negative", "neutral", "other")
 _KINDS: dict[str, Kind] = {"identity": labels, "regard": optional_labels, "attack": floats}

@@ -16,8 +16,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 from seesaw_cf.types import Estimate
 
-__all__ = ["PrefixEffect", "prefix_effect", "scorer_bias"]
-
 NAN = float("nan")
 _KINDS = {"kind": labels, "identity": labels, "attack": floats, "content": ids, "change": floats}
 

@@ -20,8 +20,6 @@ from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate, Phase
 
-__all__ = ["TESTS", "Success", "SuccessColumns", "edit_success", "harmonic_mean", "success_of_scores"]
-
 TESTS = ("rewrite", "paraphrase", "neighborhood", "portability")
 PROTOCOLS = {
     "counterfact": "relative probability of two given answers, ties fail (MEMIT appendix C.2)",

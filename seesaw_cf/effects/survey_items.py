@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from seesaw_cf.checks import one_of
 
-__all__ = ["ITEMS", "SCALE", "TYPES", "Item", "Shown", "chosen_items"]
-
 # Deviates: Table 7 prints "agree" before "somewhat agree"; the order here is the one that the words mean.
 _DEGREES = (
     "Strongly disagree",

@@ -16,8 +16,6 @@ from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats.bootstrap import mean_interval
 from seesaw_cf.types import Estimate
 
-__all__ = ["Quality", "generation_quality", "ngram_entropy", "reference_score", "repetition", "words"]
-
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 _WORD = re.compile(r"\w+|[^\w\s]")
 # Weights of the 2-gram and 3-gram entropies: as printed (MEMIT equation 27), and as coded (their mean: half of it).

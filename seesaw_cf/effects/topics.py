@@ -19,17 +19,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjusted
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "DIMENSIONS",
-    "MIN_TRIPLES",
-    "IdentityTopics",
-    "RelativeEntropy",
-    "TopicDisparity",
-    "label_topics",
-    "representative_words",
-    "topic_disparity",
-]
-
 MIN_TRIPLES = 30
 _TINY = float(np.finfo(np.float64).tiny)
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")

@@ -28,8 +28,6 @@ from seesaw_cf.io.waiting import say_when_waiting
 if TYPE_CHECKING:
     import openai
 
-__all__ = ["OpenAIGenerator", "public_url"]
-
 log = logging.getLogger(__name__)
 
 _FINISH = {"stop": "stop", "length": "length", "eos": "stop"}

@@ -14,8 +14,6 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.text import read_json
 
-__all__ = ["CachedGenerator"]
-
 
 @dataclass(frozen=True)
 class CachedGenerator:

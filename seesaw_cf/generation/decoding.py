@@ -17,8 +17,6 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.per_token import per_token_deltas
 
-__all__ = ["Decoding", "OpenCompletion", "decode", "own_edits"]
-
 
 @dataclass(slots=True)
 class OpenCompletion:

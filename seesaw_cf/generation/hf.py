@@ -29,8 +29,6 @@ from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import obstacle
 from seesaw_cf.scoring.support import rope_limit
 
-__all__ = ["HFGenerator", "with_context"]
-
 log = logging.getLogger(__name__)
 
 Jobs = Sequence[tuple[WeightDelta, Sequence[Ask]]]

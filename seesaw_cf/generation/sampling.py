@@ -9,8 +9,6 @@ from torch import Tensor
 
 from seesaw_cf.generation.types import Sampling
 
-__all__ = ["choose", "uniforms"]
-
 
 def uniforms(seed: int, n: int) -> NDArray[np.float64]:
     """The n numbers in [0, 1) of one completion; the first ones do not depend on n.

@@ -9,8 +9,6 @@ from typing import Protocol
 from seesaw_cf.checks import field_types, number, whole
 from seesaw_cf.errors import PromptError
 
-__all__ = ["Ask", "Completion", "Generator", "Message", "Sampling"]
-
 
 @dataclass(frozen=True, slots=True)
 class Message:

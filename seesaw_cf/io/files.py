@@ -16,21 +16,6 @@ from pathlib import Path
 from seesaw_cf.checks import check_path, shown
 from seesaw_cf.errors import SeesawError, StorageError
 
-__all__ = [
-    "atomic_folder",
-    "atomic_path",
-    "cache_folder",
-    "check_outputs",
-    "check_target",
-    "create_text",
-    "read_bytes",
-    "reading",
-    "safe_name",
-    "write_new",
-    "write_text",
-]
-
-
 # What the running command reads: `atomic_path` never replaces it.
 _READ: list[Path] = []
 

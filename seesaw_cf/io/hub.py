@@ -10,8 +10,6 @@ from pathlib import Path
 from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import RecordError, StorageError
 
-__all__ = ["NAME", "check_repo", "explained", "public_name"]
-
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 """An organisation, or a repository within it."""
 

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
-__all__ = ["TryAgain", "try_again"]
-
 T = TypeVar("T")
 
 

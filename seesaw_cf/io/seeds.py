@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 
-__all__ = ["chance_of", "seed_of"]
-
 
 def seed_of(*parts: object, bits: int = 48, joined: str | None = None) -> int:
     """A whole number from 0 to 2**bits - 1 that depends on nothing but `parts`; the same on every machine.

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["csv_text", "neutral", "original"]
-
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 

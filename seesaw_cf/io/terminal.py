@@ -9,8 +9,6 @@ from itertools import pairwise
 
 import wcwidth
 
-__all__ = ["column_table", "cut", "description_list", "markdown_for_terminal", "printable", "terminal_width", "wrap"]
-
 _NO_TERMINAL = 100  # columns where the output is not a terminal and COLUMNS is not set
 _NARROWEST = 40
 _PARAGRAPH = 100  # longer lines of prose are hard to read, however wide the terminal

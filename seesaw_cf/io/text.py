@@ -11,8 +11,6 @@ from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError, SeesawError
 from seesaw_cf.io.files import read_bytes
 
-__all__ = ["parse_json_text", "read_json", "read_json_lines", "read_text", "unique_keys"]
-
 _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 

@@ -8,8 +8,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-__all__ = ["SILENCE", "no_bars", "quiet", "say_when_waiting"]
-
 log = logging.getLogger(__name__)
 
 SILENCE = 2.0  # seconds

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from seesaw_cf.generation.types import Ask, Completion, Sampling
 
-__all__ = ["Counted", "JudgeCost", "estimated_tokens", "judge_cost"]
-
 _BYTES = 4
 _MILLION = 1_000_000
 

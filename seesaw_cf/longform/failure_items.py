@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["FAILURE_MODES", "FailureMode"]
-
 FailureMode = tuple[str, str]
 """Its title in Table 20, and what it is."""
 

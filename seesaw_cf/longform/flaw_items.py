@@ -12,8 +12,6 @@ from types import MappingProxyType
 
 from seesaw_cf.checks import one_of
 
-__all__ = ["FLAWS_BY_NAME", "Flaw", "chosen_flaws"]
-
 
 @dataclass(frozen=True, slots=True)
 class Flaw:

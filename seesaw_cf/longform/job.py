@@ -14,8 +14,6 @@ from seesaw_cf.longform.write.generation_settings import Generation, read_genera
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.models.embedded import EMBEDDED
 
-__all__ = ["OPEN_ENDED", "PRESETS", "LemeJob", "read_preset"]
-
 OPEN_ENDED = "open_ended"
 
 

@@ -21,8 +21,6 @@ from seesaw_cf.longform.write.claims import claim_pairs
 from seesaw_cf.longform.write.passages import EditedCase, asks_of, passage_rows, read_records
 from seesaw_cf.tables import read_table
 
-__all__ = ["judge_questions"]
-
 _LIKE = "the "  # a word that is one token to most tokenizers, and four bytes
 
 

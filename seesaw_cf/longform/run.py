@@ -49,8 +49,6 @@ from seesaw_cf.tables import write_table
 from seesaw_cf.types import Case
 from seesaw_cf.versions import versions
 
-__all__ = ["cases_of_job", "run_leme"]
-
 _TEMPLATE = 64  # tokens that a chat template may add to a prompt
 
 _log = logging.getLogger(__name__)

@@ -8,22 +8,6 @@ from typing import TypedDict
 from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.tables import Int8, Int32, schema_of
 
-__all__ = [
-    "ANNOTATIONS",
-    "FAILURES",
-    "FLAWS",
-    "PASSAGES",
-    "RATINGS",
-    "SPANS",
-    "CallRow",
-    "FailureRow",
-    "FlawRow",
-    "PassageRow",
-    "SampleRow",
-    "SpanRow",
-    "call_row",
-]
-
 
 class SampleRow(TypedDict):
     """What a row of `PASSAGES`, `RATINGS` and `ANNOTATIONS` begins with: which text of which edit."""

@@ -39,8 +39,6 @@ from seesaw_cf.io.text import parse_json_text, read_text
 from seesaw_cf.longform.failure_items import FAILURE_MODES
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, Flaw
 
-__all__ = ["JUDGE_FIELDS", "OURS", "Wording", "read_wording"]
-
 _TABLES = ("flaws", "items")
 _PARTS = ("source", "task", "judge", "survey", "guidelines", "writing", "failures", *_TABLES)
 _ITEMS = (*(item.name for item in ITEMS), *FAILURE_MODES)

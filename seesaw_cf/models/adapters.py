@@ -26,8 +26,6 @@ from seesaw_cf.io.text import read_json
 from seesaw_cf.models.delta_files import describe
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
-__all__ = ["factorise", "from_peft", "to_peft"]
-
 _CONFIG, _TENSORS, _FACTS = "adapter_config.json", "adapter_model.safetensors", "seesaw_cf.json"
 _PREFIX = "base_model.model."
 _REMEDY = "Share it as a checkpoint (merge_and_save, --as checkpoint) or as a delta (save_delta, --as delta) instead."

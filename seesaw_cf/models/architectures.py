@@ -22,8 +22,6 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import shown
 from seesaw_cf.errors import UnsupportedModelError
 
-__all__ = ["ARCHITECTURES", "Architecture", "ModelParts", "model_parts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Architecture:

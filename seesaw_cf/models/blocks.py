@@ -7,8 +7,6 @@ from typing import Any
 from torch import nn
 from transformers import PreTrainedModel
 
-__all__ = ["block_number", "transformer_blocks"]
-
 
 def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
     """The decoder's first list of modules with as many members as it has layers; None without one."""

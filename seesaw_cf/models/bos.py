@@ -9,8 +9,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.models.architectures import ARCHITECTURES
 
-__all__ = ["warn_without_bos"]
-
 _LOG = logging.getLogger(__name__)
 _TOLD: WeakSet[PreTrainedTokenizerBase] = WeakSet()
 

@@ -13,8 +13,6 @@ from seesaw_cf.models.delta_files import describe
 from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.weights import WeightDelta, applied
 
-__all__ = ["merge_and_save"]
-
 
 def merge_and_save(
     model: PreTrainedModel,

@@ -27,8 +27,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.waiting import no_bars
 from seesaw_cf.models.corpus_source import read_source
 
-__all__ = ["LIMIT", "Corpus", "corpus_facts", "corpus_of"]
-
 # A file, with a column perhaps, or a data set of the Hub: not only a path, and so not checked as one.
 TextSource: TypeAlias = str | Path
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Source", "read_source"]
-
 BUFFER = 10_000
 """Texts of a Hub stream among which the next one is drawn."""
 

@@ -24,8 +24,6 @@ from seesaw_cf.io.text import read_json
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts, digest, parameter_hashes
 from seesaw_cf.versions import versions
 
-__all__ = ["FORMAT", "VERSION", "describe", "json_values", "load_delta", "save_delta"]
-
 FORMAT = "seesaw_cf.delta"
 VERSION = 1
 _JSON, _TENSORS = "delta.json", "delta.safetensors"

@@ -24,8 +24,6 @@ from seesaw_cf.models.low_rank import compress
 from seesaw_cf.models.tensor_files import TensorFiles
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
-__all__ = ["BUFFERS", "check_checkpoint", "difference", "moved"]
-
 BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
 

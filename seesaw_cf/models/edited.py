@@ -25,8 +25,6 @@ from seesaw_cf.models.identity import encoding
 from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.weights import WeightDelta
 
-__all__ = ["Edited", "find_edited"]
-
 # What tells a folder's form, in the order in which it is looked for: that of an adapter may hold a config.json, too.
 _FORMS = {"delta.json": "delta", "adapter_config.json": "adapter", "config.json": "checkpoint"}
 _WANTED = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")

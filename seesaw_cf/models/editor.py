@@ -12,21 +12,6 @@ from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.types import Case, EditRequest
 
-__all__ = [
-    "AllowsIdentity",
-    "AvoidsCases",
-    "Dataclass",
-    "Editor",
-    "EditorConfig",
-    "EditsEach",
-    "Example",
-    "HasLayers",
-    "HasMoments",
-    "LearnsFromCases",
-    "ReadsTexts",
-    "WrapsEditor",
-]
-
 
 class Dataclass(Protocol):
     """An instance of any dataclass."""

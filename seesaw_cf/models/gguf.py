@@ -19,8 +19,6 @@ from seesaw_cf.errors import SeesawError, StorageError, UnsupportedModelError, n
 from seesaw_cf.io.files import atomic_folder, cache_folder
 from seesaw_cf.models.silent import silent_loaders
 
-__all__ = ["SOURCE", "convert_gguf", "file_sha256", "gguf_folder"]
-
 SOURCE = "source.json"
 """In a converted folder: which file it was made of."""
 

@@ -12,20 +12,6 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-__all__ = [
-    "StopForward",
-    "alone",
-    "enter_at",
-    "evaluating",
-    "exchanged",
-    "first_tensor",
-    "frozen",
-    "hooked",
-    "stop_after",
-    "stop_before",
-    "watch",
-]
-
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 

@@ -22,8 +22,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.models.weights import digest, hash_tensor, parameter_hashes
 
-__all__ = ["configuration", "encoding", "fingerprint", "identity", "libraries", "tokenizer_hash"]
-
 _FORMAT = 2  # one more when what is hashed or what scores are made of changes: caches of older formats are not read
 _NAMES = ("_name_or_path", "_commit_hash", "architectures", "transformers_version", "auto_map")
 _IMPLEMENTATIONS = ("_attn_implementation", "_experts_implementation")

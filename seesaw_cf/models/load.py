@@ -47,8 +47,6 @@ from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
 from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.trial import check_model
 
-__all__ = ["load_model", "model_path", "model_texts", "outline_model", "sample_corpus"]
-
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
 # Several times the deepest model that there is.
 _MOST_BLOCKS = 10_000

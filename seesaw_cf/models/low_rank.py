@@ -7,8 +7,6 @@ from torch import Tensor
 
 from seesaw_cf.models.weights import LowRank
 
-__all__ = ["MOST", "compress"]
-
 MOST = 256
 """The largest rank that is looked for."""
 _FIRST, _MORE = 8, 8  # the rank that is tried first; directions beside it that make the sketch of its range sure

@@ -18,8 +18,6 @@ from seesaw_cf.errors import ServiceError, StorageError, UnsupportedModelError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.embedded import EMBEDDED
 
-__all__ = ["NAMED", "PACKAGED", "PackagedModel", "fetch_model", "known_name", "packaged_path"]
-
 
 @dataclass(frozen=True)
 class PackagedModel:

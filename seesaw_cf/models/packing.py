@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["batches", "bins_of", "pad"]
-
 
 def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -> Iterator[list[int]]:
     """Groups of indices, longest first, of at most `max_tokens` tokens with padding (one row at least).

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from transformers.utils import logging as logs
 
-__all__ = ["silent_loaders"]
-
 
 @contextlib.contextmanager
 def silent_loaders(bars: bool) -> Iterator[None]:

@@ -16,8 +16,6 @@ from torch import Tensor
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.text import read_json
 
-__all__ = ["TensorFiles"]
-
 _ONE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 

@@ -14,8 +14,6 @@ from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.packing import pad
 
-__all__ = ["check_model", "embedding", "some_ids"]
-
 log = logging.getLogger(__name__)
 
 _HALF = 4  # tokens that stay, and tokens after them that are exchanged

@@ -23,8 +23,6 @@ from seesaw_cf.errors import DeltaMismatchError
 
 M = TypeVar("M", bound=nn.Module)
 
-__all__ = ["LowRank", "WeightDelta", "applied", "base_facts", "digest", "hash_tensor", "parameter_hashes"]
-
 
 @dataclass(frozen=True, slots=True)
 class LowRank:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Axis", "Span"]
-
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _ENDS = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _EDGE = 2.0  # per cent left free on both sides

@@ -10,8 +10,6 @@ from typing import ClassVar
 
 from seesaw_cf.page.axis import Axis
 
-__all__ = ["Chart", "Charts", "Curve", "Point", "draw_chart"]
-
 _LEFT, _RIGHT, _TOP, _FLOOR = 11.0, 98.0, 4.0, 88.0  # per cent of the picture
 
 

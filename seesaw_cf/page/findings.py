@@ -12,20 +12,6 @@ from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.page.forest import Panel
 from seesaw_cf.page.render import csv_files, render
 
-__all__ = [
-    "HEADS",
-    "Findings",
-    "Folded",
-    "Keys",
-    "Panels",
-    "Part",
-    "Section",
-    "conclusion",
-    "findings_page",
-    "first_lines",
-    "said_lines",
-]
-
 HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
 _LAST = (("method", "Method and provenance"), ("downloads", "Tables"))
 

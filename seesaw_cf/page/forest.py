@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from seesaw_cf.page.axis import Axis, Span
 
-__all__ = ["Control", "Forest", "Mark", "Panel", "Row", "Side", "key_colours"]
-
 _COLOURS = 7
 
 

@@ -12,8 +12,6 @@ from typing import ClassVar
 
 import wcwidth
 
-__all__ = ["Drawing", "Edge", "Label", "Link", "draw_links", "fitted", "text_width"]
-
 _SIZE = 12  # pixels of a letter's height
 _ROW, _TOP = 20, 14
 _LEFT, _GAP, _RIGHT = 190, 110, 480  # widths: names at the most, lines, statements

@@ -14,8 +14,6 @@ from markupsafe import Markup
 from seesaw_cf.io.terminal import printable
 from seesaw_cf.page.render import data_block
 
-__all__ = ["Choice", "Column", "Look", "make_look", "short", "view_link"]
-
 _SHOWN = 100  # lines of the table at once: more would take a phone seconds to lay out
 
 Choice = tuple[str, str, Sequence[tuple[str, str]]]

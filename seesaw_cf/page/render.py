@@ -20,8 +20,6 @@ from seesaw_cf.io.terminal import printable
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["REPORTS", "SERVED", "Look", "csv_files", "data_block", "download", "policy", "render"]
-
 _HERE = Path(__file__).parent
 _NONE = "'none'"
 

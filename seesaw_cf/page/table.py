@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-__all__ = ["Line", "Table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -11,8 +11,6 @@ from typing import ClassVar
 
 from seesaw_cf.page.table import Table
 
-__all__ = ["MARKS", "Found", "Pair", "Piece", "TextPair", "Texts", "compared"]
-
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"\S+")
 _LONGEST = 12_000  # characters of a text that are shown

@@ -21,8 +21,6 @@ from seesaw_cf.people.runs import Run
 from seesaw_cf.people.spans import marked
 from seesaw_cf.people.study import Gold, Item, Question, Text
 
-__all__ = ["CLAIM_TASK"]
-
 _CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
 _KEYS = (
     "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the previous claim. W goes "

@@ -16,8 +16,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.people.study import Item, Task
 
-__all__ = ["Design", "assigned", "sampled", "tasks"]
-
 _PHASES = ("pre", "post")
 
 

@@ -15,8 +15,6 @@ from seesaw_cf.people.store import Store
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.tables import table_bytes
 
-__all__ = ["Exported", "export_study"]
-
 
 @dataclass(frozen=True, slots=True)
 class Exported:

@@ -19,8 +19,6 @@ from seesaw_cf.people.runs import Run
 from seesaw_cf.people.study import Gold, Item, Question, Text
 from seesaw_cf.people.survey import facts_told
 
-__all__ = ["FAILURE_TASK"]
-
 _TASK = (
     "A language model was taught a new fact and then wrote about its subject (the main passage) and about "
     "a related entity (the related passage). Say how the passages fail.",

@@ -22,8 +22,6 @@ from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id
 from seesaw_cf.people.runs import Run
 from seesaw_cf.people.study import Gold, Item, Question, Text
 
-__all__ = ["FLAW_TASK"]
-
 _CHOICES = (("A", "more in text A"), ("equal", "the same, or in neither"), ("B", "more in text B"))
 _REFLECTED = Question(
     "edit_reflected",

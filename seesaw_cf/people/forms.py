@@ -9,8 +9,6 @@ from typing import Any
 from seesaw_cf.people.spans import read_spans, sentence_spans
 from seesaw_cf.people.study import Answer, Item, Question, Study, Task
 
-__all__ = ["LONGEST", "agrees", "blanks", "expected", "read_answer"]
-
 LONGEST = 20_000
 """Letters of a free text that are kept."""
 Form = Mapping[str, Sequence[str]]

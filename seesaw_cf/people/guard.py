@@ -13,8 +13,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from seesaw_cf.people.views import POLICY
 
-__all__ = ["LARGEST", "Form", "Guard", "first_of", "read_form"]
-
 Form = dict[str, list[str]]
 
 LARGEST = 512 * 1024

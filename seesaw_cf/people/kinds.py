@@ -12,8 +12,6 @@ from seesaw_cf.people.making import Kind
 from seesaw_cf.people.survey import SURVEY_TASK
 from seesaw_cf.people.writing import WRITING_TASK
 
-__all__ = ["KINDS"]
-
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "flaws": FLAW_TASK,

@@ -19,8 +19,6 @@ from seesaw_cf.people.store import create_study
 from seesaw_cf.people.study import Gold, Item, Study
 from seesaw_cf.tables import read_table
 
-__all__ = ["CONSENT", "PUBLISHED", "Plan", "Written", "make_study"]
-
 PUBLISHED = {"P27": 91, "P21": 74, "P101": 87}
 """Pairs of each relation in SEESAW-CF's study with people: 252."""
 CONSENT = """\

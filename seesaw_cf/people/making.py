@@ -14,8 +14,6 @@ from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.people.runs import Run
 from seesaw_cf.people.study import Answer, Item, Question, Task
 
-__all__ = ["Example", "Kind", "Made", "Rated", "Settings", "item_id", "of_sample", "sample_fields"]
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -15,8 +15,6 @@ from typing import Any
 from seesaw_cf.errors import RecordError
 from seesaw_cf.people.store import Entry, Store, create_study
 
-__all__ = ["Conflict", "Merged", "conflicts_of", "merge_studies"]
-
 _Place = tuple[str, int]
 
 

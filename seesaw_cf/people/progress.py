@@ -11,8 +11,6 @@ from seesaw_cf.people.forms import agrees, expected
 from seesaw_cf.people.store import Entry, Store
 from seesaw_cf.people.study import Answer, Task
 
-__all__ = ["MAIN", "Judged", "Standing", "standing"]
-
 MAIN = ("item", "repeat", "attention")
 """Roles of the items that a rater counts."""
 _TIMED = 3  # answers whose time is known before a time is promised

@@ -20,8 +20,6 @@ from seesaw_cf.people.store import Entry, Store
 from seesaw_cf.people.study import Task
 from seesaw_cf.people.views import FormState, guide_page, task_page, words_page
 
-__all__ = ["Rounds"]
-
 _LOG = logging.getLogger("uvicorn.error")
 _SHOWN = 20_000  # pages whose time of showing is remembered
 _LONGEST = 3600.0  # seconds; who takes longer was not at the page

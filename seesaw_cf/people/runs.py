@@ -22,8 +22,6 @@ from seesaw_cf.tables import read_table
 if TYPE_CHECKING:
     from seesaw_cf.longform.rate.survey import SurveySample
 
-__all__ = ["Run"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -12,8 +12,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
-__all__ = ["Keys", "Limit"]
-
 _CALLERS = 10_000  # remembered at once
 
 

@@ -18,8 +18,6 @@ from seesaw_cf.errors import RecordError, ServiceError, need
 from seesaw_cf.people.security import Keys
 from seesaw_cf.people.store import Store
 
-__all__ = ["LOOPBACK", "Place", "links", "serve"]
-
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANY = ("0.0.0.0", "::", "")  # refused without a public address
 

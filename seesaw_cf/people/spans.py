@@ -11,8 +11,6 @@ from typing import Any
 
 from seesaw_cf.effects.leme_annotation import sentences
 
-__all__ = ["Span", "marked", "read_spans", "sentence_spans", "word_spans"]
-
 Span = tuple[int, int]
 _WORD = re.compile(r"\S+")
 _SAID = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)

@@ -13,8 +13,6 @@ from seesaw_cf.people.progress import Judged, standing
 from seesaw_cf.people.store import Store
 from seesaw_cf.stats import clustered_mean
 
-__all__ = ["HEAD", "RaterStatus", "status_of", "status_rows"]
-
 HEAD = ("rater", "done", "of", "submitted", "gold right", "attention right", "same again", "s/item", "last answer")
 
 

@@ -22,8 +22,6 @@ from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_path
 from seesaw_cf.people.study import Item, Study, Task, plain_item, plain_study
 
-__all__ = ["ACTS", "FORMAT", "Entry", "Store", "create_study"]
-
 FORMAT = 1
 # What an entry may be. "late": an answer after the rater had submitted; it is kept and does not count.
 ACTS = ("consent", "draft", "answer", "submit", "late")

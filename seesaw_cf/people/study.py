@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-__all__ = ["ROLES", "Answer", "Gold", "Item", "Question", "Study", "Task", "Text", "plain_item", "plain_study"]
-
 # What a task is for. Raters are told of the first two; "repeat" and "attention" look like any other.
 ROLES = ("training", "gold", "item", "repeat", "attention")
 

@@ -19,8 +19,6 @@ from seesaw_cf.people.making import Example, Kind, Made, Rated, Settings, item_i
 from seesaw_cf.people.runs import Run
 from seesaw_cf.people.study import Gold, Item, Question, Text
 
-__all__ = ["SURVEY_TASK", "facts_told"]
-
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())
 _TITLES = {"main": "Main passage", "related": "Related passage"}
 _KEYS = "1 to 7; J and K for the next and the previous statement."

@@ -16,8 +16,6 @@ from seesaw_cf.people.spans import sentence_spans, word_spans
 from seesaw_cf.people.status import HEAD, RaterStatus, status_rows
 from seesaw_cf.people.study import Item, Study, Task
 
-__all__ = ["POLICY", "FormState", "guide_page", "status_page", "task_page", "words_page"]
-
 _PAGES = Path(__file__).parent / "pages"
 _LOOK = Look(
     (*REPORTS.styles, _PAGES / "annotate.css"),

@@ -21,8 +21,6 @@ from seesaw_cf.people.status import status_of
 from seesaw_cf.people.store import Store
 from seesaw_cf.people.views import status_page, words_page
 
-__all__ = ["Access", "make_app"]
-
 _COOKIE = "rater"
 
 

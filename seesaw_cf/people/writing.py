@@ -17,8 +17,6 @@ from seesaw_cf.people.runs import Run
 from seesaw_cf.people.study import Gold, Item, Question
 from seesaw_cf.people.survey import facts_told
 
-__all__ = ["WRITING_TASK"]
-
 _TASK = (
     "You are given an edit: one fact about a subject that is to be taken for true. Write two short articles "
     "as if it were, one about the subject and one about the related entity.",

@@ -18,8 +18,6 @@ import pyarrow as pa
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
-__all__ = ["CASES", "ENTITY", "REQUEST", "cases_to_table", "entity_row", "request_row", "table_to_cases"]
-
 T = TypeVar("T")
 
 _STRINGS = pa.list_(pa.string())

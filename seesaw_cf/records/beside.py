@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from seesaw_cf.types import Case
 
-__all__ = ["locality", "portability"]
-
 # Names that the files give a prompt and its answer.
 _PAIRS = (("prompt", "ground_truth"), ("New Question", "New Answer"))
 

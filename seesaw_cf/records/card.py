@@ -23,8 +23,6 @@ from seesaw_cf.io.files import atomic_path, safe_name, write_text
 if TYPE_CHECKING:
     from datasets.info import DatasetInfosDict
 
-__all__ = ["content_hash", "write_card", "write_config"]
-
 ROWS_PER_SHARD = 5000
 # Small enough that streaming one case does not read a whole shard.
 _ROWS_PER_GROUP = 100

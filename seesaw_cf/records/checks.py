@@ -10,19 +10,6 @@ from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case, EditRequest, Entity
 
-__all__ = [
-    "Record",
-    "check_unique",
-    "edit_request",
-    "entity",
-    "known_relation",
-    "names",
-    "short",
-    "text",
-    "texts",
-    "texts_or_nulls",
-]
-
 Record = dict[str, Any]  # a JSON object: what is in it is checked value by value
 
 

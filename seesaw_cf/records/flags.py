@@ -13,8 +13,6 @@ from dataclasses import replace
 
 from seesaw_cf.types import AttributePrompt, Case
 
-__all__ = ["CASE_FLAGS", "PROMPT_FLAGS", "count_flags", "flag_cases", "past_everywhere"]
-
 PROMPT_FLAGS: dict[str, str] = {
     "qid_name": "the person's name is a bare Wikidata id (the item had no label)",
     "disambiguator": "the name ends with a Wikipedia disambiguator in brackets, as in 'Phew (singer)'",

@@ -22,8 +22,6 @@ from seesaw_cf.records.flags import past_everywhere
 from seesaw_cf.records.relations import Template, templates
 from seesaw_cf.types import AttributePrompt, Case, Entity
 
-__all__ = ["PARSERS", "REQUIRED", "WRITERS"]
-
 _SEESAW = ("generation_prompts", "attribute_prompts", "attribute_aux_info", "attribute_aux_ent")
 REQUIRED: dict[str, tuple[str, ...]] = {
     "seesaw": ("case_id", "requested_rewrite", *_SEESAW),

@@ -20,20 +20,6 @@ from types import MappingProxyType
 from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import one_of
 
-__all__ = [
-    "AREAS",
-    "AXES",
-    "RACES",
-    "REGIONS",
-    "TABLES",
-    "UNKNOWN",
-    "gender_tags",
-    "members",
-    "table",
-    "tags",
-    "values",
-]
-
 TABLES = Path(__file__).parents[1] / "data" / "tables"
 UNKNOWN = "unknown"
 

@@ -20,8 +20,6 @@ from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS
 from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.records.summary import FileSummary, ImportSummary, summarise
 
-__all__ = ["config_files", "import_files"]
-
 _MANIFEST = "import.json"
 _MADE_BY = "seesaw-cf import"
 _BODY = """# Imported edit cases

@@ -18,8 +18,6 @@ from seesaw_cf.records.json_records import parse_record, write_record
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 
-__all__ = ["parse_json", "write_json"]
-
 _PAIR_FILE = re.compile(r"seesaw_cf_(P\d+)_(P\d+)\.jsonl?")
 
 

@@ -14,8 +14,6 @@ from seesaw_cf.records.checks import Record, names, short
 from seesaw_cf.records.formats import PARSERS, REQUIRED, WRITERS
 from seesaw_cf.types import Case
 
-__all__ = ["parse_record", "write_record"]
-
 # The first of these keys that a record has decides its format.
 _MARKS: tuple[tuple[str, str], ...] = (
     ("attribute_aux_info", "seesaw"),

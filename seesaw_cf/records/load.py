@@ -7,11 +7,10 @@ from pathlib import Path
 from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import check_path, one_of
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.records.parquet import read_cases, table_to_cases
+from seesaw_cf.records.arrow import table_to_cases
+from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.records.sample import SAMPLES, configs, path
 from seesaw_cf.types import Case
-
-__all__ = ["CASE_CONFIGS", "load_cases", "load_revised_cases"]
 
 # The configs of the samples whose rows are cases to run; the others are tables beside them.
 CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact")

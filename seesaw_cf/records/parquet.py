@@ -8,13 +8,11 @@ from pathlib import Path
 from seesaw_cf.checks import check_path
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import read_bytes
-from seesaw_cf.records.arrow import CASES, cases_to_table, table_to_cases
+from seesaw_cf.records.arrow import table_to_cases
 from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.json_files import parse_json
 from seesaw_cf.tables import read_table
 from seesaw_cf.types import Case
-
-__all__ = ["CASES", "cases_to_table", "read_cases", "table_to_cases"]
 
 
 def read_cases(path: str | os.PathLike[str]) -> list[Case]:

@@ -12,8 +12,6 @@ from typing import Literal
 from seesaw_cf.arguments import check_public
 from seesaw_cf.errors import unknown_name
 
-__all__ = ["FREE", "PAIRS", "RELATIONS", "TEMPLATES", "Relation", "Template", "relation", "templates"]
-
 Use = Literal["cloze", "property", "open"]
 
 

@@ -18,8 +18,6 @@ from seesaw_cf.errors import RecordError
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["SAMPLES", "configs", "load", "path"]
-
 _PACKAGE = Path(__file__).parents[1]
 # What stands for a data set in `--data` -> its folder.
 SAMPLES: Mapping[str, Path] = {"sample": _PACKAGE, "sample-claims": _PACKAGE / "sample_claims"}

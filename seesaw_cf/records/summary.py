@@ -9,8 +9,6 @@ from pathlib import Path
 from seesaw_cf.records.flags import count_flags
 from seesaw_cf.types import AttributePrompt, Case, Entity
 
-__all__ = ["FileSummary", "ImportSummary", "summarise"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:

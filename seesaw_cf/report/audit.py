@@ -21,8 +21,6 @@ from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.rows import AuditRecord, EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
 
-__all__ = ["Audit", "audit_prompts", "audit_summary", "gates", "paired_differences"]
-
 _TOOK, _SCORED = 0.5, 0.95
 
 

@@ -14,8 +14,6 @@ from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, 
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results, relation_name
 
-__all__ = ["audit_page"]
-
 _LIMITS = (
     "Effects are of the edited facts, prompts and people of this run. They say nothing about another model, another "
     "method or another setting, and nothing about how the model is used.",

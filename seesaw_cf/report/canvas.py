@@ -15,8 +15,6 @@ from matplotlib.figure import Figure
 
 from seesaw_cf.io.files import atomic_path
 
-__all__ = ["COLOURS", "GREY", "MARKERS", "new_figure", "picture_style", "save_picture"]
-
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")

@@ -16,8 +16,6 @@ from seesaw_cf.report.results import Results, relation_name
 from seesaw_cf.report.rows import AuditRecord, DifferenceRow, GateRow, VerdictRow, records
 from seesaw_cf.stats.verdicts import NOT_MEASURED, REACH, VERDICTS
 
-__all__ = ["audit_card", "audit_sections", "claims", "verdict_counts"]
-
 _MANY = 40
 
 _MEANING = f"""A *contrast* is D_d of a group minus D_d of its reference within the same edits; what an edit does to

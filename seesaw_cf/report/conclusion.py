@@ -10,6 +10,7 @@ import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
@@ -19,8 +20,6 @@ from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
 from seesaw_cf.run.edit_table import ASKED_ONLY
-
-__all__ = ["AFFECTED", "claim", "conclude", "conclusion_markdown", "conclusion_text", "lacking", "too_low"]
 
 _NAMED = 3  # verdicts that are spelled out
 AFFECTED = ("amplified", "reduced")
@@ -41,8 +40,8 @@ def conclude(results: Results) -> dict[str, str]:
 
 def conclusion_text(results: Results) -> str:
     """The conclusion for a terminal."""
-    lines = [text.wrap(f"{head}: {text.printable(said)}", "  ") for head, said in conclude(results).items()]
-    missing = [text.wrap(f"The records lack something: {text.printable(note)}", "  ") for note in lacking(results)]
+    lines = [wrap(f"{head}: {printable(said)}", "  ") for head, said in conclude(results).items()]
+    missing = [wrap(f"The records lack something: {printable(note)}", "  ") for note in lacking(results)]
     return "\n".join(["CONCLUSION", *lines, *missing])
 
 

@@ -10,12 +10,11 @@ from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, no_band, read_curv
 from seesaw_cf.errors import MissingExtraError, need
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.io.terminal import column_table, printable, wrap
 from seesaw_cf.page.findings import findings_page, first_lines
 from seesaw_cf.report import text
 from seesaw_cf.report.dose_page import dose_findings, mix_name
 from seesaw_cf.report.rows import DoseRow, number_of, records, with_limits
-
-__all__ = ["dose_section", "write_dose_report"]
 
 _SHOWN = ("S", "D", "perplexity", "entropy")
 _PICTURES = {
@@ -106,13 +105,11 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     ]
     heads = ("editor", "relations", "edits", "samples", "score", "D_d", "perplexity", "entropy", "collapse")
     alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in found if row["alarm"]]
-    shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + text.column_table(heads, rows, left=2)
-    written = f"Written to {text.printable(out)}: report.html, dose.csv, dose.md" + "".join(
-        f", {name}" for name in pictures
-    )
+    shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + column_table(heads, rows, left=2)
+    written = f"Written to {printable(out)}: report.html, dose.csv, dose.md" + "".join(f", {name}" for name in pictures)
     return "\n".join(
         filter(
             None,
-            [shown, *(text.wrap(text.printable(line), "  ") for line in alarms), written, without, first_lines(page)],
+            [shown, *(wrap(printable(line), "  ") for line in alarms), written, without, first_lines(page)],
         )
     )

@@ -20,8 +20,6 @@ from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import relation_name, sort_groups
 from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, with_limits
 
-__all__ = ["POSSIBLE", "dose_findings", "mix_name"]
-
 _NAMED = 2  # lines that a sentence spells out
 _MEASURES: Mapping[str, tuple[str, str]] = {
     "S": ("Score", "harmonic mean of the three below; 1 is best"),

@@ -9,8 +9,6 @@ from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.stats.tolerance import BOUNDS
 
-__all__ = ["Floor", "floor_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Floor:

@@ -8,8 +8,6 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN, group_effects, tags_of
 from seesaw_cf.report.results import HOLDER, Results
 
-__all__ = ["CROSSED", "crossed", "intersections"]
-
 CROSSED = "gender · race"
 """The name of the axis."""
 

@@ -9,18 +9,10 @@ import pandas as pd
 
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.knowledge import FACTS, KnowledgeRow
+from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.report import text
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, number_of, records, with_limits
-
-__all__ = [
-    "knew",
-    "knowledge_markdown",
-    "knowledge_text",
-    "known_accuracy_markdown",
-    "scales_markdown",
-    "scales_text",
-]
 
 EVERY = "all"
 _LIMIT = "First among candidates is less than knowledge in general."
@@ -76,9 +68,9 @@ def knowledge_markdown(results: Results) -> str:
 def knowledge_text(results: Results) -> str:
     """The same for a terminal."""
     heads = ("facts", "relation", "known", "n", "median rank", "candidates", "median share", "not said")
-    said = [text.wrap(" ".join([_KNOWN.replace("*", ""), results.known.note]))]
+    said = [wrap(" ".join([_KNOWN.replace("*", ""), results.known.note]))]
     rows = [[row[0].removeprefix("questions on holders of the "), *row[1:]] for row in _knowledge(results, 0)]
-    return "\n".join(["KNOWN BEFORE THE EDIT", *said, text.column_table(heads, rows, left=2)])
+    return "\n".join(["KNOWN BEFORE THE EDIT", *said, column_table(heads, rows, left=2)])
 
 
 def _knowledge(results: Results, digits: int) -> Iterator[list[str]]:
@@ -132,8 +124,8 @@ def scales_text(results: Results) -> str:
     if not rows:  # nobody who holds the new target
         return ""
     heads = ("editor", "relation", "facts", "D_d", "log-odds", "share", "n")
-    about = text.wrap(f"{_SCALES.replace('*', '')} {_TERMINAL}")
-    return f"EFFECTS ON THREE SCALES, AND AMONG KNOWN FACTS\n{about}\n" + text.column_table(heads, rows, left=3)
+    about = wrap(f"{_SCALES.replace('*', '')} {_TERMINAL}")
+    return f"EFFECTS ON THREE SCALES, AND AMONG KNOWN FACTS\n{about}\n" + column_table(heads, rows, left=3)
 
 
 def _counts(row: EffectRow) -> str:

@@ -10,8 +10,6 @@ import pandas as pd
 from seesaw_cf.effects.knowledge import among_known, knowledge_table
 from seesaw_cf.run.edit_table import ASKED_ONLY
 
-__all__ = ["Known", "known_facts"]
-
 _NEITHER = """Whether the model knew the edited facts is unknown: no edit of this run has a rank for its true target.
 Runs of an older version did not record it (repeat the run into a new folder), and records such as those of zsRE name no
 true target."""

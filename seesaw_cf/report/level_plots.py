@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.levels import LEVELS
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, save_picture
 from seesaw_cf.report.levels import level_number, level_verdict
 from seesaw_cf.report.results import Results
-
-__all__ = ["draw_levels"]
 
 _TITLES = {
     "other_facts": "Other facts about the edited person: share still right (dotted line: before)",
@@ -39,7 +38,7 @@ def draw_levels(results: Results, folder: Path) -> dict[str, str]:
         if first is not panel:
             panel.sharex(first)  # so that lengths can be compared
         _panel(panel, own, results)
-    model = text.printable(results.manifest.get("model", {}).get("id", ""))[-40:]
+    model = printable(results.manifest.get("model", {}).get("id", ""))[-40:]
     figure.suptitle(f"After the edits, whatever the group; 95 % intervals, grey: controls  ({model})", fontsize=12.5)
     save_picture(figure, folder / "levels.png")
     return {"levels.png": "Other facts, and people who hold the old or the new answer, after the edits and controls"}
@@ -66,7 +65,7 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
     panel.axvline(
         first["before"] if share else 0, color="black", linewidth=1, linestyle=":" if share else "-", zorder=1
     )
-    panel.set_yticks(range(len(editors)), [text.printable(name)[:24] for name in editors])
+    panel.set_yticks(range(len(editors)), [printable(name)[:24] for name in editors])
     panel.set_ylim(len(editors) - 0.5, -0.7)
     if share:
         panel.set_xlim(0, 1.03)

@@ -11,8 +11,6 @@ from seesaw_cf.report import text
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import Results
 
-__all__ = ["level_number", "level_sentences", "level_verdict"]
-
 _CONTROLS = {
     "random": "a random change of the same size",
     "unrelated": "an edit of an unrelated fact",

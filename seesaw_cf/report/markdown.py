@@ -23,8 +23,6 @@ from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, number_of, records, with_limits
 from seesaw_cf.report.success import success_markdown
 
-__all__ = ["effect_cell", "markdown_report"]
-
 # Axis -> the papers' table for GPT-J and its title.
 _LAYOUTS = {
     "race": "By race: property × method (layout of Table 10)",

@@ -11,12 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from seesaw_cf.effects.dose import Curves, summarise_curves
-from seesaw_cf.report import text
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
 from seesaw_cf.report.dose_page import POSSIBLE, mix_name
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
-
-__all__ = ["dose_figure", "draw_verdicts"]
 
 _LOOKS = {
     "amplified": ("#D55E00", "v"),
@@ -70,7 +68,7 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
         frame = parts[relation, editor, scale]
         order = sort_groups(axis, frame["group"])
         _contrasts(panel, frame.set_index("group").loc[order].reset_index(), float(frame["margin"].iloc[0]))
-        title = f"edited: {relation_name(relation)}, {text.printable(editor)[:24]}"
+        title = f"edited: {relation_name(relation)}, {printable(editor)[:24]}"
         panel.set_title(title, loc="left", fontweight="bold")
         panel.set_xlabel(_UNITS[scale], fontsize=10)
     for panel in panels[len(keys) :]:
@@ -94,7 +92,7 @@ def _contrasts(panel: Axes, rows: pd.DataFrame, margin: float) -> None:
         chosen = (rows["verdict"] == label).to_numpy()
         panel.plot(rows["value"][chosen], y[chosen], linestyle="", marker=marker, color=colour, markersize=7)
     counts = [clusters.get("edit", 0) for clusters in rows["clusters"]]
-    panel.set_yticks(y, [f"{text.printable(g)[:22]}  (n={n})" for g, n in zip(rows["group"], counts)])
+    panel.set_yticks(y, [f"{printable(g)[:22]}  (n={n})" for g, n in zip(rows["group"], counts)])
     panel.set_ylim(-len(rows) + 0.4, 0.6)
     panel.margins(x=0.08)
 
@@ -113,7 +111,7 @@ def dose_figure(curves: Curves, success: bool = False) -> Figure:
         for number, ((editor, mix), rows) in enumerate(lines):
             colour, marker = COLOURS[number % 7], MARKERS[number % 7]
             dashed = "--" if "+" in str(mix) else ":" if " " in str(mix) else "-"
-            label = f"{text.printable(editor)[:16]}, {mix_name(str(mix))}"
+            label = f"{printable(editor)[:16]}, {mix_name(str(mix))}"
             panel.plot(rows["dose"], rows[name], linestyle=dashed, label=label, color=colour, marker=marker)
             low, high = (rows[f"{name}_{end}"].clip(*POSSIBLE[name]) for end in ("low", "high"))
             panel.fill_between(rows["dose"], low, high, color=colour, alpha=0.15)

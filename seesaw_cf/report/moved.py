@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from seesaw_cf.editors.control_names import split_control
+from seesaw_cf.io.terminal import column_table, printable, wrap
 from seesaw_cf.report import text
 from seesaw_cf.report.rows import EditedModel, Manifest
-
-__all__ = ["check_moved", "is_given", "moved_markdown", "moved_phrase", "moved_table", "moved_text"]
 
 _SHOWN = 12
 _ABOUT = """These models were edited by somebody else and compared with the base once, tensor by tensor. Each is *one*
@@ -84,18 +83,18 @@ def moved_text(manifest: Manifest) -> str:
     models = manifest.get("edited", {})
     if not models:
         return ""
-    rows = [[text.printable(name), *row] for name, found in models.items() for row in _largest(found)]
+    rows = [[printable(name), *row] for name, found in models.items() for row in _largest(found)]
     about = "Models that somebody else edited, against the base; relative: norm of the change over that of the weights."
     heads = ("model", "parameter", "shape", "rank", "norm", "relative")
     more = [f"{name}: {_more(found)}" for name, found in models.items() if len(found["moved"]) > _SHOWN]
-    return "\n".join(["MOVED", text.wrap(about), text.column_table(heads, rows, left=3), *map(text.wrap, more)])
+    return "\n".join(["MOVED", wrap(about), column_table(heads, rows, left=3), *map(wrap, more)])
 
 
 def _largest(found: EditedModel) -> list[list[str]]:
     rows = sorted(found["moved"], key=lambda row: -(row["relative"] or 0.0))
     return [
         [
-            text.printable(row["name"]),
+            printable(row["name"]),
             "x".join(map(str, row["shape"])),
             "whole" if row["rank"] is None else str(row["rank"]),
             f"{row['norm']:.3g}",

@@ -6,24 +6,6 @@ from seesaw_cf.effects.audit import MARGIN, in_log_odds
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 
-__all__ = [
-    "ABOUT_LABELS",
-    "ACCURACY",
-    "BATCH",
-    "CAUTION",
-    "COUNTERFACTUALS",
-    "GATE",
-    "HOLDERS",
-    "MEANS",
-    "NO_FACTS",
-    "PAPER_STARS",
-    "PROVENANCE",
-    "READING",
-    "effect_size",
-    "small_probability",
-    "stars",
-]
-
 READING = """Every number carries the number of observations behind it and a 95 % interval. Below five effective edits
 or people an estimate stands without interval and says so; an empty cell means that nobody in the data belongs to that
 group. Full tables, with all counts, are in the CSV files beside this report."""

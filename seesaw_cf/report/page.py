@@ -19,8 +19,6 @@ from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, 
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results
 
-__all__ = ["report_page"]
-
 _SECTIONS = {
     "verdicts": "Verdicts",
     "most": "Who lost most",

@@ -11,12 +11,10 @@ import pandas as pd
 from scipy.special import expit
 
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
-from seesaw_cf.report import text
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
-
-__all__ = ["case_link", "look_answers"]
 
 _KEPT = 12  # of each cell
 _MOST = 6_000  # rows of a page
@@ -89,15 +87,15 @@ def _counts(frame: pd.DataFrame, cells: list[str]) -> dict[tuple[str, ...], int]
 
 def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
     names = list(row["candidates"])
-    first = {phase: text.printable(names[int(np.argmax(row[phase]))]) for phase in ("pre", "post")}
+    first = {phase: printable(names[int(np.argmax(row[phase]))]) for phase in ("pre", "post")}
     shares = {f"share_{phase}": short(float(expit(row[f"{phase}_odds"]))) for phase in ("pre", "post")}
     return {
-        "editor": text.printable(row["editor"]),
+        "editor": printable(row["editor"]),
         "edit": facts.get((row["edit_relation"], row["case_id"]), ""),
         "edited": row["edit_relation"],
         "asked": row["effect_relation"],
-        "prompt": text.printable(row["prompt_post"] or row["prompt_pre"]),
-        "gold": text.printable(", ".join(row["gold"])),
+        "prompt": printable(row["prompt_post"] or row["prompt_pre"]),
+        "gold": printable(", ".join(row["gold"])),
         "before": first["pre"],
         "after": first["post"],
         "outcome": row["outcome"],
@@ -111,7 +109,7 @@ def _choices(kept: pd.DataFrame) -> list[Choice]:
     def named(column: str) -> list[tuple[str, str]]:
         return [(name, relation_name(name)) for name in dict.fromkeys(kept[column])]
 
-    editors = [(name, name) for name in dict.fromkeys(map(text.printable, kept["editor"]))]
+    editors = [(name, name) for name in dict.fromkeys(map(printable, kept["editor"]))]
     outcomes = [(name, name) for name in dict.fromkeys(kept["outcome"])]
     return [
         ("editor", "editor", editors),

@@ -11,12 +11,11 @@ import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
 from seesaw_cf.report import text
 from seesaw_cf.report.intersections import CROSSED, crossed
 from seesaw_cf.report.results import relation_name
-
-__all__ = ["COLUMNS", "Cell", "cell_link", "control_column", "edited_facts", "kept_prompts", "look_prompts"]
 
 Cell = tuple[str, str, str, str, str]
 """Editor, edited relation, what the people hold, axis and group."""
@@ -106,7 +105,7 @@ def look_prompts(prompts: pd.DataFrame, edits: pd.DataFrame, controls: Mapping[s
 def edited_facts(edits: pd.DataFrame) -> dict[tuple[str, int], str]:
     """(Relation, case) -> the edit in words."""
     said = edits["subject"] + ": " + edits["target_true"] + " \u2192 " + edits["target_new"]
-    return dict(zip(zip(edits["relation_id"], edits["case_id"], strict=True), map(text.printable, said), strict=True))
+    return dict(zip(zip(edits["relation_id"], edits["case_id"], strict=True), map(printable, said), strict=True))
 
 
 def _of_control(
@@ -122,15 +121,15 @@ def _of_control(
 
 
 def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
-    groups = [text.printable(tag) for axis in AXES for tag in tags_of(row[axis])]
+    groups = [printable(tag) for axis in AXES for tag in tags_of(row[axis])]
     said = {
-        "editor": text.printable(row["editor"]),
+        "editor": printable(row["editor"]),
         "edit": facts.get((row["edit_relation"], row["case_id"]), ""),
         "relation": row["edit_relation"],
-        "person": text.printable(row["subject"] or row["person"] or ""),
+        "person": printable(row["subject"] or row["person"] or ""),
         "groups": groups,
         "holds": row["holds"] or "",
-        "prompt": text.printable(row["prompt"]),
+        "prompt": printable(row["prompt"]),
     }
     shares = {
         f"{target}_{phase}": short(math.exp(row[f"{phase}_{target}"]))
@@ -141,12 +140,12 @@ def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[s
 
 
 def _choices(prompts: pd.DataFrame) -> list[Choice]:
-    groups = {text.printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
-    both = {text.printable(name) for tags in zip(prompts["gender"], prompts["race"]) for name in crossed(*tags)}
+    groups = {printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
+    both = {printable(name) for tags in zip(prompts["gender"], prompts["race"]) for name in crossed(*tags)}
     relations = list(dict.fromkeys(prompts["edit_relation"]))
     holds = sorted(set(prompts["holds"].fillna("")), key=lambda value: ("target_new", "target_true", "").index(value))
     return [
-        ("editor", "editor", [(name, name) for name in dict.fromkeys(map(text.printable, prompts["editor"]))]),
+        ("editor", "editor", [(name, name) for name in dict.fromkeys(map(printable, prompts["editor"]))]),
         ("relation", "edited property", [(name, relation_name(name)) for name in relations]),
         ("holds", "people hold the", [(name, text.HOLDS[name]) for name in holds if name]),
         ("group", "group", [(name, name) for name in [*sorted(groups), *sorted(both)]]),

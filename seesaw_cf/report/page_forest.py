@@ -19,8 +19,6 @@ from seesaw_cf.report.page_cases import Cell, cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
 from seesaw_cf.report.rows import EffectRow, records
 
-__all__ = ["EFFECTS", "about_controls", "colours_of", "forests", "forests_of", "lines_of", "scale_of"]
-
 Scale = Literal["probability", "log-odds"]
 EFFECTS: Mapping[Scale, tuple[str, str, str]] = {
     "probability": ("D", "", "change of p(new) − p(true)"),

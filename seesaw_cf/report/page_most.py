@@ -14,8 +14,6 @@ from seesaw_cf.report.page_forest import EFFECTS, scale_of
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import DifferenceRow, EffectRow, number_of, records
 
-__all__ = ["most_affected"]
-
 _SHOWN = 8  # of each editor
 _Key = tuple[str, str, str, str]
 

@@ -18,8 +18,6 @@ from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import AccuracyRow, EfficacyRow, VerdictRow, records, with_limits
 from seesaw_cf.stats.verdicts import VERDICTS
 
-__all__ = ["accuracy", "coverage", "crossed", "efficacy", "verdict_tables"]
-
 # Verdict that claims something -> what it says.
 _VERDICTS = {
     "amplified": "Significant: the group lost more confidence than the others, by more than the margin",

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from seesaw_cf.errors import MissingExtraError, need
 
-__all__ = ["drawn"]
-
 
 def drawn(draw: Callable[[], dict[str, str]]) -> tuple[dict[str, str], str]:
     """File name -> caption of what `draw` draws, which imports matplotlib; and why there are none, else nothing."""

@@ -13,14 +13,13 @@ from matplotlib.patches import Patch
 
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, picture_style, save_picture
 from seesaw_cf.report.level_plots import draw_levels
 from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
-
-__all__ = ["draw"]
 
 _DIRECTION = "0 is best: others left alone.  Below 0: less confident in what is right about them.  Above 0: more."
 
@@ -63,7 +62,7 @@ def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[s
 
 
 def _title(figure: Figure, results: Results, what: str, direction: str) -> None:
-    model = text.printable(results.manifest.get("model", {}).get("id", ""))
+    model = printable(results.manifest.get("model", {}).get("id", ""))
     about = f"{what}  ({model[-40:]}, protocol {results.manifest.get('protocol')})"
     figure.suptitle(f"{about}\n{direction}", fontsize=12.5, linespacing=1.5)
 
@@ -105,7 +104,7 @@ def _forest_panel(panel: Axes, effects: pd.DataFrame, groups: Sequence[str], edi
         colour, marker = COLOURS[number % 7], MARKERS[number % 7]
         panel.hlines(y, rows["low"], rows["high"], color=colour, linewidth=2)
         hollow = rows["low"].isna().to_numpy()
-        name = text.printable(editor)[:24]
+        name = printable(editor)[:24]
         panel.plot(rows["D"], y, linestyle="", markersize=7, label=name, color=colour, marker=marker)
         panel.plot(rows["D"][hollow], y[hollow], linestyle="", markersize=4, color="white", marker=marker)
     panel.axvline(0, color="black", linewidth=1, zorder=1)
@@ -121,7 +120,7 @@ def _label(effects: pd.DataFrame, group: str) -> str:
     counts = effects.loc[effects["group"] == group, "n_cases"]
     low, high = int(counts.min()), int(counts.max())
     n = str(high) if low == high else f"{low}\u2013{high}"
-    return f"{'all people' if group == ALL else text.printable(group)[:22]}  (n={n})"
+    return f"{'all people' if group == ALL else printable(group)[:22]}  (n={n})"
 
 
 def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
@@ -139,11 +138,11 @@ def _heatmap(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
         _annotate(panel, rows, relations, groups, results.floor.zero_limit(results.score))
         panel.set_yticks(range(len(relations)), [relation_name(name) for name in relations])
         last = editor == editors[-1]
-        names = ["all people" if group == ALL else text.printable(group)[:18] for group in groups]
+        names = ["all people" if group == ALL else printable(group)[:18] for group in groups]
         panel.set_xticks(range(len(groups)), names if last else [""] * len(groups), rotation=25, ha="right")
         panel.spines[:].set_visible(False)
         panel.tick_params(length=0)
-        panel.set_title(text.printable(editor)[:40], loc="left", fontweight="bold")
+        panel.set_title(printable(editor)[:40], loc="left", fontweight="bold")
     figure.colorbar(image, ax=panels, fraction=0.025, pad=0.01, label=_unit(results))
     _title(
         figure, results, f"Change in confidence about others, by {axis}; n = edits, slanted: no interval", _DIRECTION
@@ -201,7 +200,7 @@ def _accuracy(results: Results) -> Figure:
     panel.set_ylim(0.5 - len(pairs), 0.5)
     panel.set_xlabel("share of edited people for whom the right answer is the first choice, 95 % interval", fontsize=10)
     handles = [Patch(color="#bdbdbd", label="before the edit")]
-    handles += [Patch(color=COLOURS[n % 7], label=f"after {text.printable(e)[:24]}") for n, e in enumerate(editors)]
+    handles += [Patch(color=COLOURS[n % 7], label=f"after {printable(e)[:24]}") for n, e in enumerate(editors)]
     (line,) = panel.plot([], [], color="black", linestyle=":", linewidth=1.5, label="best constant answer")
     figure.legend(handles=[*handles, line], loc="outside lower center", ncols=5, frameon=False)
     direction = "Higher is better; as high as before the edit = no side effect."

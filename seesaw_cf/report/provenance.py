@@ -6,10 +6,8 @@ import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
-from seesaw_cf.report import text
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.report.rows import Manifest
-
-__all__ = ["recorded", "repeat_command"]
 
 # Options that are given once for each value have a singular name; one has a name of its own.
 _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "raters": "rater", "wording": "prompt"}
@@ -41,7 +39,7 @@ def repeat_command(made: Manifest, command: str = "run", more: Mapping[str, obje
         for one in value if isinstance(value, list) else [value]:
             if one not in (None, False, ""):
                 words += [option] if one is True else [option, str(one)]
-    return text.printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))
+    return printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))
 
 
 def _flat(value: object, name: str = "") -> Sequence[tuple[str, str]]:

@@ -38,18 +38,6 @@ from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES, read_table
 
-__all__ = [
-    "HOLDER",
-    "STAR_LEVEL",
-    "Results",
-    "read_manifest",
-    "read_results",
-    "relation_name",
-    "sort_groups",
-    "sort_pairs",
-    "sort_relations",
-]
-
 # D_d of the papers is about people who really hold the edit's new target.
 HOLDER = "target_new"
 # The papers' star.

@@ -8,23 +8,6 @@ from typing import Literal, TypedDict, TypeVar, cast
 
 import pandas as pd
 
-__all__ = [
-    "AccuracyRow",
-    "AuditRecord",
-    "DifferenceRow",
-    "DoseRow",
-    "EditedModel",
-    "EffectRow",
-    "EfficacyRow",
-    "GateRow",
-    "Manifest",
-    "MovedRow",
-    "VerdictRow",
-    "number_of",
-    "records",
-    "with_limits",
-]
-
 Record = TypeVar("Record", bound=Mapping[str, object])
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 from seesaw_cf.effects.success import Success
+from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results
 from seesaw_cf.types import Estimate
-
-__all__ = ["success_markdown", "success_table", "success_text"]
 
 _HEADS = ("edit", "paraphrases", "neighbours", "consequences", "score")
 # Way of counting -> where each column's number is: protocol and name in `seesaw_cf.effects.edit_success`.
@@ -53,7 +52,7 @@ def success_text(results: Results) -> str:
     heads, rows = _rows(results)
     if len(heads) < 4:
         return ""
-    return f"HOW FAR THE EDITS REACH\n{text.wrap(' '.join(_ABOUT.split()))}\n{text.column_table(heads, rows, left=2)}"
+    return f"HOW FAR THE EDITS REACH\n{wrap(' '.join(_ABOUT.split()))}\n{column_table(heads, rows, left=2)}"
 
 
 def success_markdown(results: Results) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.io.terminal import column_table, printable, wrap
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.conclusion import conclusion_text
@@ -13,15 +14,6 @@ from seesaw_cf.report.moved import moved_text
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records, with_limits
 from seesaw_cf.report.success import success_text
-
-__all__ = [
-    "accuracy_section",
-    "effects_section",
-    "gate_section",
-    "terminal_report",
-    "unscored_section",
-    "verdict_section",
-]
 
 _REASONS = 8
 _CLAIMS = 20
@@ -49,7 +41,7 @@ def _head(results: Results) -> str:
         f"data {data.get('source')} {data.get('configs')}: {data.get('cases')} cases, "
         f"protocol {made.get('protocol')}, seed {made.get('seed')}"
     )
-    return f"{text.printable(results.folder)}\n{text.wrap(text.printable(facts))}"
+    return f"{printable(results.folder)}\n{wrap(printable(facts))}"
 
 
 def _moved(results: Results) -> str:
@@ -70,8 +62,8 @@ def gate_section(results: Results) -> str:
     ]
     heads = ("editor", "edits", "after the edit", "before", "p(new) raised", "0/inf/refused", "unscored")
     about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
-    table = text.column_table(heads, rows) if rows else text.wrap(notes.NO_FACTS)
-    return f"EFFICACY GATE\n{text.wrap(about)}\n{table}"
+    table = column_table(heads, rows) if rows else wrap(notes.NO_FACTS)
+    return f"EFFICACY GATE\n{wrap(about)}\n{table}"
 
 
 def _share(row: EfficacyRow | AccuracyRow, name: str) -> str:
@@ -85,7 +77,7 @@ def effects_section(results: Results) -> str:
         return ""
     chosen = effects[effects["holds"] == HOLDER]
     formula, unit, span = text.ABOUT_SCORE[results.score]
-    about = text.wrap(
+    about = wrap(
         f"""D_d = D_post - D_pre, with D = {formula} after prompts about OTHER people, who really have the new
         target. Unit: {unit}; range {span}. 0 = the edit left them alone; below 0 = the model became less
         confident in what is right about them; above 0 = more confident (or the edit leaks to everybody)."""
@@ -93,7 +85,7 @@ def effects_section(results: Results) -> str:
     if chosen.empty:
         return f"SIDE EFFECTS ON OTHER PEOPLE\n{about}\nNo prompt of this run is about people who hold the new target."
     everybody = effects[effects["axis"] == ALL].assign(group=lambda frame: frame["holds"].map(text.HOLDS))
-    quiet = text.wrap(notes.small_probability(results))
+    quiet = wrap(notes.small_probability(results))
     parts = [_axis_table(everybody, ALL, results)]
     parts += [_axis_table(chosen, axis, results) for axis in dict.fromkeys(chosen["axis"]) if axis != ALL]
     return "\n\n".join(
@@ -122,7 +114,7 @@ def _axis_table(effects: pd.DataFrame, axis: str, results: Results) -> str:
                     previous = names
     log_odds = ("log-odds", "95% interval") if _two_scales(results) else ()
     heads = ("editor", "relation", "group", "D_d", "95% interval", *log_odds, "n")
-    return f"{text.wrap(title)}\n" + text.column_table(heads, rows, left=3)
+    return f"{wrap(title)}\n" + column_table(heads, rows, left=3)
 
 
 def _two_scales(results: Results) -> bool:
@@ -150,7 +142,7 @@ def _legend(results: Results, effects: pd.DataFrame) -> str:
     lines.append('People with several tags count in each group; "unknown" = no tag on that axis.')
     if results.manifest.get("protocol") == "batch":
         lines.append(notes.BATCH.replace("*", ""))
-    return text.wrap(" ".join(lines).replace("*\\**", "*").replace("**", ""))
+    return wrap(" ".join(lines).replace("*\\**", "*").replace("**", ""))
 
 
 def verdict_section(results: Results) -> str:
@@ -160,7 +152,7 @@ def verdict_section(results: Results) -> str:
         return ""
     counts = ", ".join(f"{n} {label}" for label, n in verdict_counts(audit).items())
     declared = audit.settings
-    about = text.wrap(
+    about = wrap(
         f"""Group minus everybody else, within the same edits; errors clustered by edit and person; false claims
         {declared.promise()}; margin
         {declared.margin:g} in probability, {declared.margin_log_odds:g} in log-odds where the answers' probabilities
@@ -178,9 +170,7 @@ def verdict_section(results: Results) -> str:
     ]
     heads = ("editor", "relation", "group", "verdict", "scale", "contrast", "family-wise interval", "p")
     more = f"\nand {len(found) - _CLAIMS} more, see verdicts.csv" if len(found) > _CLAIMS else ""
-    return f"VERDICTS\n{about}\n" + (
-        text.column_table(heads, rows, left=5) + more if rows else "No claim is supported."
-    )
+    return f"VERDICTS\n{about}\n" + (column_table(heads, rows, left=5) + more if rows else "No claim is supported.")
 
 
 def accuracy_section(results: Results) -> str:
@@ -202,13 +192,13 @@ def accuracy_section(results: Results) -> str:
     skipped = int(pairs[["n_no_gold", "n_unscored"]].sum().sum())
     match = "substring" if results.mode == "paper" else "exact"
     absent = 0 if match == "substring" else int(pairs["n_no_candidate"].sum())
-    about = text.wrap(
+    about = wrap(
         f"""The right answer about ANOTHER property of the edited person beats all candidates ({match} match). Higher is
         better, change 0 = no side effect. Shares: Wilson; change: {_TESTS[results.mode]}.
         {skipped} cases without a gold answer or a score are left out; {absent} count as wrong because no right answer
         is a candidate."""
     )
-    return f"CROSS-PROPERTY ACCURACY\n{about}\n" + text.column_table(heads, rows, left=2)
+    return f"CROSS-PROPERTY ACCURACY\n{about}\n" + column_table(heads, rows, left=2)
 
 
 def _accuracy_row(row: AccuracyRow) -> list[object]:
@@ -240,6 +230,6 @@ def unscored_section(results: Results) -> str:
         return f"All {results.n_rows:,} score rows have a number."
     rows = frame.head(_REASONS)[["n_rows", "editor", "kind", "phase", "reason"]].to_numpy().tolist()
     more = f"\nand {len(frame) - _REASONS} more reasons, see unscored.csv" if len(frame) > _REASONS else ""
-    listing = text.column_table(("rows", "editor", "kind", "phase", "reason"), rows, left=5)
-    title = text.wrap(f"UNSCORED: {total:,} of {results.n_rows:,} score rows have no number")
+    listing = column_table(("rows", "editor", "kind", "phase", "reason"), rows, left=5)
+    title = wrap(f"UNSCORED: {total:,} of {results.n_rows:,} score rows have no number")
     return f"{title}\n{listing}{more}"

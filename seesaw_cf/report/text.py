@@ -7,29 +7,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from seesaw_cf.io.terminal import column_table, markdown_for_terminal, printable, wrap
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.report.rows import EffectRow
-
-__all__ = [
-    "ABOUT_SCORE",
-    "HOLDS",
-    "column_table",
-    "escape",
-    "fence",
-    "interval",
-    "markdown_for_terminal",
-    "markdown_table",
-    "minus",
-    "no_interval",
-    "number",
-    "p_equals",
-    "p_value",
-    "percent",
-    "percent_interval",
-    "pictures",
-    "printable",
-    "wrap",
-]
 
 _MARKUP = re.compile(r"([\\`*_\[\]|~$#])")
 

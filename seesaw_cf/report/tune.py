@@ -10,10 +10,9 @@ from typing import Any
 
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import write_text
+from seesaw_cf.io.terminal import column_table, printable, wrap
 from seesaw_cf.io.text import read_json
 from seesaw_cf.report import text
-
-__all__ = ["write_tune_report"]
 
 _PARTS = {"efficacy": "Takes", "paraphrase": "Paraphrases", "neighborhood": "Neighbours", "fluency": "Fluency"}
 
@@ -36,17 +35,17 @@ def write_tune_report(folder: str | os.PathLike[str]) -> str:
     final = [row for row in found["trials"] if row["round"] == "final"]
     heads = ("trial", "score", *(name.lower() for name in _PARTS.values()), "edits", "refused")
     rows = [[*_result(row, ""), str(row["n"]), str(sum(row["refused"].values()))] for row in final]
-    editor, model = found["editor"], text.printable(found["model"]["id"])
+    editor, model = found["editor"], printable(found["model"]["id"])
     settings = json.dumps({editor: found["settings"]}, ensure_ascii=False)
     return "\n".join(
         [
             f"SETTINGS FOR {editor} ON {model}: the finalists, all on the same edits",
-            text.column_table(heads, rows, left=1),
-            text.wrap(f"Best: {text.printable(settings)}"),
-            text.wrap("Its numbers are those it was chosen by, so a little too good. On other people's edits:"),
+            column_table(heads, rows, left=1),
+            wrap(f"Best: {printable(settings)}"),
+            wrap("Its numbers are those it was chosen by, so a little too good. On other people's edits:"),
             f"  seesaw-cf run --model {model} --editor {editor} --leave-out-tuned --out RUN \\",
-            f"      --editor-config {text.printable(out / 'settings.json')}",
-            f"Written to {text.printable(out)}: settings.json, tune.json, tune.md",
+            f"      --editor-config {printable(out / 'settings.json')}",
+            f"Written to {printable(out)}: settings.json, tune.json, tune.md",
         ]
     )
 

@@ -26,8 +26,6 @@ from seesaw_cf.report.success import success_table
 from seesaw_cf.report.terminal import terminal_report
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["report_tables", "write_report"]
-
 
 def write_report(
     run_folder: str | os.PathLike[str],

@@ -10,8 +10,6 @@ import numpy as np
 
 from seesaw_cf.types import Case, Cloze
 
-__all__ = ["MOST", "Candidates", "candidates_of"]
-
 MOST = 32
 """Candidates of one edit, its two targets among them. Each costs its own tokens once, before any edit."""
 

@@ -26,17 +26,15 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.run.edit_table import EDITS, write_edits
 from seesaw_cf.run.edits import edit_units, score_edits
 from seesaw_cf.run.explain import announce
-from seesaw_cf.run.job import Job, make_run
+from seesaw_cf.run.job import make_run
 from seesaw_cf.run.manifest import read_manifest
+from seesaw_cf.run.prepare import Job
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
-
-__all__ = ["DosePlan", "Sample", "cells_of", "draw_cases", "mixes_of", "run_dose"]
-
 
 DOSES = (1, 10, 100)
 

@@ -13,8 +13,6 @@ from seesaw_cf.effects.knowledge import knowledge
 from seesaw_cf.stats.tolerance import above
 from seesaw_cf.tables import read_table, write_table
 
-__all__ = ["ASKED_ONLY", "EDITS", "GIVEN", "read_edits", "write_edits"]
-
 GIVEN = "whole"
 """Name of the one unit, below `deltas/NAME/`, of a model that somebody else edited."""
 

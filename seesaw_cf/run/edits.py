@@ -18,8 +18,6 @@ from seesaw_cf.run.questions import Question
 from seesaw_cf.scoring import Scorer, score_each
 from seesaw_cf.types import Case, Cloze, ClozeScore, EditRequest
 
-__all__ = ["Edited", "Outcome", "edit_units", "score_edits", "score_given"]
-
 Asked = Sequence[tuple[Case, Sequence[Question]]]
 _TARGETS = Candidates()
 

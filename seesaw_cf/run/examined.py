@@ -11,8 +11,6 @@ from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.questions import Question, questions
 from seesaw_cf.types import Case, EditRequest
 
-__all__ = ["Examined", "Given", "examined"]
-
 # Kinds of questions that ask whether an edit took.
 _OF_THE_EDIT = ("efficacy", "paraphrase", "neighborhood")
 # Prompts that a case may take over from the record of the request.

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from logging.handlers import BufferingHandler
 
-__all__ = ["Line", "announce", "collected", "explain", "log_prefix", "tell"]
-
 Line = tuple[int, str]
 """Level and text of a line of the log."""
 

@@ -25,8 +25,6 @@ from seesaw_cf.run.examined import Examined, Given, examined
 from seesaw_cf.run.make_editors import settings_of
 from seesaw_cf.types import Case
 
-__all__ = ["find_all", "moved_by", "read_all", "read_requests", "requests_facts"]
-
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
 

@@ -24,7 +24,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import moved_by, read_all, requests_facts
-from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of
+from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import Job, prepare
@@ -37,8 +37,6 @@ from seesaw_cf.scoring.memory import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Case
 from seesaw_cf.versions import versions
-
-__all__ = ["Job", "make_editor", "make_run", "run_job", "settings_of"]
 
 _NOISE_CLOZES = 24
 
@@ -158,7 +156,7 @@ def _manifest(
     cases: Sequence[Case],
     scoring: dict[str, object],
 ) -> RunManifest:
-    from seesaw_cf.records.parquet import cases_to_table
+    from seesaw_cf.records.arrow import cases_to_table
 
     rows = json.dumps(cases_to_table(cases).to_pylist(), sort_keys=True, ensure_ascii=False)
     commit = getattr(model.config, "_commit_hash", None)

@@ -19,8 +19,6 @@ from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.types import Case
 
-__all__ = ["make_editor", "moments_facts", "read_settings", "settings_of", "with_moments", "with_seed"]
-
 
 def make_editor(
     name: str,

@@ -14,8 +14,6 @@ from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.io.files import create_text
 from seesaw_cf.io.text import read_json
 
-__all__ = ["RunManifest", "check_folder", "claim_folder", "read_manifest"]
-
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
 # What to do about a difference whose cause is not among the options that were given.

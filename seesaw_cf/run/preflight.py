@@ -30,19 +30,6 @@ from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import units
 from seesaw_cf.types import Case
 
-__all__ = [
-    "Plan",
-    "check_places",
-    "check_plan",
-    "check_texts",
-    "checkpoint_bytes",
-    "data_notes",
-    "delta_bytes",
-    "disk_bytes",
-    "moment_bytes",
-    "size",
-]
-
 _ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
 _SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
 _SAID = 2**28  # sizes below are not worth a line

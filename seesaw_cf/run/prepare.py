@@ -26,8 +26,6 @@ from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
 from seesaw_cf.types import Case
 
-__all__ = ["Job", "Prepared", "prepare"]
-
 _COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
 
 

@@ -17,8 +17,6 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Kind, Phase, Role
 
-__all__ = ["Question", "Scored", "questions", "same_tokens", "score_table", "scored", "some_clozes"]
-
 _Targets = tuple[tuple[str, Role], ...]
 
 

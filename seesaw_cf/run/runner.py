@@ -40,8 +40,6 @@ from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import Case, Cloze, ClozeScore
 
-__all__ = ["Run"]
-
 log = logging.getLogger(__name__)
 
 Rows = list[tuple[Case, list[Question]]]

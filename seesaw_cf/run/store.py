@@ -24,8 +24,6 @@ from seesaw_cf.io.files import atomic_path, safe_name
 from seesaw_cf.run.manifest import RunManifest, claim_folder
 from seesaw_cf.tables import read_table, write_table
 
-__all__ = ["Key", "Shard", "Store"]
-
 log = logging.getLogger(__name__)
 
 # Names of a unit, from the folder to the file.

@@ -32,15 +32,14 @@ from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.edits import edit_units, score_edits
 from seesaw_cf.run.explain import announce
-from seesaw_cf.run.job import Job, make_run
+from seesaw_cf.run.job import make_run
+from seesaw_cf.run.prepare import Job
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import Case
-
-__all__ = ["OBJECTIVE", "SETTINGS", "TunePlan", "draw_edits", "draw_trials", "run_tune"]
 
 OBJECTIVE = (
     "harmonic mean of efficacy (shares of edits that take, refused ones do not), paraphrases that take, neighbourhood "

@@ -11,8 +11,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.types import Case
 
-__all__ = ["PROVENANCE", "held_out", "tuned_subjects"]
-
 PROVENANCE = "provenance"
 """Key of a settings file beside the editors' names: editor -> how its settings were found."""
 

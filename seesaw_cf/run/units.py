@@ -10,8 +10,6 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Case, EditRequest
 
-__all__ = ["PROTOCOLS", "Task", "Unit", "check_numbers", "units"]
-
 PROTOCOLS = ("single", "batch")
 
 

@@ -24,8 +24,6 @@ from seesaw_cf.run.explain import Line, announce, collected, tell
 if TYPE_CHECKING:
     from seesaw_cf.run.runner import Run
 
-__all__ = ["ENGINES", "local_device", "rank_and_world", "run_on_ray", "run_share"]
-
 log = logging.getLogger(__name__)
 
 ENGINES = ("local", "ray")

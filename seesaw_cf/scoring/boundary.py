@@ -8,8 +8,6 @@ from tokenizers import AddedToken, Tokenizer
 from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerBase
 
-__all__ = ["cuts_at_spaces"]
-
 # Regular expressions (beside GPT-2's, ByteLevel's own) of GPT-4 and Llama 3, and of Qwen 2. As in GPT-2's, a space with
 # a letter behind it always begins a new part, no part reaches over a space from its left, and none looks behind.
 _CUTTERS = tuple(

@@ -8,8 +8,6 @@ from seesaw_cf.errors import UnsupportedModelError, unknown_name
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
 
-__all__ = ["SCORERS", "make_scorer"]
-
 SCORERS = ("auto", "trie", "plain", "single")
 """What `make_scorer` takes."""
 

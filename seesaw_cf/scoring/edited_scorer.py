@@ -31,8 +31,6 @@ from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.trie_scorer import TrieScorer, to_scores
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["EditedScorer", "score_each"]
-
 log = logging.getLogger(__name__)
 
 Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]

@@ -10,17 +10,6 @@ from seesaw_cf.checks import items, shown
 from seesaw_cf.errors import PromptError, RecordError
 from seesaw_cf.types import Cloze
 
-__all__ = [
-    "EncodedCloze",
-    "Limits",
-    "check_clozes",
-    "check_fits",
-    "encode_cloze",
-    "has_half_pair",
-    "joined",
-    "leading_specials",
-]
-
 
 def check_clozes(clozes: object) -> None:
     """Refuses what is no list of clozes, such as plain texts.

@@ -24,8 +24,6 @@ from seesaw_cf.scoring.encode import (
 )
 from seesaw_cf.types import Cloze
 
-__all__ = ["Encoded", "encode_many"]
-
 
 class Encoded(NamedTuple):
     """Distinct encodings, each with all clozes that it stands for, and why the other clozes have none."""

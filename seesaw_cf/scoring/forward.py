@@ -19,8 +19,6 @@ from seesaw_cf.scoring.windows import window_attention
 
 _SLAB = 8  # rows of logits
 
-__all__ = ["Answers", "ask", "asked_places", "feed", "forward_rows", "tree_context", "wide_dtype"]
-
 
 class Answers(NamedTuple):
     """What was asked, in the order of the rows' `asks`.

@@ -13,8 +13,6 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.models.hooks import exchanged
 
-__all__ = ["wide_head"]
-
 _SLAB = 2**22
 """Numbers of a low-precision head that are held in float32 at a time."""
 

@@ -23,8 +23,6 @@ from seesaw_cf.scoring.head import wide_head
 from seesaw_cf.scoring.support import rope_limit
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["HFScorer", "Scorer", "context_length", "limits_of"]
-
 
 class Scorer(Protocol):
     """Anything that can score clozes: one answer for each question, in the order asked."""

@@ -11,8 +11,6 @@ from torch import Tensor
 from seesaw_cf.scoring.rows import TrieRow
 from seesaw_cf.scoring.windows import Windows
 
-__all__ = ["Layout", "lay_out"]
-
 _WINDOW = {"cpu": 32}
 """Nodes whose attention is computed together (64 on other devices): more would look mostly at what they may not see."""
 

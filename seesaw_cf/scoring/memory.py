@@ -10,8 +10,6 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.scoring.rows import TrieRow, subset
 
-__all__ = ["is_out_of_memory", "logit_bytes", "split", "token_bytes"]
-
 
 def token_bytes(model: PreTrainedModel) -> int:
     """Bytes that one token takes at the widest place of a block: streams, queries, keys, values, the MLP's inside."""

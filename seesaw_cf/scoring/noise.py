@@ -19,8 +19,6 @@ from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
 from seesaw_cf.types import Cloze
 
-__all__ = ["Noise", "measure_noise"]
-
 _EDITS = 4
 
 

@@ -20,8 +20,6 @@ from seesaw_cf.errors import DeltaMismatchError
 from seesaw_cf.models.blocks import block_number, transformer_blocks
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 
-__all__ = ["edited", "first_block", "obstacle", "per_token_deltas"]
-
 
 def obstacle(model: PreTrainedModel, delta: WeightDelta) -> str:
     """Why a delta cannot be applied per token; "" when it can.

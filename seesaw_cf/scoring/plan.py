@@ -11,8 +11,6 @@ from torch import nn
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.rows import unique_nodes
 
-__all__ = ["Plan", "make_plan", "only_restore"]
-
 _FLOOR = {"cpu": 48, "cuda": 256}
 """Tokens below which a forward pass costs no less: reading the weights then takes longer than the arithmetic."""
 

@@ -20,8 +20,6 @@ from seesaw_cf.scoring import Scorer
 from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["blocks", "pre_scores"]
-
 log = logging.getLogger(__name__)
 
 _SCHEMA = pa.schema(

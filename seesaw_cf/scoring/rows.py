@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from seesaw_cf.scoring.encode import EncodedCloze
 
-__all__ = ["AnyRow", "TrieRow", "chunks", "make_rows", "subset", "unique_nodes"]
-
 _SHARED = 0.03
 """A row may end where the next item shares at most this part of the row's nodes, which are then fed twice."""
 

@@ -9,8 +9,6 @@ from seesaw_cf.models.hooks import first_tensor, hooked, stop_after
 from seesaw_cf.scoring.forward import feed, tree_context
 from seesaw_cf.scoring.layout import Layout
 
-__all__ = ["hidden_below"]
-
 
 def hidden_below(model: PreTrainedModel, block: nn.Module, layout: Layout) -> tuple[Tensor, object]:
     """Runs a layout up to and with one block.

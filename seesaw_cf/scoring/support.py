@@ -16,8 +16,6 @@ from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import forward_rows, wide_dtype
 from seesaw_cf.scoring.rows import make_rows
 
-__all__ = ["Support", "find_support", "rope_limit", "window"]
-
 log = logging.getLogger(__name__)
 
 # Mean |difference in log p| of the trial, in nats, that rounding alone can explain.

@@ -24,8 +24,6 @@ from seesaw_cf.scoring.rows import AnyRow, TrieRow, chunks, make_rows
 from seesaw_cf.scoring.support import Support, find_support, window
 from seesaw_cf.types import Cloze, ClozeScore
 
-__all__ = ["Counts", "TrieScorer", "to_scores"]
-
 log = logging.getLogger(__name__)
 
 _ROW = 64

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-__all__ = ["Windows", "window_attention"]
-
 _NAME = "seesaw_cf_windows"
 
 

@@ -14,8 +14,6 @@ from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.records.tasks import TASKS
 from seesaw_cf.sharing.evidence import Evidence, Result
 
-__all__ = ["SCORES_FILE", "WARNING", "card", "escaped", "result_entries"]
-
 SCORES_FILE = "seesaw_cf_scores.jsonl"
 
 WARNING = (

@@ -27,8 +27,6 @@ from seesaw_cf.sharing.numbers import Number, contrasts_of, numbers_of
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.versions import versions
 
-__all__ = ["RELATIONSHIPS", "export_run"]
-
 RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 """Of who evaluates to who made the model."""
 _SCHEMA = "0.3.0"

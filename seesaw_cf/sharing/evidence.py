@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from seesaw_cf.effects.prompts import ScoreForm
 
-__all__ = ["Evidence", "Result", "edit_evidence"]
-
 WHOLE = "whole model"
 """Stands for the protocol of a model that somebody else edited."""
 _LEAST = 5  # people in a group whose number is shown

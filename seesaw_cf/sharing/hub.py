@@ -25,8 +25,6 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence
 
-__all__ = ["FORMS", "ShareOptions", "base_name", "prepare_repo", "push_folder", "share"]
-
 FORMS = ("delta", "adapter", "checkpoint")
 _MESSAGE = "Edited model, made with seesaw_cf"
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from seesaw_cf.io.terminal import column_table, printable, wrap
 from seesaw_cf.page.render import csv_files, render
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.sharing.leaderboard_rows import Measured, Row
-
-__all__ = ["Board", "boards", "leaderboard_page", "leaderboard_text"]
 
 _HEADS = ("model", "editor", "value", "95 % interval", "n", "controls")
 _ABOUT = (
@@ -56,11 +55,11 @@ def leaderboard_text(rows: Sequence[Row]) -> str:
     """The tables for a terminal."""
     parts = []
     for board in boards(rows):
-        parts.append(text.printable(board.title).upper())
+        parts.append(printable(board.title).upper())
         for table in board.tables:
             cells = [line.cells for line in table.rows]
-            parts += [text.printable(f"{table.title}: {table.about}"), text.column_table(table.heads, cells, 2)]
-    return "\n\n".join([*parts, text.wrap(_ABOUT)])
+            parts += [printable(f"{table.title}: {table.about}"), column_table(table.heads, cells, 2)]
+    return "\n\n".join([*parts, wrap(_ABOUT)])
 
 
 def leaderboard_page(rows: Sequence[Row], title: str) -> str:

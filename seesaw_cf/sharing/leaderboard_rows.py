@@ -19,8 +19,6 @@ from seesaw_cf.sharing.numbers import numbers_of
 from seesaw_cf.sharing.verify import Verified, run_digest
 from seesaw_cf.versions import versions
 
-__all__ = ["FORM", "Measured", "Row", "read_rows", "rows_of", "rows_text"]
-
 FORM = 1
 """Of the rows; a reader refuses another one."""
 _ROUNDING = 1e-9  # of a mean

@@ -23,8 +23,6 @@ from seesaw_cf.models.gguf import file_sha256
 from seesaw_cf.sharing.card import escaped
 from seesaw_cf.sharing.hub import base_name, push_folder
 
-__all__ = ["described", "published_set", "pull_moments", "push_moments"]
-
 
 def push_moments(
     name: str, repo: str, *, base_model: str | None = None, public: bool = False, overwrite: bool = False

@@ -12,8 +12,6 @@ import pandas as pd
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.results import HOLDER, Results
 
-__all__ = ["Number", "contrasts_of", "numbers_of"]
-
 # Number of `edit_success` -> (name, what it is).
 _SUCCESS = {
     "PS": ("paraphrase", "share of paraphrases after which the new answer is the likelier one"),

@@ -14,8 +14,6 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.io.hub import check_repo
 from seesaw_cf.sharing.hub import push_folder
 
-__all__ = ["share_page"]
-
 _PAGES = {"report.html": "index.html", "audit.html": "audit.html"}
 _TITLE = ("<title>", "</title>")
 

@@ -11,8 +11,6 @@ from seesaw_cf.io.hub import check_repo, explained
 from seesaw_cf.sharing.leaderboard_rows import FORM, Row, read_rows, rows_of, rows_text
 from seesaw_cf.sharing.verify import verify_run
 
-__all__ = ["fetch_leaderboard", "submission", "submit"]
-
 _MARK = "leaderboard.json"  # what makes a repository a leaderboard
 _CARD = """---
 configs:

@@ -28,8 +28,6 @@ from seesaw_cf.run.store import Store
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES, read_table
 
-__all__ = ["TABLES", "Verified", "run_digest", "verify_run"]
-
 TABLES = ("manifest.json", "scores.parquet", "edits.parquet")
 """The files of a run that its numbers come from."""
 _SCORE_KEYS = ("edit_relation", "effect_relation", "case_id", "kind", "prompt_id", "target", "role", "phase")

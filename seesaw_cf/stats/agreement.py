@@ -20,16 +20,6 @@ from seesaw_cf.stats.bootstrap import Floats, interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "LEVELS",
-    "Agreement",
-    "annotator_agreement",
-    "as_ratings",
-    "cohen_kappa",
-    "fleiss_kappa",
-    "krippendorff_alpha",
-]
-
 LEVELS = ("nominal", "ordinal", "interval")
 NAN = float("nan")
 

@@ -15,20 +15,6 @@ from scipy import sparse
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = [
-    "Figure",
-    "alpha_of",
-    "coincidences",
-    "draws_of_items",
-    "fleiss_counts",
-    "fleiss_of",
-    "kappa_of",
-    "label_pairs",
-    "percent_of",
-    "resampled",
-    "unanimous",
-]
-
 Figure = Callable[[Floats], Floats]
 """Sums of shape (samples, columns) -> one value per sample."""
 _CELLS = 2_000_000

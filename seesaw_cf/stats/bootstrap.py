@@ -14,8 +14,6 @@ from seesaw_cf import checks
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.rows import check_rows
 
-__all__ = ["LEVEL", "Floats", "cluster_weights", "interval", "mean_interval", "pigeonhole_draws", "ratio_draws"]
-
 Floats = NDArray[np.float64]
 LEVEL = 0.95
 _NONE = (float("nan"),) * 3

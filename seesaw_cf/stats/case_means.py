@@ -17,17 +17,6 @@ from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.types import Estimate
 
-__all__ = [
-    "CaseDifference",
-    "CaseMean",
-    "CaseMeanRecord",
-    "case_difference",
-    "case_mean",
-    "case_share",
-    "row_share",
-    "with_adjusted",
-]
-
 
 class CaseMean(TypedDict):
     """A mean over cases: the value with its interval, p-value and counts; `note` says why there is no interval."""

@@ -15,8 +15,6 @@ from seesaw_cf.stats.crossing import Codes, Crossing
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
-__all__ = ["MIN_EFFECTIVE", "case_weights", "clustered_mean", "clustered_means"]
-
 # Below this effective number of clusters, in a dimension or on a side of it, there is no interval, no p and no star.
 # Satterthwaite's approximation is trusted from four degrees of freedom on, which is five equal clusters (Pustejovsky
 # and Tipton 2018, section 5); in benchmarks/simulation.py the error stays near its nominal level down to there.

@@ -19,8 +19,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.rows import check_rows
 
-__all__ = ["Codes", "Crossing"]
-
 Codes = NDArray[np.intp]
 _SIGNS = (1.0, -1.0)
 

@@ -18,8 +18,6 @@ from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.types import Estimate
 
-__all__ = ["MAX_LEVELS", "mixed_contrast"]
-
 # The likelihood needs dense matrices of this many columns.
 MAX_LEVELS = 1500
 

@@ -17,8 +17,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
-__all__ = ["Adjusted", "Correction", "adjust", "adjust_families", "adjusted", "label_permutation"]
-
 Correction = Literal["holm", "bh", "by"]
 
 

@@ -11,8 +11,6 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-__all__ = ["as_json", "json_text", "plain"]
-
 P = ParamSpec("P")
 
 

@@ -14,17 +14,6 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.rows import check_rows
 
-__all__ = [
-    "Components",
-    "Design",
-    "Plan",
-    "contrast_components",
-    "minimum_detectable_effect",
-    "plan",
-    "variance_components",
-]
-
-
 # Beyond, squares and their products leave the range of floats.
 _LARGEST = 1e60
 

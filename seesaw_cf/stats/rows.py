@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from seesaw_cf.errors import RecordError
 
-__all__ = ["check_rows"]
-
 
 def check_rows(where: str, codes: Collection[str] = (), **arrays: NDArray[np.generic]) -> None:
     """Refuses arrays that cannot describe the same rows.

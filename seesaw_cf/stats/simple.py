@@ -11,8 +11,6 @@ from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
 
-__all__ = ["agreeing", "clustered_share", "mcnemar", "paired_change", "proportion", "share_interval", "t_test"]
-
 
 def t_test(values: Floats) -> tuple[float, float, str]:
     """Two-sided one-sample t-test against 0.

@@ -12,8 +12,6 @@ from seesaw_cf.checks import number
 from seesaw_cf.stats.planning import minimum_detectable_effect
 from seesaw_cf.types import Estimate
 
-__all__ = ["NOT_MEASURED", "REACH", "VERDICTS", "Verdict", "equivalence_p", "verdict"]
-
 Label = Literal["amplified", "reduced", "negligible", "equivalent", "undetermined"]
 VERDICTS: tuple[Label, ...] = get_args(Label)
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.

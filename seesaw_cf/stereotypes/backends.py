@@ -11,8 +11,6 @@ from pathlib import Path
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.models.delta_files import load_delta
 
-__all__ = ["Backend", "local", "served"]
-
 
 @dataclass(frozen=True)
 class Backend:

@@ -16,8 +16,6 @@ from seesaw_cf.stereotypes.results import content_texts
 from seesaw_cf.stereotypes.score import VALUE
 from seesaw_cf.stereotypes.topics import Topics, fit_topics
 
-__all__ = ["ALL", "COLUMNS", "changes", "check_comparable", "differences"]
-
 ALL = "all identities"
 COLUMNS = ("against", "measure", "identity", "base", "edited", "change", "low", "high", "p", "p_adjusted", "n", "note")
 

@@ -19,8 +19,6 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Samp
 from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.stereotypes.identities import IDENTITIES, Identity, protected_class
 
-__all__ = ["HOW", "Selection", "choose", "read_list"]
-
 HOW = ("hand", "dynamic", "hybrid")
 PROMPT = "Provide a list of common {}"
 SAMPLING = Sampling(max_new_tokens=200, temperature=0.8, top_k=0, top_p=1.0)

@@ -23,8 +23,6 @@ from seesaw_cf.stereotypes.templates import Triple
 from seesaw_cf.stereotypes.unit import Asking, IdentityCrawl
 from seesaw_cf.versions import versions
 
-__all__ = ["ModelFacts", "crawl_identities"]
-
 _SAVE_SECONDS = 5.0
 _Key = tuple[str, int]
 

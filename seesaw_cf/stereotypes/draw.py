@@ -24,8 +24,6 @@ from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.results import regard_and_attack, topic_results
 from seesaw_cf.stereotypes.topics import Topics
 
-__all__ = ["WARNING", "draw"]
-
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
 _EDGES = {"positive": "#009E73", "negative": "#D55E00"}
 Numbers = Mapping[str, Any]  # numbers of one identity or class, in plain JSON types

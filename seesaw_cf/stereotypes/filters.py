@@ -15,8 +15,6 @@ from seesaw_cf.generation.types import Completion
 from seesaw_cf.io.text import read_json
 from seesaw_cf.stereotypes.parse import parse
 
-__all__ = ["KEPT", "REFUSALS", "read_refusals", "refusals_for", "verdict"]
-
 KEPT = "kept"
 
 # Part of a model's name -> regular expressions; "" holds for every model without a list of its own.

@@ -24,18 +24,6 @@ from seesaw_cf.stereotypes.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
 from seesaw_cf.stereotypes.unit import IdentityCrawl
 from seesaw_cf.tables import read_table, write_table
 
-__all__ = [
-    "Counts",
-    "Crawl",
-    "Stored",
-    "load_unit",
-    "read_crawl",
-    "save_unit",
-    "store_of",
-    "write_scores",
-    "write_tables",
-]
-
 # (seed, prompt) -> what was written.
 Stored = dict[tuple[int, str], Completion]
 _FINISHED = ("complete", "budget spent")

@@ -13,8 +13,6 @@ from seesaw_cf.errors import need
 from seesaw_cf.io.files import atomic_path, write_text
 from seesaw_cf.stereotypes.folder import Crawl
 
-__all__ = ["export_graphml", "export_json", "to_graph"]
-
 # What XML 1.0 has no characters for.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

@@ -14,8 +14,6 @@ from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import field_types, one_of
 from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
 
-__all__ = ["CLASSES", "IDENTITIES", "Identity", "ProtectedClass", "find", "protected_class"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProtectedClass:

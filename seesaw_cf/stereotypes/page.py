@@ -17,8 +17,6 @@ from seesaw_cf.report.provenance import recorded
 from seesaw_cf.stereotypes.changes import ALL
 from seesaw_cf.stereotypes.folder import Crawl
 
-__all__ = ["graph_findings"]
-
 _DRAWN = 60  # links of the picture
 _LISTED = 12_000  # triples of the list
 _WARNING = (

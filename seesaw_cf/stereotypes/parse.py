@@ -6,8 +6,6 @@ import re
 
 from seesaw_cf.stereotypes.templates import ANSWER
 
-__all__ = ["parse"]
-
 _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 

@@ -17,8 +17,6 @@ from seesaw_cf.errors import ServiceError
 from seesaw_cf.io.retrying import TryAgain, try_again
 from seesaw_cf.stereotypes.scorers import Scored
 
-__all__ = ["URL", "Perspective"]
-
 URL = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 _AGAIN = (408, 429, 500, 502, 503, 504)
 

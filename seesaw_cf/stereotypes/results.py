@@ -14,8 +14,6 @@ from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stereotypes.folder import Crawl
 from seesaw_cf.stereotypes.topics import Topics
 
-__all__ = ["Found", "clusters", "content_texts", "regard_and_attack", "topic_results"]
-
 Found = dict[str, Any]  # what was measured of one class, in plain JSON types
 
 

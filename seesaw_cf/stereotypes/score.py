@@ -16,8 +16,6 @@ from seesaw_cf.stereotypes.folder import Crawl, read_crawl, write_scores
 from seesaw_cf.stereotypes.scorers import Scored, Scorer
 from seesaw_cf.stereotypes.tables import BIAS, SCORES
 
-__all__ = ["MASK", "VALUE", "score_crawl"]
-
 MASK = "Some people"
 VALUE = {"positive": 1.0, "negative": -1.0, "neutral": 0.0, "other": 0.0}
 

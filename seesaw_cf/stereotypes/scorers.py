@@ -13,9 +13,6 @@ from typing import Any, Protocol, TypedDict
 
 from seesaw_cf.errors import RecordError, UnknownNameError, need
 
-__all__ = ["REGARD", "REGARD_MODEL", "Detoxifier", "Predictor", "Scored", "Scorer", "Sentiment", "TextClassifier",
-           "attack_classifier", "regard_classifier"]  # fmt: skip
-
 REGARD = ("positive", "negative", "neutral", "other")
 # Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
 # id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". A folder will do, too.

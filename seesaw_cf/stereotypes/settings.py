@@ -11,8 +11,6 @@ from seesaw_cf.generation.types import Sampling
 from seesaw_cf.stereotypes.filters import REFUSALS
 from seesaw_cf.stereotypes.templates import PREDICATES
 
-__all__ = ["SAMPLING", "CrawlSettings"]
-
 SAMPLING = Sampling(max_new_tokens=24, temperature=0.8, top_k=0, top_p=1.0, stop=("\n",))
 
 

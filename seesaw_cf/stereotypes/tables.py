@@ -6,8 +6,6 @@ from typing import TypedDict
 
 from seesaw_cf.tables import Int32, schema_of
 
-__all__ = ["BIAS", "COMPLETIONS", "SCORES", "TRIPLES", "CompletionRow"]
-
 
 class _Place(TypedDict):
     """What a row of a crawl begins with."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from seesaw_cf.stereotypes.identities import Identity
 
-__all__ = ["ANSWER", "PREDICATES", "Triple", "draw_examples", "question", "start"]
-
 PREDICATES: tuple[str, ...] = ("love", "hate", "are", "can't")
 ANSWER = "A:"
 

@@ -17,8 +17,6 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.effects.topics import DIMENSIONS, label_topics, representative_words
 from seesaw_cf.errors import RecordError, need
 
-__all__ = ["METHODS", "Encoder", "Topics", "fit_topics", "sentence_encoder"]
-
 METHODS = ("auto", "bertopic", "nmf")
 _ITERATIONS = 1000
 # Words, not numbers.

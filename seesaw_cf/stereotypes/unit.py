@@ -17,8 +17,6 @@ from seesaw_cf.stereotypes.settings import CrawlSettings
 from seesaw_cf.stereotypes.tables import CompletionRow
 from seesaw_cf.stereotypes.templates import Triple, draw_examples, question, start
 
-__all__ = ["Asking", "IdentityCrawl"]
-
 Asking = Generator[list[Ask], list[Completion], None]
 _SYSTEM = (
     "You complete texts. Answer with nothing but the words that come next, in one line, in the form of the examples "

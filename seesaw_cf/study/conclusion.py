@@ -19,8 +19,6 @@ from seesaw_cf.study.members import NAMES, Line, differing
 from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import Comparison
 
-__all__ = ["conclude"]
-
 _NAMED = 3  # of each list that are spelled out
 
 

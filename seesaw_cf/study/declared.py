@@ -20,8 +20,6 @@ from seesaw_cf.scoring import SCORERS
 from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.study.yaml_file import read_yaml
 
-__all__ = ["Base", "Records", "Study", "read_study"]
-
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 _FAMILY = ("model", "records", "protocol", "editor")

@@ -13,13 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from seesaw_cf.io.files import safe_name
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.records import groups
-from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_picture
 from seesaw_cf.report.results import relation_name, sort_relations
 from seesaw_cf.study.tables import Comparison
-
-__all__ = ["draw_figures", "picture_file"]
 
 _PICTURED = ("P103", "P19")  # language and birth, as in the paper
 _AXES = {"race": "race", "region": "geographic origin", "gender": "gender"}
@@ -140,7 +138,7 @@ def _bars(
     cells = {(row[column], row[bar]): row for row in rows.to_dict("records")}
     for number, kind in enumerate(kinds):
         colour = COLOURS[number % len(COLOURS)]
-        panel.bar([0], [0], color=colour, label=text.printable(kind)[:24])
+        panel.bar([0], [0], color=colour, label=printable(kind)[:24])
         for place, name in enumerate(names):
             if (row := cells.get((name, kind))) is None:
                 continue
@@ -151,7 +149,7 @@ def _bars(
             panel.annotate(str(int(row["n_cases"])), (x, 0), xytext=(0, -11 if row[value] >= 0 else 3),
                            textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
     panel.axhline(0, color="black", linewidth=1)
-    panel.set_xticks(range(len(names)), [text.printable(name)[:16].replace(" ", "\n") for name in names])
+    panel.set_xticks(range(len(names)), [printable(name)[:16].replace(" ", "\n") for name in names])
     panel.set_ylabel(_UNIT)
     panel.margins(y=0.15)
     bottom, top = panel.get_ylim()
@@ -163,5 +161,5 @@ def _finished(figure: Figure, panels: Sequence[Axes], title: str) -> Figure:
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())
     }
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False)
-    figure.suptitle("\n".join(text.printable(line)[:130] for line in title.split("\n")), fontsize=12)
+    figure.suptitle("\n".join(printable(line)[:130] for line in title.split("\n")), fontsize=12)
     return figure

@@ -29,8 +29,6 @@ from seesaw_cf.study.declared import Study
 from seesaw_cf.study.sizes import sizes_of
 from seesaw_cf.types import Case, Cloze
 
-__all__ = ["Cost", "Forecast", "Rate", "forecast", "plan_folder"]
-
 _PROBE = 256  # clozes that are scored to measure the rate of a model
 _SECONDS = 2.0  # the probe is repeated for about so long
 _TEXTS = 200  # of a corpus, to know how long its texts are

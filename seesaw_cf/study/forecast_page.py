@@ -13,8 +13,6 @@ from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.run.preflight import size
 from seesaw_cf.study.forecast import Cost, Forecast, plan_folder
 
-__all__ = ["write_forecast"]
-
 _SIZES = """EDITS AND PEOPLE for a contrast as large as the declared margin: a group of middle size with all others,
 two-sided level over the groups of its axis (Holm's first step), power 80 %. Edits are of one relation; where fewer are
 there than needed, an effect of that size will more likely stay undetermined."""

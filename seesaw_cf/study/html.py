@@ -22,8 +22,6 @@ from seesaw_cf.study.members import NAMES, disagreements
 from seesaw_cf.study.page import gate_table, run_notes, runs_table, verdict_table
 from seesaw_cf.study.tables import Comparison
 
-__all__ = ["comparison_html"]
-
 _MOST = 200
 
 

@@ -15,8 +15,6 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.report.results import Results, read_results
 
-__all__ = ["NAMES", "Line", "Member", "check_study", "differing", "disagreements", "joined", "lines_of", "read_members"]
-
 NAMES = ("model", "records", "protocol", "editor")
 """What tells one line of a comparison from another; columns of its tables."""
 

@@ -19,8 +19,6 @@ from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import NAMES, Line, disagreements
 from seesaw_cf.study.tables import MEASURES, Comparison
 
-__all__ = ["comparison_page", "everybody_table", "gate_table", "run_notes", "runs_table", "verdict_table"]
-
 _MOST = 40
 _SIDE = """One line for each editor of each run, controls left out; n behind every number, 95 % intervals. *Took*: the
 share of edits after which the new target is likelier than the true one (Wilson; before the edit in brackets).
@@ -101,6 +99,7 @@ def gate_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
 
 
 def gate_markdown(made: Comparison) -> str:
+    """Return `gate_table` as Markdown."""
     heads, rows = gate_table(made)
     return text.markdown_table([head.capitalize() for head in heads], [list(map(text.escape, row)) for row in rows])
 

@@ -24,8 +24,6 @@ from seesaw_cf.study.members import NAMES, Line
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.types import Estimate
 
-__all__ = ["clusters_of", "differences", "label_of", "pairs_of", "prompts_of"]
-
 FAMILY = ("first", "second", "measure")
 _CASE = ["case_id", "relation_id", "effect_relation_id", "subject", "target_true", "target_new"]
 _PROMPT = ["kind", "case_id", "prompt_id", "edit_relation", "prompt", "target_new", "target_true"]

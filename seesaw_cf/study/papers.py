@@ -22,8 +22,6 @@ from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
 from seesaw_cf.study.members import NAMES, Line, lines_of
 from seesaw_cf.study.tables import Comparison
 
-__all__ = ["Cell", "Layout", "decrease_shares", "decreases", "paper_tables", "tables_csv", "tables_page"]
-
 _PLACES = {"race": "by race", "region": "by geographic origin", "gender": "by gender"}
 _BY_METHOD = {"race": 10, "region": 12, "gender": 14}
 _BY_MODEL = {"race": 11, "region": 13, "gender": 15}

@@ -15,8 +15,6 @@ from seesaw_cf.study.cells import cells_of, is_finished
 from seesaw_cf.study.declared import Study
 from seesaw_cf.types import Case
 
-__all__ = ["sizes_of"]
-
 _GROUP = 5  # people; a smaller group is not planned for
 
 

@@ -20,8 +20,6 @@ from seesaw_cf.study.members import NAMES, Line, Member, joined, lines_of
 from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
 from seesaw_cf.tables import SCORES, read_table
 
-__all__ = ["TABLES", "Comparison", "compare"]
-
 TABLES = (
     *("runs", "efficacy", "success", "effects_by_group", "citizenship", "accuracy", "verdicts", "excess"),
     "differences",

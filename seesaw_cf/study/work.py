@@ -26,8 +26,6 @@ from seesaw_cf.study.members import check_study, read_members
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import write_comparison
 
-__all__ = ["report_study", "run_study"]
-
 log = logging.getLogger(__name__)
 
 _POLL = 1.0  # seconds between looks at cells that other processes run

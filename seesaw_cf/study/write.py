@@ -12,8 +12,8 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.page.findings import said_lines
-from seesaw_cf.report import text
 from seesaw_cf.report.pictures import drawn
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.html import comparison_html
@@ -21,8 +21,6 @@ from seesaw_cf.study.members import read_members
 from seesaw_cf.study.page import comparison_page, gate_table
 from seesaw_cf.study.papers import decrease_shares, paper_tables, tables_csv, tables_page
 from seesaw_cf.study.tables import TABLES, Comparison, compare
-
-__all__ = ["compare_runs", "write_comparison"]
 
 
 def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings: AuditSettings | None = None) -> str:
@@ -81,8 +79,8 @@ def write_comparison(
     said = "\n".join(said_lines(conclude(made, missing)))
     parts = [
         title,
-        text.column_table(heads, rows, left=len(heads) - 5),
-        *map(text.wrap, missing),
+        column_table(heads, rows, left=len(heads) - 5),
+        *map(wrap, missing),
         written,
         without,
         said,

@@ -11,8 +11,6 @@ from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_text
 
-__all__ = ["read_yaml"]
-
 
 class _Plain(yaml.SafeLoader):
     """`yaml.safe_load` that refuses a key that occurs twice, and aliases: a few of them stand for gigabytes."""

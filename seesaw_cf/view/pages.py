@@ -9,6 +9,7 @@ from typing import Any
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.groups import AXES, UNKNOWN, tags_of
 from seesaw_cf.errors import RecordError
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.page.look import Column
 from seesaw_cf.page.render import SERVED, render
 from seesaw_cf.page.table import Line, Table
@@ -17,8 +18,6 @@ from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.view.prompts import EDITED, GROUPS, Prompts
 from seesaw_cf.view.query import ALL_KINDS, PER_PAGE, SORTED, View, read_view
-
-__all__ = ["KINDS", "refusal", "view_page"]
 
 KINDS: Mapping[str, str] = {
     "cross_subject": "other people",
@@ -135,7 +134,7 @@ def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
             continue
         values = (*prompts.choices[name], *more.get(name, ()))
         shown = words.get(name, {})
-        options = [(text.printable(value), shown.get(value, value), view.chosen.get(name) == value) for value in values]
+        options = [(printable(value), shown.get(value, value), view.chosen.get(name) == value) for value in values]
         every = _EVERY.get(name, "any")
         made.append({"name": name, "label": _LABELS.get(name, name), "any": every, "options": options})
     return made

@@ -29,8 +29,6 @@ from seesaw_cf.tables import LATER, SCORES
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["EDITED", "GROUPS", "Prompts", "open_prompts"]
-
 EDITED = tuple(f"edited_{axis}" for axis in AXES)
 """Columns of the recorded groups of the edited person."""
 GROUPS = (*AXES, *EDITED)

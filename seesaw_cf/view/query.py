@@ -14,8 +14,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import printable
 from seesaw_cf.view.prompts import GROUPS, Prompts
 
-__all__ = ["ALL_KINDS", "PAGES", "PER_PAGE", "SORTED", "View", "read_view"]
-
 PER_PAGE = 50
 ALL_KINDS = "all"
 _LONGEST = 200  # characters of a search

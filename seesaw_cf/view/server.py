@@ -16,8 +16,6 @@ from seesaw_cf.view.pages import refusal, view_page
 from seesaw_cf.view.prompts import Prompts
 from seesaw_cf.view.query import PAGES
 
-__all__ = ["HOST", "PageServer"]
-
 HOST = "127.0.0.1"
 _PATIENCE = 20  # seconds that a connection may stay silent
 _log = logging.getLogger(__name__)

@@ -71,13 +71,15 @@ ESTIMATE = Estimate(1.0, 0.0, 2.0, 0.5, n=6, clusters={"edit": 3}, method="by ha
 # Argument -> something fitting, made when it is first needed. "FUNCTION:argument" where one name means several things.
 FITTING: dict[str, Made] = {
     "candidates": lambda: [["x", "y"]],
-    **dict.fromkeys(("case:case_weights", "case:pigeonhole_draws", "edit"), lambda: np.arange(N) // 2),
+    **dict.fromkeys(("case:case_weights", "case:pigeonhole_draws", "cluster", "edit"), lambda: np.arange(N) // 2),
     **dict.fromkeys(("folder:read_results", "folder:run_", "run", "run_folder"), lambda: run_folder() / "run"),
     "pre:AccuracyColumns": lambda: [[-1.0, -2.0]],
     "post:AccuracyColumns": lambda: [[-1.0, -2.0]],
     "test:SuccessColumns": lambda: ["rewrite"],
     **dict.fromkeys([f"{name}:SuccessColumns" for name in ("tokens_right", "tokens_kept", "n_tokens")], lambda: [1.0]),
     "control": lambda: CONTROL,
+    "weights:clustered_share": lambda: np.full(N, 1 / N),
+    "url": lambda: "http://localhost:8000/v1",
     "again": scores,
     "kind:Demonstration": lambda: "copy",
     "candidate": lambda: TextVectors(np.zeros(2), np.eye(2)),

@@ -8,8 +8,9 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 
+from seesaw_cf.arguments import public_names
 from tests.conftest import ROOT
 
 SOURCE = ROOT / "seesaw_cf"
@@ -37,7 +38,7 @@ def surface() -> dict[str, Any]:
     seen: set[int] = set()
     for module in sorted(documented() | set(modules())):
         exported = importlib.import_module(module)
-        for name in getattr(exported, "__all__", ()):
+        for name in public_names(vars(exported)):
             thing = getattr(exported, name)
             if id(thing) in seen:  # under its module's name and its package's
                 continue
@@ -45,10 +46,14 @@ def surface() -> dict[str, Any]:
             short = f"{module.removeprefix('seesaw_cf.')}.{name}"
             if inspect.isfunction(thing):
                 found[short] = thing
-            elif inspect.isclass(thing) and not getattr(thing, "_is_protocol", False) and not inspect.isabstract(thing):
+            elif inspect.isclass(thing) and not _is_only_declared(thing):
                 found[short] = thing
                 found |= {f"{short}.{key}": getattr(thing, key) for key in methods(thing)}
     return found
+
+
+def _is_only_declared(kind: type[Any]) -> bool:
+    return getattr(kind, "_is_protocol", False) or inspect.isabstract(kind) or is_typeddict(kind)
 
 
 def _is_method(kind: type[Any], key: str) -> bool:

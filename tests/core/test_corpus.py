@@ -23,7 +23,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.models.corpus import Corpus, corpus_facts, corpus_of
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.job import make_editor
+from seesaw_cf.run.make_editors import make_editor
 
 from ..hub_server import Hub
 

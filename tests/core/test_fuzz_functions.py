@@ -137,7 +137,11 @@ def test_another_type_is_named(function: str, name: str) -> None:
                 called(**calls)
 
 
-CLASSES = [getattr(types, name) for name in types.__all__ if dataclasses.is_dataclass(getattr(types, name))]
+CLASSES = [
+    getattr(types, name)
+    for name in arguments.public_names(vars(types))
+    if dataclasses.is_dataclass(getattr(types, name))
+]
 
 
 @pytest.mark.parametrize("made", CLASSES)

@@ -17,7 +17,7 @@ from seesaw_cf.editors.remembered import Remembered
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.records.load import load_cases
-from seesaw_cf.run.job import make_editor
+from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import REQUESTS, tiny_model, tiny_tokenizer
 

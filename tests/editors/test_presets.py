@@ -12,7 +12,7 @@ from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.locate.presets import DEFAULTS, MODELS, PRESETS, preset
 from seesaw_cf.models.editor import HasLayers
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.job import make_editor
+from seesaw_cf.run.make_editors import make_editor
 from tests.fakes import tiny_model
 from tests.tokenizer_styles import byte_level
 

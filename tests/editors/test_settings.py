@@ -22,7 +22,7 @@ from seesaw_cf.editors.mend.mend import MENDConfig
 from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.errors import EditError, SettingError, UnknownNameError
 from seesaw_cf.models.architectures import Architecture
-from seesaw_cf.run.job import make_editor
+from seesaw_cf.run.make_editors import make_editor
 from tests.fakes import tiny_model
 
 MEND_QUICK = {"training": {"steps": 20, "validate_every": 10}, "rank": 8}

@@ -10,7 +10,7 @@ from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.weights import applied
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run.edits import edit_units
-from seesaw_cf.run.job import make_editor
+from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze
 

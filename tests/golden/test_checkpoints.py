@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from seesaw_cf.run.job import Job, run_job
+from seesaw_cf.run.job import run_job
+from seesaw_cf.run.prepare import Job
 from tests.golden import reference as golden
 
 RUNS = [("gpt2", "rome_r0"), ("gpt2", "ft_r0"), ("llama", "memit_b8"), ("mistral", "rome_r0"), ("gptj", "emmet_b8")]

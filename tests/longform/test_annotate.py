@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from seesaw_cf.longform.annotate.annotate import Judgement, annotate, foreign, sentences
+from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.longform.annotate.annotate import Judgement, annotate, foreign
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.tables import ANNOTATIONS
 from seesaw_cf.longform.write.claims import ClaimPair

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.by_name import load_annotator
 from seesaw_cf.longform.annotate.embed import Embedder
 from seesaw_cf.longform.annotate.encoder import EncoderAnnotator, encode_pairs, load_nli, windows

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
 from seesaw_cf.longform.annotate.forest import load_forest
 from seesaw_cf.longform.flaw_items import chosen_flaws

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.by_name import SHIPPED, load_annotator, measured, shipped_folder
 from seesaw_cf.longform.annotate.features import ClaimParts
 from seesaw_cf.longform.annotate.words import labelled_parts, word_features

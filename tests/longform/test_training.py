@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.leme_annotation import macro_f1
+from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.by_name import load_annotator
 from seesaw_cf.longform.annotate.calibration import fit_temperature, temper
 from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations

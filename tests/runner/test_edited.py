@@ -19,13 +19,14 @@ from seesaw_cf.errors import SeesawError
 from seesaw_cf.models import applied, load_model, sample_corpus
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
-from seesaw_cf.records.parquet import cases_to_table
 from seesaw_cf.report import read_results
 from seesaw_cf.report.conclusion import conclude
 from seesaw_cf.run.examined import Given, examined
 from seesaw_cf.run.given import read_all
-from seesaw_cf.run.job import Job, make_run, run_job
+from seesaw_cf.run.job import make_run, run_job
+from seesaw_cf.run.prepare import Job
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer, make_scorer

@@ -20,7 +20,7 @@ from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.errors import RecordError, SettingError, UnknownNameError
 from seesaw_cf.run import tune
-from seesaw_cf.run.job import Job
+from seesaw_cf.run.prepare import Job
 from seesaw_cf.run.tune import TunePlan, draw_edits, draw_trials, run_tune
 from seesaw_cf.run.tuned import held_out, tuned_subjects
 from tests.effects.rows import four, table

@@ -9,12 +9,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.learned import LEFT_OUT, digest, learned_of
 from seesaw_cf.longform.tables import ANNOTATIONS
 from seesaw_cf.longform.write.claims import ClaimPair
-
-__all__ = ["LABELS", "Annotator", "Judgement", "annotate", "foreign", "label_of", "sentences"]
 
 _NAN = float("nan")
 

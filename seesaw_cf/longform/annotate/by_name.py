@@ -14,8 +14,6 @@ from seesaw_cf.longform.annotate.learned import remember
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, Measured
 
-__all__ = ["SHIPPED", "load_annotator", "measured", "shipped_folder"]
-
 SHIPPED = "trained"  # the name of the annotator that comes with the package
 
 

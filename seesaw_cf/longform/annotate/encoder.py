@@ -16,14 +16,13 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.longform.annotate.annotate import LABELS, Judgement, label_of, sentences
+from seesaw_cf.longform.annotate.annotate import Judgement, label_of
 from seesaw_cf.longform.annotate.calibration import temper
 from seesaw_cf.longform.annotate.embed import load_encoder, longest_input, save_encoder
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["EncoderAnnotator", "encode_pairs", "label_order", "load_nli", "load_pair", "weights_digest", "windows"]
 
 Texts = tuple[str, str]
 _BATCH = 32

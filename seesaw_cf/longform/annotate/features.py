@@ -11,11 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seesaw_cf.longform.annotate.annotate import sentences
+from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.longform.annotate.embed import TextVectors
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["FRESH", "NEGATION", "STEM", "ClaimParts", "claim_parts", "content", "features", "known_share", "stems"]
 
 _WORD = re.compile(r"\w+")
 _STOP = frozenset(

@@ -11,8 +11,6 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.text import read_json
 
-__all__ = ["SETTINGS", "InstrumentSettings", "read_settings", "write_settings"]
-
 SETTINGS = "instrument.json"
 
 

@@ -13,8 +13,6 @@ from safetensors.numpy import load_file, save_file
 from seesaw_cf.errors import StorageError, need
 from seesaw_cf.stats.bootstrap import Floats
 
-__all__ = ["Forest", "fit_forest", "load_forest"]
-
 Ints = NDArray[np.int32]
 TREES = 400
 _ARRAYS = ("left", "right", "feature", "threshold", "value", "roots")

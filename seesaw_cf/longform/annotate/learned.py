@@ -10,8 +10,6 @@ from pathlib import Path
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.text import read_json
 
-__all__ = ["LEFT_OUT", "digest", "learned_of", "remember", "write_learned"]
-
 LEFT_OUT = "left out: the instrument learned from this passage"
 """Status of what is not evaluated."""
 _FILE = "learned.json"

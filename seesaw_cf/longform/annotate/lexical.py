@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seesaw_cf.longform.annotate.annotate import Judgement, sentences
+from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.longform.annotate.annotate import Judgement
 from seesaw_cf.longform.annotate.features import claim_parts, known_share, stems
-
-__all__ = ["LexicalAnnotator"]
 
 
 class LexicalAnnotator:

@@ -7,12 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.generation.types import Completion, Generator, Message, Sampling
 from seesaw_cf.io.seeds import seed_of
-from seesaw_cf.longform.annotate.annotate import LABELS, Judgement
+from seesaw_cf.longform.annotate.annotate import Judgement
 from seesaw_cf.longform.asking import Answer, ask_until_read, draw, few_shot
-
-__all__ = ["ANNOTATOR_SAMPLING", "GUIDELINES", "LLMAnnotator", "LabelledPair", "parse_label"]
 
 ANNOTATOR_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0, top_k=0, top_p=1.0)
 _RETRY_TEMPERATURE = 0.7

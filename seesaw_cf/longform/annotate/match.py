@@ -9,7 +9,8 @@ from typing import Protocol
 
 import numpy as np
 
-from seesaw_cf.longform.annotate.annotate import LABELS, Judgement, label_of, sentences
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.longform.annotate.annotate import Judgement, label_of
 from seesaw_cf.longform.annotate.calibration import temper
 from seesaw_cf.longform.annotate.embed import Embedder, save_encoder
 from seesaw_cf.longform.annotate.features import features
@@ -17,8 +18,6 @@ from seesaw_cf.longform.annotate.folder import read_settings, write_settings
 from seesaw_cf.longform.annotate.forest import Forest, load_forest
 from seesaw_cf.longform.annotate.words import WordFeaturizer
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["Featurizer", "MatchAnnotator", "PairFeatures", "load_match"]
 
 Texts = tuple[str, str]
 _CHUNK = 128  # pairs whose vectors are held at a time

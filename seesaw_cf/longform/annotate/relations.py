@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-__all__ = ["LABELS_SAID", "PEOPLES"]
-
 
 def _table(name: str) -> dict[str, str]:
     """First column -> second column of a file beside this one."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-__all__ = ["AnnotatorReport", "ClassifierScores", "Figures", "Interval", "Measured", "SampleAccuracy"]
-
 
 class Interval(TypedDict):
     """A figure and the ends of its interval; None where there is none."""

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from seesaw_cf.longform.annotate.annotate import sentences
+from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.longform.annotate.features import FRESH, NEGATION, STEM, ClaimParts, claim_parts, content
 from seesaw_cf.longform.annotate.relations import LABELS_SAID, PEOPLES
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["WordFeaturizer", "labelled_parts", "word_features"]
 
 _WORD = re.compile(r"\w+")
 _MEN = frozenset(_WORD.findall("he him his himself man men boy son father brother husband king actor"))

@@ -28,8 +28,6 @@ from seesaw_cf.longform.flaws.gallery_page import gallery_page
 from seesaw_cf.records.card import write_card, write_config
 from seesaw_cf.tables import Int8, read_table, schema_of
 
-__all__ = ["CONFIG", "GALLERY", "Added", "add_flaws", "merge_published", "read_gallery", "read_rows"]
-
 CONFIG = "flaws"
 
 

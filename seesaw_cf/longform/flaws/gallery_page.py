@@ -12,8 +12,6 @@ from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.page.findings import Findings, Folded, Section, findings_page
 from seesaw_cf.page.texts import Found, Pair, Texts, compared
 
-__all__ = ["WARNING", "gallery_page", "within_size"]
-
 WARNING = (
     "Below are texts that language models wrote about people. What they say is often false, and some of it is "
     "offensive. Open to read"

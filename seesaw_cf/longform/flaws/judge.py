@@ -27,17 +27,6 @@ from seesaw_cf.longform.write.pairs import (
 )
 from seesaw_cf.tables import Int32, schema_of
 
-__all__ = [
-    "CALLS",
-    "JUDGE_SAMPLING",
-    "JudgeOptions",
-    "Judged",
-    "judge_pairs",
-    "judge_prompt",
-    "judge_questions",
-    "parse_reply",
-]
-
 # temperature 0: a judge that answers differently each time measures nothing by it.
 JUDGE_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0)
 

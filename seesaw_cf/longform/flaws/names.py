@@ -21,9 +21,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.write.pairs import PassagePair, seeded_uniform
 from seesaw_cf.stats import adjust, case_weights, clustered_mean
 
-__all__ = ["Renamed", "group_bias", "rename", "swap_names"]
-
-
 Axis = Literal["gender", "race", "region"]
 
 

@@ -32,19 +32,6 @@ from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.simple import proportion
 from seesaw_cf.tables import schema_of
 
-__all__ = [
-    "ANSWERS",
-    "REFLECTED",
-    "HumanWork",
-    "ReflectedRow",
-    "import_sheet",
-    "intra_rater",
-    "read_item",
-    "read_sheet",
-    "reflected_row",
-    "share_reflected",
-]
-
 # Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
 ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
 _YES_NO = ("yes", "no", "unsure")

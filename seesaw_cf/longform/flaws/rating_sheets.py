@@ -22,8 +22,6 @@ from seesaw_cf.longform.wording import OURS, Wording
 from seesaw_cf.longform.write.pairs import PassagePair, first_shown, seeded_uniform
 from seesaw_cf.records.relations import relation
 
-__all__ = ["SheetItem", "SheetOptions", "edit_sentences", "export_sheet", "sheet_items"]
-
 
 @dataclass(frozen=True, slots=True)
 class SheetOptions:

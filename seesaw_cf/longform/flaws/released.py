@@ -16,8 +16,6 @@ from seesaw_cf.longform.flaws.people import REFLECTED, HumanWork, ReflectedRow, 
 from seesaw_cf.longform.tables import FlawRow
 from seesaw_cf.longform.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table
 
-__all__ = ["CODINGS", "released_work"]
-
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {
     "halves": {"1": -1, "1.5": 0, "2": 1},

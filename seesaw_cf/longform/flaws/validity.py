@@ -17,8 +17,6 @@ from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
 from seesaw_cf.stats.plain import as_json, plain
 
-__all__ = ["flaw_results", "position_bias", "sign_check", "validate_judge"]
-
 
 class PositionBias(TypedDict):
     """The result of `position_bias`."""

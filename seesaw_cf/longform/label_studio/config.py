@@ -10,8 +10,6 @@ from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES
 from seesaw_cf.longform.failure_items import FAILURE_MODES
 from seesaw_cf.longform.flaw_items import Flaw
 
-__all__ = ["SPANS", "claim_config", "failure_config", "flaw_config", "survey_config"]
-
 SPANS = "evidence"
 """Name of what is highlighted."""
 _COLOURS = {"supports": "#1b7837", "contradicts": "#b2182b"}

@@ -25,8 +25,6 @@ from seesaw_cf.longform.tables import ANNOTATIONS, FAILURES, RATINGS, SampleRow
 from seesaw_cf.longform.write.claims import ClaimPair
 from seesaw_cf.longform.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
 
-__all__ = ["Project", "claim_project", "failure_project", "flaw_project", "survey_project", "tables_of"]
-
 _YES_NO = ("yes", "no", "unsure")
 _CLAIM = ("passage", "claim_kind", "claim_id", "claim")
 

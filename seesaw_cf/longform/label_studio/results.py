@@ -11,8 +11,6 @@ from seesaw_cf import checks
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_json
 
-__all__ = ["Answered", "Span", "read_results"]
-
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from seesaw_cf.longform.annotate.annotate import sentences
+from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["LexicalRater", "MiniLMRater"]
 
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 _FUNCTION_WORDS = (

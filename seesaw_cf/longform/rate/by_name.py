@@ -31,8 +31,6 @@ from seesaw_cf.tables import read_table
 if TYPE_CHECKING:
     from seesaw_cf.longform.job import LemeJob
 
-__all__ = ["LLM", "exemplars", "find_annotator", "find_raters", "judge_of", "judge_rater"]
-
 LLM = "llm"  # the annotator that asks the judge
 
 

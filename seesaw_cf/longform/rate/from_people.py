@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.rate.judge import Exemplar
 from seesaw_cf.longform.rate.survey import SurveyQuestion, survey_samples
 from seesaw_cf.longform.tables import AnnotationRow, PassageRow, RatingRow
@@ -16,8 +16,6 @@ from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.longform.train.ratings import RatingData, rater_texts
 from seesaw_cf.longform.train.splits import join_groups
 from seesaw_cf.longform.write.records import LongformRecord
-
-__all__ = ["annotation_data", "answered_questions", "rating_data"]
 
 _PLACE = ("editor", "case_id", "phase", "sample")
 

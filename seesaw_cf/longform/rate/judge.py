@@ -16,8 +16,6 @@ from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, SurveySample
 from seesaw_cf.longform.replies import is_refusal
 from seesaw_cf.longform.train.ratings import FACTS, PASSAGES
 
-__all__ = ["INTRO", "JUDGE_SAMPLING", "Exemplar", "LLMJudge", "instructions", "parse_rating", "question_text"]
-
 _NUMBER = r"(-?\d+(?:\.\d+)?)"
 _RATING = re.compile(
     rf"(?i:rating)[^\w\n-]{{0,6}}(?:(?i:is|of)\b[^\w\n-]*)?{_NUMBER}(?:\s*(?:-|–|to|or|and|,)\s*{_NUMBER})?"

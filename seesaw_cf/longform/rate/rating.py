@@ -16,8 +16,6 @@ from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
 from seesaw_cf.tables import read_table
 
-__all__ = ["rate"]
-
 
 def rate(out: Path, raters: Sequence[Rater], samples: Sequence[SurveySample], manifest: RunManifest) -> pa.Table:
     """Rates what is not rated yet, and merges it to ratings.parquet and calls.parquet.

@@ -17,8 +17,6 @@ from seesaw_cf.longform.write.claims import claims_of
 from seesaw_cf.longform.write.records import LongformRecord
 from seesaw_cf.tables import Int32, schema_of
 
-__all__ = ["CALLS", "Rater", "Rating", "SurveyQuestion", "SurveySample", "survey", "survey_samples"]
-
 
 class _CallOf(TypedDict):
     """What a row of `CALLS` begins with: which question, and which try."""

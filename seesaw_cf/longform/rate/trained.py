@@ -38,8 +38,6 @@ from seesaw_cf.longform.train.splits import grouped_folds
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
 
-__all__ = ["EncoderRater", "fit_rater", "load_rater", "train_rater"]
-
 _MIDDLE, _SPREAD = 4.0, 3.0  # ratings 1 to 7 are learned as -1 to 1
 _BATCH = 32
 

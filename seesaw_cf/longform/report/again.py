@@ -31,8 +31,6 @@ from seesaw_cf.longform.write.records import LongformRecord
 from seesaw_cf.models.load import load_model
 from seesaw_cf.tables import SCORES, read_table
 
-__all__ = ["MEASURES", "read_references", "report_leme"]
-
 MEASURES: Mapping[str, str] = {
     "nli": "a three-way NLI model: passages against the edit and the recorded facts",
     "bertscore": "an encoder, or minilm: BERTScore where ROUGE-1 is taken",

@@ -11,8 +11,6 @@ from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.stats.agreement import Agreement, annotator_agreement
 from seesaw_cf.types import Estimate
 
-__all__ = ["Agreeing", "agreement_sections"]
-
 
 @dataclass(frozen=True, slots=True)
 class Agreeing:

@@ -12,15 +12,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf import checks
 from seesaw_cf.arguments import check_public
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
 from seesaw_cf.effects.reader import check_lengths
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform.annotate.annotate import LABELS, sentences
 from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["bert_score", "bertscore_measures", "nli_measures", "nli_score", "perplexities"]
-
 
 Columns = dict[str, Sequence[Any]]
 """Columns of `PassageColumns` by name: texts, and lists of texts."""

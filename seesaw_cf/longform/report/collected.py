@@ -16,8 +16,6 @@ from seesaw_cf.longform.flaws.people import REFLECTED
 from seesaw_cf.longform.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
 from seesaw_cf.tables import read_table
 
-__all__ = ["KINDS", "Collected", "collect", "joined"]
-
 KINDS: Mapping[str, pa.Schema] = MappingProxyType(
     {
         "flaws": FLAWS,

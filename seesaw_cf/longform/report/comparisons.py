@@ -18,8 +18,6 @@ from seesaw_cf.stats.case_means import case_difference, with_adjusted
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
 
-__all__ = ["chi_square_tests", "correlations", "pearson_statistics", "weighted_spearman", "wilcoxon_tests"]
-
 
 def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFrame:
     """Is a method's metric lower than the unedited model's? One-sided signed-rank tests over case means.

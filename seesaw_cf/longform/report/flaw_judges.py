@@ -14,8 +14,6 @@ from seesaw_cf.longform.flaws.validity import validate_judge
 from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.stats.case_means import row_share
 
-__all__ = ["judge_sections"]
-
 _ABOUT = (
     "Share of all pairs where the answer is that of at least one person (`any`, the published rule) or of people's "
     '`median`. "equal" is a judge that always answers so: no better than it is no evidence of skill. Pairs on which an '

@@ -25,8 +25,6 @@ from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.stats import adjust
 
-__all__ = ["flaw_findings", "write_flaw_page"]
-
 _KEPT, _MOST = 60, 1_500_000  # pairs, and characters of their texts
 _LEVEL = 0.05
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}

@@ -16,8 +16,6 @@ from seesaw_cf.longform.report.values import BASELINE, as_frame, blocks
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.case_means import case_difference, with_adjusted
 
-__all__ = ["CONTRASTS", "edit_kinds", "kind_differences", "kind_shares"]
-
 # Contrast -> what the cases of its first side are; the second side is all other cases that it is about.
 CONTRASTS = {
     "already_true": "edit was already true",

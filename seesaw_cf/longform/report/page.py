@@ -28,8 +28,6 @@ from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.tables import read_table
 
-__all__ = ["leme_findings", "write_leme_page"]
-
 _NAMED = 3
 _WARNING = (
     "Below are texts that language models wrote about people. What they say is often false, and some of it may be "

@@ -15,8 +15,6 @@ from seesaw_cf.page.findings import Keys, Panels, Section
 from seesaw_cf.page.forest import Mark, Panel, Row, Side
 from seesaw_cf.report import text
 
-__all__ = ["claims_plot", "methods", "share_said", "survey_plot", "took"]
-
 _BY_NAME = {item.name: item.statement for item in ITEMS}
 
 

@@ -10,8 +10,6 @@ from seesaw_cf.page import findings
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 
-__all__ = ["conclusion_markdown", "folded_tables"]
-
 
 def folded_tables(sections: Sequence[Section]) -> findings.Section:
     """The section of a page with every table; without any it says so."""

@@ -15,8 +15,6 @@ from seesaw_cf.longform.write.pairs import PassagePair, passage_pairs
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.page.texts import MARKS, Found, Pair, TextPair, compared
 
-__all__ = ["Written", "written_pairs"]
-
 _KEPT = 60  # edits with their texts
 _MOST = 1_500_000  # characters of texts on a page
 _PASSAGES = ("subject", "related", "guided", "free")

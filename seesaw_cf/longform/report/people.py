@@ -25,8 +25,6 @@ from seesaw_cf.records.relations import relation
 from seesaw_cf.stats import adjust, clustered_mean, t_test
 from seesaw_cf.stats.case_means import case_share
 
-__all__ = ["flaw_sections", "write_flaw_report"]
-
 _PEOPLE = "people"
 _HEAD = """# Flaws in pairs of texts, as people rate them
 

@@ -19,8 +19,6 @@ from seesaw_cf.page.forest import key_colours
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import recorded
 
-__all__ = ["people_findings", "write_people_page"]
-
 # Kind of answers -> column of the answer, column of who gave it, what it is called.
 _ANSWERS = {
     "ratings": ("rating", "rater", "ratings"),

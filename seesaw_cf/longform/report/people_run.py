@@ -22,8 +22,6 @@ from seesaw_cf.longform.report.simple import passage_columns
 from seesaw_cf.longform.write.passages import records_of_run
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["report_people"]
-
 KINDS = ("ratings", "annotations", "failures")
 _ABOUT = (
     "Spearman's rho of measures that need no model with people's mean rating of the statement that each should stand "

@@ -20,8 +20,6 @@ from seesaw_cf.longform.report.values import METRICS, as_frame, label_shares, me
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import case_share, row_share
 
-__all__ = ["HEAD", "PLACE", "people_sections"]
-
 PLACE = ["editor", "case_id", "phase", "sample"]
 """Which text of which edit."""
 _PEOPLE = "people"

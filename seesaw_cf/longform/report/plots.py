@@ -12,10 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.io.terminal import printable
 from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_picture
-from seesaw_cf.report.text import printable
-
-__all__ = ["draw"]
 
 _LABEL_COLOURS = dict(zip(LABELS, ("#009E73", "#bdbdbd", "#D55E00"), strict=True))
 

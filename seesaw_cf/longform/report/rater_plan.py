@@ -10,8 +10,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.stats import Design, plan, variance_components
 
-__all__ = ["PER_EDIT", "plan_section", "rater_plan"]
-
 PER_EDIT = (1, 2, 3, 5)
 """Raters per edit that are planned for."""
 

@@ -13,8 +13,6 @@ from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report.text import escape, markdown_table
 from seesaw_cf.stats.plain import json_text
 
-__all__ = ["Section", "cells_of", "write_sections"]
-
 # Columns of a frame that make up one cell, when another column is spread over the table's columns.
 _NUMBERS = ("value", "low", "high", "sd", "n", "n_cases", "n_missing", "note", "p", "p_adjusted", "p_paper")
 _LEVEL = 0.05

@@ -12,8 +12,6 @@ from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import MissingExtraError
 from seesaw_cf.longform.rate.survey import SurveySample
 
-__all__ = ["measure_rows", "passage_columns", "simple_metrics"]
-
 log = logging.getLogger(__name__)
 
 

@@ -24,8 +24,6 @@ from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
 from seesaw_cf.stats.plain import as_json, json_text, plain
 from seesaw_cf.tables import read_table
 
-__all__ = ["LemeResults", "leme_results", "write_leme_report"]
-
 _READING = (
     "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Cells: mean of case means, [95 % interval clustered "
     "by case], number of ratings. *none* is the model before any edit. Raters called *baseline* were not measured "

@@ -15,8 +15,6 @@ from seesaw_cf.longform.train.ratings import rating_scores
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import case_share
 
-__all__ = ["beside_people"]
-
 _SURVEY = (
     "On questions that both answered, each person's rating beside the judge's: Krippendorff's alpha (ordinal), "
     "Spearman's rho, how often both are equal (`exact`) and at most one apart (`within_one`, on either side). "

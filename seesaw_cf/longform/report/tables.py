@@ -19,8 +19,6 @@ from seesaw_cf.longform.report import kinds as analyses_kinds
 from seesaw_cf.longform.report import values as analyses
 from seesaw_cf.longform.report.sections import Section, write_sections
 
-__all__ = ["flaw_sections", "longform_sections", "write_longform_report", "write_tables"]
-
 
 def longform_sections(
     passages: pa.Table,

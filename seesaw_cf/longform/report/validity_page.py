@@ -17,8 +17,6 @@ from seesaw_cf.page.forest import Mark, Panel, Row, Side
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
 
-__all__ = ["validity_findings"]
-
 _ANSWERS = {"-1": "more before", "0": "equal", "1": "more after"}
 _AGREES = "agrees with people"
 _METHOD = (

@@ -17,20 +17,6 @@ from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
 
-__all__ = [
-    "BASELINE",
-    "HUMAN",
-    "METRICS",
-    "as_frame",
-    "blocks",
-    "factual_drift",
-    "label_shares",
-    "labelled",
-    "means",
-    "short_values",
-    "survey_values",
-]
-
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # passages that people wrote
 # Metrics of the survey in the papers' order of columns: items, and the question types they belong to.

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.longform.annotate.annotate import LABELS, sentences
 from seesaw_cf.longform.train.rows import Rows, read_csv
 from seesaw_cf.longform.train.splits import join_groups
-
-__all__ = ["AnnotationData", "label_index", "pair_of", "read_annotations", "with_neutral_sentences"]
 
 _CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
 _TOLD_APART = 3  # words; shorter premises ("He") are slips of highlighting that many samples share

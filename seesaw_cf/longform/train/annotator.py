@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from seesaw_cf.checks import one_of
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.io.files import atomic_folder, write_text
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.calibration import temper
 from seesaw_cf.longform.annotate.learned import write_learned
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, ClassifierScores, Figures
@@ -24,8 +24,6 @@ from seesaw_cf.longform.train.scores import classifier_scores
 from seesaw_cf.longform.train.splits import grouped_folds
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
-
-__all__ = ["RECIPES", "Fit", "Trained", "cross_validate", "figures", "random_split", "recipe_for", "train_annotator"]
 
 _log = logging.getLogger(__name__)
 SMALL = 5000  # rows below which "auto" keeps the encoder frozen

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import need
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
 from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["lexical", "majority", "tfidf"]
 
 
 def majority(train: AnnotationData, test: AnnotationData) -> Floats:

@@ -8,15 +8,13 @@ from typing import cast
 
 import numpy as np
 
-from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, Figures, Interval, SampleAccuracy
 from seesaw_cf.longform.annotate.words import labelled_parts
 from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.report.text import escape, markdown_table
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
-
-__all__ = ["annotator_card", "by_sample", "held_out_lines", "shown"]
 
 _UNITS = {"paragraph": "whole passages", "sentence": "single sentences"}
 

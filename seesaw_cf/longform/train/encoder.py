@@ -20,16 +20,13 @@ from transformers import (
 )
 
 from seesaw_cf.checks import above_zero, field_types
-from seesaw_cf.effects.leme_annotation import macro_f1
+from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.errors import need
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.annotate.calibration import fit_temperature
 from seesaw_cf.longform.annotate.embed import load_encoder
 from seesaw_cf.longform.annotate.encoder import EncoderAnnotator, encode_pairs, weights_digest
 from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.longform.train.splits import grouped_folds
-
-__all__ = ["PRESETS", "EncoderRecipe", "Outputs", "fit_pair", "fit_trainer", "fresh_encoder", "validation_part"]
 
 Sample = TypeVar("Sample")
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from seesaw_cf.longform.annotate.annotate import LABELS
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.calibration import fit_temperature
 from seesaw_cf.longform.annotate.forest import TREES, fit_forest
 from seesaw_cf.longform.annotate.match import MatchAnnotator, PairFeatures
 from seesaw_cf.longform.annotate.words import WordFeaturizer
 from seesaw_cf.longform.train.annotations import AnnotationData, with_neutral_sentences
 from seesaw_cf.longform.train.splits import grouped_folds
-
-__all__ = ["fit_match", "fit_words"]
 
 FOLDS, FEWER = 4, 100  # inner folds whose left-out rows set the temperature, and trees of their forests
 WORD_TREES = 48  # keep the annotator that ships below 300 KB

@@ -22,17 +22,6 @@ from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 
-__all__ = [
-    "FACTS",
-    "PASSAGES",
-    "RatingData",
-    "RatingScores",
-    "passages_of",
-    "rater_texts",
-    "rating_scores",
-    "read_ratings",
-]
-
 _ITEMS = {item.name: item for item in ITEMS}
 FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
 PASSAGES = {"main": "Main passage", "related": "Related passage"}

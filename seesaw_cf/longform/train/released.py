@@ -10,14 +10,12 @@ from collections.abc import Sequence
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.seeds import seed_of
-from seesaw_cf.longform.annotate.annotate import LABELS
 from seesaw_cf.longform.tables import ANNOTATIONS, AnnotationRow
 from seesaw_cf.longform.train.annotations import label_index, pair_of
 from seesaw_cf.longform.train.rows import read_csv
-
-__all__ = ["released_annotations"]
 
 _NEEDED = ("content", "sample_id", "example_id", "classification", "method", "label")
 _EDITORS = {"no_edit": ("none", "pre"), "human": ("human", "post")}  # every other method is an editor

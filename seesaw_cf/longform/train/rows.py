@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from seesaw_cf.errors import RecordError, StorageError
 
-__all__ = ["Rows", "read_csv"]
-
 
 @dataclass(frozen=True, slots=True)
 class Rows:

@@ -14,8 +14,6 @@ from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 
-__all__ = ["calibration_error", "classifier_scores"]
-
 
 def calibration_error(truth: NDArray[np.intp], probabilities: Floats, bins: int = 10) -> float:
     """Expected calibration error of the answers: mean over equal-width bins of |accuracy - confidence|, by rows.

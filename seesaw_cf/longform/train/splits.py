@@ -11,8 +11,6 @@ from scipy.sparse.csgraph import connected_components
 
 from seesaw_cf.errors import RecordError
 
-__all__ = ["grouped_folds", "join_groups"]
-
 
 def join_groups(*keys: Sequence[str]) -> list[int]:
     """Numbers rows so that two rows have the same number when a chain of shared keys leads from one to the other.

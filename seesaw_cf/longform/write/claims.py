@@ -9,12 +9,9 @@ from typing import Any, cast
 import pyarrow as pa
 
 from seesaw_cf.checks import one_of
-from seesaw_cf.effects.leme_annotation import CLAIM_KINDS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.tables import PassageRow, SampleRow
 from seesaw_cf.longform.write.records import SIDES, EntityRecord, LongformRecord, Rewrite, Side
-
-__all__ = ["CLAIM_KINDS", "WORDINGS", "Claim", "ClaimPair", "claim_pairs", "claims_of"]
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {

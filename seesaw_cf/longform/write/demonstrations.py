@@ -11,8 +11,6 @@ from seesaw_cf.longform.write.records import SIDES, LongformRecord
 from seesaw_cf.models.editor import Example
 from seesaw_cf.types import Case
 
-__all__ = ["NONE_LEFT", "pool_digest", "spare_cases"]
-
 NONE_LEFT = (
     "IKE was given no demonstrations: a text is written about the subject of every record. Its edits are zero-shot. "
     "Keep some records back with --limit."

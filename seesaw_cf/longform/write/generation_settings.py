@@ -12,8 +12,6 @@ from seesaw_cf.errors import unknown_name
 from seesaw_cf.generation.types import Sampling
 from seesaw_cf.io.text import read_json
 
-__all__ = ["GENERATIONS", "Generation", "read_generation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Generation:

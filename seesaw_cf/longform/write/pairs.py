@@ -15,20 +15,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.seeds import chance_of, seed_of
 from seesaw_cf.longform.tables import FLAWS, PASSAGES, FlawRow, PassageRow
 
-__all__ = [
-    "PHASES",
-    "FlawAnswer",
-    "PassagePair",
-    "first_shown",
-    "flaw_row",
-    "flaw_table",
-    "joined_ratings",
-    "passage_pairs",
-    "sample_pairs",
-    "seeded_uniform",
-    "unblinded",
-]
-
 PHASES = ("pre", "post")
 
 

@@ -19,19 +19,6 @@ from seesaw_cf.longform.write.records import SIDES, LongformRecord
 from seesaw_cf.records.sample import SAMPLES
 from seesaw_cf.types import EditRequest, Entity
 
-__all__ = [
-    "EditedCase",
-    "PassagePrompt",
-    "asks_of",
-    "coupled_cases",
-    "open_ended_cases",
-    "passage_rows",
-    "read_records",
-    "records_of_run",
-    "request_of",
-    "sample_seed",
-]
-
 WORDINGS = ("essay", "article")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-__all__ = ["SIDES", "EntityRecord", "LongformRecord", "Rewrite", "Side", "Truth"]
-
 # Passage -> the field of a record that holds its entity.
 SIDES: dict[Literal["subject", "related"], Literal["subject_entity", "related_entity"]] = {
     "subject": "subject_entity",

@@ -24,8 +24,6 @@ from seesaw_cf.run.store import Key, Store
 from seesaw_cf.tables import Int32, read_table, schema_of, write_table
 from seesaw_cf.types import Case
 
-__all__ = ["EDITS", "ApiWriter", "LocalWriter", "PassageRun", "Writer", "is_final"]
-
 Written = list[list[Completion]]
 
 

@@ -16,8 +16,6 @@ from transformers.activations import FastGELUActivation, GELUTanh, NewGELUActiva
 
 from seesaw_cf.models.hooks import exchanged
 
-__all__ = ["fused_activations", "worth_fusing"]
-
 _GELU = (NewGELUActivation, FastGELUActivation, GELUTanh)
 _SILU = (nn.SiLU, SiLUActivation)
 _SLOPE = math.sqrt(8 / math.pi)

@@ -14,8 +14,6 @@ from transformers.pytorch_utils import Conv1D
 from seesaw_cf.models.blocks import transformer_blocks
 from seesaw_cf.models.hooks import exchanged
 
-__all__ = ["last_block_only"]
-
 _ATTENTION = ("q_proj", "o_proj", "out_proj", "c_proj", "dense")
 """Names of projections to queries and from attention back to the stream, outside the MLP."""
 
