@@ -19,7 +19,7 @@ from benchmarks.editors_common import RESULTS, ROOT
 from seesaw_cf.io.files import write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import interval, markdown_table, minus, number
-from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.stats import proportion
 from seesaw_cf.stereotypes.changes import ALL
 
 KEPT = RESULTS / "study"
@@ -28,16 +28,15 @@ TEMPLATE = Path(__file__).with_name("page.md")
 GRAPH = ["crawl", "against", "measure", "identity", "base", "edited", "change", "low", "high", "p_adjusted", "n"]
 MEASURES = {"regard": "sentiment", "topics": "topics", "overlap": "shared triples"}
 NAMES = ["records", "editor"]
+VERDICTS = ("amplified", "reduced", "negligible", "equivalent", "undetermined")  # words of the kept tables
 
 # Table -> (rows that are kept, columns beside the names).
 TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], list[str]]] = {
     "efficacy": (lambda t: t["relation"] == "all", ["n_edits", "pre", "post", "post_low", "post_high", "n"]),
     "success": (lambda t: t["value"].notna(), ["measure", "value", "low", "high", "n", "n_cases"]),
     "accuracy": (lambda t: t["edit_relation"] == "all", ["pre", "post", "change", "low", "high", "n"]),
-    "excess": (
-        lambda t: t["axis"] == "all",
-        ["relation", "log_odds", "log_odds_low", "log_odds_high", "p_adjusted", "n"],
-    ),
+    # `p_adjusted` of a report is of D, not of the log-odds.
+    "excess": (lambda t: t["axis"] == "all", ["relation", "log_odds", "log_odds_low", "log_odds_high", "n"]),
     "runs": (
         lambda t: t["run"] != "",
         ["edits", "score_rows", "noise_floor_log_odds", "model_fingerprint", "data_sha256"],
@@ -82,7 +81,8 @@ def page(folder: Path) -> str:
     parts = {
         "SAMPLE": _reach(found, "sample"),
         "RELEASED": _reach(found, "released"),
-        "EXCESS": _excess(found["excess"]),
+        "EXCESS": _excess(found["excess"], "sample"),
+        "EXCESS_RELEASED": _excess(found["excess"], "released"),
         "VERDICTS": _verdicts(found["verdicts"]),
         "GRAPH": _graph(pd.read_csv(folder / "graph.csv")),
     }
@@ -100,33 +100,42 @@ def _of(table: pd.DataFrame, records: str, editor: str) -> pd.DataFrame:
     return table[(table["records"] == records) & (table["editor"] == editor)]
 
 
-def _share(rows: pd.DataFrame, value: str, low: str, high: str, n: str) -> str:
+def _share(rows: pd.DataFrame, value: str, n: str, low: str = "low", high: str = "high") -> str:
+    """A share with its interval; Wilson's where the table has none, or one without width (all edits alike)."""
     if rows.empty or pd.isna(rows[value].iloc[0]):
         return "–"
     row = rows.iloc[0]
-    limits = "" if pd.isna(row[low]) else f" [{row[low]:.2f}, {row[high]:.2f}]"
-    return f"{row[value]:.2f}{limits} n={int(row[n])}"
+    ends = (row[low], row[high]) if low in rows else (row[value], row[value])
+    if ends[0] == ends[1]:
+        wilson = proportion(round(row[value] * row[n]), int(row[n]))
+        ends = (wilson.low, wilson.high)
+    return minus(f"{row[value]:.2f} [{ends[0]:.2f}, {ends[1]:.2f}] n={int(row[n])}")
 
 
 def _reach(found: dict[str, pd.DataFrame], records: str) -> str:
-    measures = [m for m in ("paraphrase", "neighbourhood") if m in set(_records(found["success"], records)["measure"])]
+    """A row for the model before any edit, then one for each editor."""
+    took, reach, other = (_records(found[name], records) for name in ("efficacy", "success", "accuracy"))
+    measures = [m for m in ("paraphrase", "neighbourhood") if m in set(reach["measure"])]
     rows = []
-    for editor in _editors(_records(found["efficacy"], records)):
-        took, reach, other = (_of(found[name], records, editor) for name in ("efficacy", "success", "accuracy"))
-        cells = [_share(took, "post", "post_low", "post_high", "n")]
-        cells += [_share(reach[reach["measure"] == m], "value", "low", "high", "n_cases") for m in measures]
-        rows.append([editor, *cells, _share(other, "change", "low", "high", "n").replace("-", "\u2212")])
-    return markdown_table(["editor", "takes", *measures, "other properties, change"], rows)
+    for editor, side in (("unedited", "pre"), *((name, "post") for name in _editors(took))):
+        own = took[:1] if side == "pre" else _of(took, records, editor)
+        beside = other[:1] if side == "pre" else _of(other, records, editor)
+        right = _of(reach, records, editor)
+        cells = [_share(own, side, "n", f"{side}_low", f"{side}_high")]
+        cells += [_share(right[right["measure"] == m], "value", "n_cases") for m in measures]
+        change = "–" if side == "pre" else _share(beside, "change", "n")
+        rows.append([editor, *cells, _share(beside, side, "n", "", ""), change])
+    return markdown_table(["model", "new answer likelier", *measures, "other properties", "their change"], rows)
 
 
 def _records(table: pd.DataFrame, records: str) -> pd.DataFrame:
     return table[table["records"] == records]
 
 
-def _excess(table: pd.DataFrame) -> str:
-    own = _records(table, "sample")
+def _excess(table: pd.DataFrame, records: str) -> str:
+    own = _records(table, records)
     relations = list(dict.fromkeys(own["relation"]))
-    rows = [[editor, *(_odds(_of(own, "sample", editor), name) for name in relations)] for editor in _editors(own)]
+    rows = [[editor, *(_odds(_of(own, records, editor), name) for name in relations)] for editor in _editors(own)]
     return markdown_table(["editor", *map(relation_name, relations)], rows)
 
 
@@ -161,12 +170,13 @@ def _graph(table: pd.DataFrame) -> str:
         [
             shown,
             str(identity),
+            minus(number(own["base"].iloc[0], digits=2)),
             *(_change(own[(own["crawl"] == one) & (own["against"] == other)]) for one, other in columns),
         ]
         for measure, shown in MEASURES.items()
         for identity, own in table[table["measure"] == measure].groupby("identity", sort=False)
     ]
-    return markdown_table(["", "of", "edit − none", "control − none", "edit − control"], rows, left=2)
+    return markdown_table(["", "of", "none", "edit − none", "control − none", "edit − control"], rows, left=2)
 
 
 def _change(rows: pd.DataFrame) -> str:

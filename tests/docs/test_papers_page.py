@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import pytest
 
+from seesaw_cf.cli import COMMANDS, parser
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
@@ -19,6 +22,8 @@ WHOLE: dict[str, tuple[str, set[int], set[int]]] = {
     '"I\'m not racist but ..." (stereotype graphs)': ("stereotype_knowledge_graphs", {1, 2, 3, 4}, set(range(1, 9))),
 }
 NUMBERS = re.compile(r"(Table|Figure)s? ((?:\d+(?: to \d+)?(?:, | and )?)+)")
+LETTERS = {letter: words for words, letter in re.findall(r"^seesaw-cf (.*)  # ([A-Z])$", PAGE, re.MULTILINE)}
+PAGES = {"H": "flaws.md", "I": "stereotypes.md", "J": "instruments.md", "K": "related.md", "S": "study.md"}
 CAPTION = re.compile(r"^ ?(Table|Figure) (\d+):", re.MULTILINE)
 
 
@@ -55,13 +60,41 @@ def test_the_papers_have_no_others(heading: str) -> None:
 
 
 @pytest.mark.parametrize("heading", WHOLE)
-def test_every_row_names_a_command_or_a_reason_and_a_place(heading: str) -> None:
-    letters = set(re.findall(r"  # ([A-Z])$", PAGE, re.MULTILINE)) | set("HIJKS")
+def test_a_row_names_commands_exactly_where_the_number_can_be_made(heading: str) -> None:
     for row in rows(heading):
-        assert len(row) == 4, row
-        _, what, command, where = row
+        assert len(row) == 5, row
+        _, what, made, command, where = row
         assert what
         assert where
-        used = set(re.findall(r"\b[A-Z]\b(?!')", command))
-        assert used <= letters, row
-        assert used or command == "–" or "`" in command, row
+        assert re.fullmatch(r"–|yes|(partly|no): .+", made), row
+        letters = set(re.findall(r"\b[A-Z]\b(?!')", command))
+        named = [words for words in re.findall(r"`([a-z]+[a-z ]*)", command) if words.split()[0] in COMMANDS]
+        assert letters <= LETTERS.keys() | PAGES.keys(), row
+        assert bool(letters or named) == made.startswith(("yes", "partly")), row
+        assert letters or named or command == "–", row
+        for words in named:
+            assert takes(words), row
+
+
+def test_every_command_and_page_behind_a_letter_exists() -> None:
+    assert list(LETTERS) == list("ABCDEFG")
+    for words in LETTERS.values():
+        assert takes(words), words
+    for letter, page in PAGES.items():
+        assert re.search(rf"\b{letter}\b[^|]*?\({page}\)", PAGE), letter
+        assert (ROOT / "docs" / page).exists()
+    assert not takes("leme reprt")
+
+
+def takes(words: str) -> bool:
+    """Whether the command line has this command, with its second word where it needs one."""
+    names = words.split(" --")[0].split()[:2]
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()), pytest.raises(SystemExit) as stopped:
+        parser(names[0]).parse_args([*names, "--help"])
+    return stopped.value.code == 0
+
+
+def test_settings_that_records_lose_are_not_promised() -> None:
+    made = {number: word.split(":")[0] for heading in WHOLE for number, _, word, *_ in rows(heading)}
+    assert {made["Tables 12, 13"], made["Tables 17, 18"], made["the paper's own graph"]} == {"no"}
+    assert {made[name] for name in ("Table 14", "Table 15", "Figure 6", "Figure 7", "Tables 8, 9")} == {"partly"}
