@@ -9,16 +9,11 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.effects.audit import AuditSettings, decide
-from seesaw_cf.effects.edits import edit_numbers
 from seesaw_cf.effects.groups import UNKNOWN, group_effects
-from seesaw_cf.effects.success import KINDS, success_of_scores
 from seesaw_cf.records import groups
 from seesaw_cf.report.results import HOLDER, STAR_LEVEL, relation_name
-from seesaw_cf.run.edit_table import read_edits
-from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.study.members import NAMES, Line, Member, joined, lines_of
 from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
-from seesaw_cf.tables import SCORES, read_table
 
 TABLES = (
     *("runs", "efficacy", "success", "effects_by_group", "citizenship", "accuracy", "verdicts", "excess"),
@@ -108,20 +103,14 @@ def _run(one: Member) -> dict[str, object]:
 
 
 def _success(one: Member) -> pd.DataFrame:
-    """Did the edits take, generalise and stay local: every number with its interval."""
-    scores = read_table(one.folder / "scores.parquet", SCORES, filters=[("kind", "in", list(KINDS))])
-    if not scores.num_rows:
-        return pd.DataFrame()
-    edits = read_edits(one.folder / "edits.parquet").to_pandas()
-    same = edit_numbers(edits) if one.manifest.get("protocol") == "single" else None
-    found = success_of_scores(scores, same, nats=tolerance(one.manifest)[0])
+    """Return paraphrases, neighbours and the score with their intervals, of the unedited model first."""
     rows = [
         {"editor": editor, "measure": MEASURES[short]}
         | number.columns("value", "low", "high", "n")
         | {"n_cases": number.clusters["case"]}
-        for editor in one.editors
-        if editor in found
-        for short, number in found[editor].numbers["counterfact"].items()
+        for editor in ("unedited", *one.editors)
+        if editor in one.results.success
+        for short, number in one.results.success[editor].numbers["counterfact"].items()
         if short in MEASURES
     ]
     return one.named(pd.DataFrame(rows))
