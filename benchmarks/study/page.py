@@ -14,12 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import binomtest
 
 from benchmarks.editors_common import RESULTS, ROOT
 from seesaw_cf.io.files import write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import interval, markdown_table, minus, number
-from seesaw_cf.stats import proportion
 from seesaw_cf.stereotypes.changes import ALL
 
 KEPT = RESULTS / "study"
@@ -107,7 +107,7 @@ def _share(rows: pd.DataFrame, value: str, n: str, low: str = "low", high: str =
     row = rows.iloc[0]
     ends = (row[low], row[high]) if low in rows else (row[value], row[value])
     if ends[0] == ends[1]:
-        wilson = proportion(round(row[value] * row[n]), int(row[n]))
+        wilson = binomtest(round(row[value] * row[n]), int(row[n])).proportion_ci(method="wilson")
         ends = (wilson.low, wilson.high)
     return minus(f"{row[value]:.2f} [{ends[0]:.2f}, {ends[1]:.2f}] n={int(row[n])}")
 
