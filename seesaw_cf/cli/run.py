@@ -45,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--gpus", type=at_least_zero, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
+    add("--anyway", action="store_true", help="go on when an editor's first edits spoil what the model knew of others")
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
     open_option(parser)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -14,6 +14,7 @@ from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypothes
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.knowledge import among_known
+from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor
@@ -123,8 +124,10 @@ def paired_differences(
     return adjust_families(pd.concat(found, ignore_index=True), names, settings.correction)
 
 
-def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, manifest: Manifest) -> list[GateRow]:
-    """What must hold before a verdict means much, per editor; each with the number behind it.
+def gates(
+    efficacy: pd.DataFrame, local: Mapping[str, Locality], unscored: pd.DataFrame, n_rows: int, manifest: Manifest
+) -> list[GateRow]:
+    """List what must hold before a verdict means much, per editor; each with the number behind it.
 
     The facts that a model of somebody else was edited for are all of its facts, not a sample of what a method does.
     """
@@ -143,6 +146,10 @@ def gates(efficacy: pd.DataFrame, unscored: pd.DataFrame, n_rows: int, manifest:
             found.append((row["editor"], "edits took", rule, took, took > _TOOK))
             rule = "no edit refused, zero or not finite"
             found.append((row["editor"], "edits made", rule, refused, not refused))
+    rule = f"upper end of the share of edits after which half of the others are still right at least {LEAST_LOCAL:g}"
+    for editor, one in local.items():
+        if not is_control(editor):
+            found.append((editor, "edits are local", rule, one.local.high, not one.collapsed))
     scored = 1 - int(unscored["n_rows"].sum()) / max(1, n_rows) if len(unscored) else 1.0
     rule = f"share of score rows with a number at least {_SCORED:g}"
     found.append(("", "scored", rule, scored, scored >= _SCORED))

@@ -12,7 +12,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.report import text
-from seesaw_cf.report.audit import Audit, gates
+from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.levels import level_sentences
@@ -86,14 +86,17 @@ def _took(results: Results) -> str:
         f" EFFICACY NOT SHOWN for {_list(low)}: the lower end of the share is not above one half, so the "
         "numbers of side effects say little about editing."
     )
-    said = f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}"
+    spoilt = "; ".join(
+        f"{name}: {one}" for name, one in results.local.items() if one.collapsed and not is_control(name)
+    )
+    harm = f" EDITS ARE NOT LOCAL, so the numbers of side effects are those of a broken model: {spoilt}."
+    said = f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}{harm if spoilt else ''}"
     return f"{said} {unsaid}" if unsaid else said
 
 
 def too_low(results: Results) -> list[str]:
     """Editors whose edits are not shown to take by the gate of the audit."""
-    checked = gates(results.efficacy, results.unscored, results.n_rows, results.manifest)
-    return [str(gate["editor"]) for gate in checked if gate["gate"] == "edits took" and not gate["passed"]]
+    return [str(gate["editor"]) for gate in results.gates if gate["gate"] == "edits took" and not gate["passed"]]
 
 
 def _affected(results: Results) -> str:

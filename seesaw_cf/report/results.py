@@ -21,6 +21,7 @@ from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
+from seesaw_cf.effects.locality import Locality, locality
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
 from seesaw_cf.effects.properties import answers, mark
 from seesaw_cf.effects.success import Success, success_of_scores
@@ -28,11 +29,11 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
-from seesaw_cf.report.audit import Audit, audit_prompts
+from seesaw_cf.report.audit import Audit, audit_prompts, gates
 from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.known import Known, known_facts
 from seesaw_cf.report.moved import check_moved
-from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.rows import GateRow, Manifest
 from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import tolerance
@@ -74,6 +75,7 @@ class Results:
         audit: Verdicts, excess over controls, comparison of editors; None without cross-subject prompts.
         success: Editor -> how far its edits reach, after "unedited", the same before them; empty for a run that asked
             nothing about the edits themselves.
+        local: Editor -> what its edits leave of the right answers about others.
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without cross-subject prompts.
         answers: Rows of `seesaw_cf.effects.properties.mark`; None without cross-property prompts.
     """
@@ -94,6 +96,7 @@ class Results:
     mode: BiasMode = "crossed"
     audit: Audit | None = None
     success: Mapping[str, Success] = field(default_factory=dict)
+    local: Mapping[str, Locality] = field(default_factory=dict)
     prompts: pd.DataFrame | None = None
     answers: pd.DataFrame | None = None
 
@@ -106,6 +109,11 @@ class Results:
     def gate_rows(self) -> pd.DataFrame:
         """Rows of `efficacy` over all relations, one per editor."""
         return self.efficacy[self.efficacy["relation"] == ALL] if len(self.efficacy) else self.efficacy
+
+    @property
+    def gates(self) -> list[GateRow]:
+        """What must hold before a verdict means much."""
+        return gates(self.efficacy, self.local, self.unscored, self.n_rows, self.manifest)
 
 
 def read_results(
@@ -144,7 +152,7 @@ def read_results(
     scores = read_table(path / "scores.parquet", SCORES)
     edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
     single = manifest.get("protocol") == "single"
-    once = once_each(edits) if single else edits
+    once, numbers = (once_each(edits), edit_numbers(edits)) if single else (edits, None)
     kinds = set(pc.unique(scores["kind"]).to_pylist())
     nats, _ = tolerance(manifest)
     floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
@@ -192,7 +200,8 @@ def read_results(
         floor=floor,
         mode=mode,
         audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
-        success=_success(scores, edit_numbers(edits) if single else None, nats) if "post" in gate else {},
+        success=_success(scores, numbers, nats) if "post" in gate else {},
+        local=locality(scores, numbers, nats),
         prompts=prompts,
         answers=marked,
     )

@@ -13,7 +13,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.report.audit import audit_summary, gates
+from seesaw_cf.report.audit import audit_summary
 from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.conclusion import conclude
@@ -70,8 +70,7 @@ def write_report(
     write_text(folder / "report.md", markdown_report(results, pictures, without, curves))
     audited = ""
     if results.audit is not None:
-        checked = gates(results.efficacy, results.unscored, results.n_rows, results.manifest)
-        record = audit_summary(results.audit, results.manifest, results.score, checked)
+        record = audit_summary(results.audit, results.manifest, results.score, results.gates)
         whole = plain(record | {"conclusion": conclude(results), "levels": results.levels.to_dict("records")})
         write_text(folder / "audit.json", json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
         write_text(folder / "audit.md", audit_card(results, record))

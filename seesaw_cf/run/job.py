@@ -126,6 +126,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         ready.examined,
         job.checkpoints,
         candidates,
+        job.anyway,
     )
 
 

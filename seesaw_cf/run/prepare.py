@@ -63,6 +63,7 @@ class Job:
         threads: CPU threads of torch; None = as many as it has. Another number rounds sums differently, so it is part
             of the run's identity.
         checkpoints: Also write every edit as a model of its own, which `from_pretrained` loads.
+        anyway: Go on with an editor whose first edits spoil what the model knew of others.
 
     Raises:
         RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1, or there is nothing
@@ -94,6 +95,7 @@ class Job:
     memory: int | None = None
     threads: int | None = None
     checkpoints: bool = False
+    anyway: bool = False
 
     def __post_init__(self) -> None:
         for name in _COUNTS:

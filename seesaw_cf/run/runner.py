@@ -30,6 +30,7 @@ from seesaw_cf.run.edit_table import GIVEN, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
 from seesaw_cf.run.examined import Examined, Given
 from seesaw_cf.run.explain import log_prefix, tell
+from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import Question, questions, same_tokens, score_table, scored
 from seesaw_cf.run.store import Store
@@ -40,12 +41,8 @@ from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import Case, Cloze, ClozeScore
 
-log = logging.getLogger(__name__)
-
 Rows = list[tuple[Case, list[Question]]]
 """Cases with their questions."""
-
-_EDITS_TOGETHER = 8  # units whose edits are made in one go
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,7 @@ class Run:
         examined: What is asked of those.
         checkpoints: Also write each edit as a model of its own, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
+        anyway: Warn of an editor whose first edits are not local, instead of stopping.
     """
 
     model: PreTrainedModel
@@ -84,6 +82,7 @@ class Run:
     examined: Examined = field(default_factory=Examined)
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
+    anyway: bool = False
 
     @cached_property
     def store(self) -> Store:
@@ -102,7 +101,7 @@ class Run:
         found, block = [], self.manifest.settings.get("block")
         for name in (*self.editors, *self.given):
             several = name in self.given or isinstance(self.editors[name], EditsEach)
-            size = block or (_EDITS_TOGETHER if several else 1)
+            size = block or (EDITS_TOGETHER if several else 1)
             own = self.given_units if name in self.given else self.units
             found += [Task(name, tuple(own[start : start + size])) for start in range(0, len(own), size)]
         return found
@@ -221,6 +220,7 @@ class Run:
             if self.checkpoints and outcome.delta is not None and not is_control(task.editor):
                 self._write_checkpoint(task.editor, unit.key, outcome.delta)
             self._write(task.editor, unit, self.asked[unit.key], outcome)
+        check_first_edits(self.store, task.editor, self.units, task.units, self.anyway)
 
     def _do_given(self, task: Task) -> None:
         """Scores the task's units with a model that somebody else edited: one delta for all of them."""
@@ -264,11 +264,14 @@ class Run:
             world: Number of workers.
 
         Raises:
-            EditError: An editor changed the model's weights or they could not be restored.
+            EditError: An editor changed the model's weights or they could not be restored, or its first edits spoil
+                what the model knew of others.
         """
         still_open = [number for number, task in enumerate(self.tasks) if self.is_open(task)]
         if not still_open:
             return
+        for name in self.editors:  # of an earlier call
+            check_first_edits(self.store, name, self.units, self.units, self.anyway)
         if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
             self.score_before(self.parts[rank::world])
         _ = self.before, self.hashes

@@ -8,9 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from seesaw_cf.effects.locality import Locality
 from seesaw_cf.report import read_results
 from seesaw_cf.report.conclusion import conclude, conclusion_markdown, conclusion_text
 from seesaw_cf.report.results import Results
+from seesaw_cf.stats import proportion
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +53,14 @@ def test_edits_that_do_not_take_are_said_loudly(results: Results) -> None:
     assert "EFFICACY NOT SHOWN for" in conclude(replace(results, efficacy=low))["Took"]
     high = results.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
     assert "EFFICACY NOT SHOWN" not in conclude(replace(results, efficacy=high))["Took"]
+
+
+def test_edits_that_spoil_others_are_said_loudly(results: Results) -> None:
+    assert "NOT LOCAL" not in conclude(results)[2]
+    spoilt = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
+    took = conclude(replace(results, local={"memit": spoilt, "identity(memit)": spoilt}))[2]
+    assert f"EDITS ARE NOT LOCAL, so the numbers of side effects are those of a broken model: memit: {spoilt}." in took
+    assert "identity" not in took.split("NOT LOCAL")[1]
 
 
 def test_what_a_control_did_is_no_effect_of_an_edit(results: Results) -> None:

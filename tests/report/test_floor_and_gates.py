@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.effects.locality import Locality
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.audit import Audit, gates
 from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.floor import floor_of
 from seesaw_cf.report.results import sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import EffectRow, Manifest, number_of, records, with_limits
+from seesaw_cf.stats import proportion
 
 
 def measured(**noise: object) -> Manifest:
@@ -81,9 +83,15 @@ def efficacy(**more: Any) -> dict[str, Any]:
     return usual | more
 
 
-def checked(*rows: dict[str, Any], missing: int = 0, n_rows: int = 100, protocol: str = "single") -> dict[Any, Any]:
+def checked(
+    *rows: dict[str, Any],
+    local: dict[str, Locality] | None = None,
+    missing: int = 0,
+    n_rows: int = 100,
+    protocol: str = "single",
+) -> dict[Any, Any]:
     unscored = pd.DataFrame({"n_rows": [missing]}) if missing else pd.DataFrame({"n_rows": []})
-    found = gates(pd.DataFrame(list(rows)), unscored, n_rows, {"protocol": protocol})
+    found = gates(pd.DataFrame(list(rows)), local or {}, unscored, n_rows, {"protocol": protocol})
     return {(gate["editor"], gate["gate"]): (gate["value"], gate["passed"]) for gate in found}
 
 
@@ -103,6 +111,14 @@ def test_every_failed_edit_counts_and_controls_are_not_asked() -> None:
     assert found["memit", "edits made"] == (7, False)
     assert {editor for editor, _ in found} == {"memit", ""}, "a control is supposed to do nothing"
     assert checked(efficacy(), efficacy(relation="P27", n_zero=3))["memit", "edits made"] == (0, True)
+
+
+def test_edits_are_local_until_most_are_shown_not_to_be() -> None:
+    counts = {n: Locality("neighbours", 0.8, 0.3, 40, proportion(n, 8)) for n in (1, 2)}
+    found = checked(local={"ft": counts[1], "rome": counts[2], "identity(ft)": counts[1]})
+    assert found["ft", "edits are local"] == (counts[1].local.high, False)
+    assert found["rome", "edits are local"] == (counts[2].local.high, True)
+    assert ("identity(ft)", "edits are local") not in found
 
 
 def test_scores_and_protocol() -> None:

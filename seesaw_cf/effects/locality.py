@@ -1,0 +1,100 @@
+"""Do edits leave others alone? The locality gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seesaw_cf.effects.pairs import as_table
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.stats import proportion
+from seesaw_cf.stats.tolerance import BOUNDS, above
+from seesaw_cf.types import Estimate
+
+__all__ = ["LEAST_LOCAL", "Locality", "locality"]
+
+LEAST_LOCAL = 0.5
+"""An edit is local while at least this share of the others' answers that were right before it are right after it.
+
+An editor's edits collapse once the interval of the share of local edits lies below the same number: most of its edits
+spoil most of what they were not about, and numbers about other people then describe a broken model. One half is the
+majority, twice; no data were used to choose it.
+"""
+_OTHERS = {"neighborhood": "neighbours", "cross_subject": "people who hold the old answer"}
+"""Kind of prompts -> who they are about; the first kind that a table has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """What an editor's edits leave of the right answers about others.
+
+    Attributes:
+        others: Who was asked about.
+        before, after: Shares of the prompts about them that are right before and after the edits.
+        n_prompts: Number of those prompts.
+        local: Share of the edits that are local (Wilson, 95 %).
+    """
+
+    others: str
+    before: float
+    after: float
+    n_prompts: int
+    local: Estimate
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether most edits are shown not to be local."""
+        return self.local.high < LEAST_LOCAL
+
+    def __str__(self) -> str:
+        return (
+            f"{self.others} right {self.before:.0%} before, {self.after:.0%} after (n = {self.n_prompts}); "
+            f"{self.local.value:.0%} [{self.local.low:.0%}, {self.local.high:.0%}] of {self.local.n} edits leave at "
+            "least half of those right"
+        )
+
+
+def locality(
+    scores: pa.Table | pd.DataFrame, first: Mapping[tuple[str, int], int] | None = None, nats: float = BOUNDS["float32"]
+) -> dict[str, Locality]:
+    """Count the edits after which most of the right answers about others are still right; a tie is wrong.
+
+    Others are the neighbourhood prompts, or without any the people of the cross-subject prompts who hold the true
+    target. An edit without an answer that was right before is left out.
+
+    Args:
+        scores: A score table.
+        first: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.edits.edit_numbers`; None:
+            every case is an edit.
+        nats: Log-probabilities no further apart than this are a tie.
+
+    Returns:
+        Editor -> what was counted; an editor without such edits is left out.
+
+    Raises:
+        RecordError: As `seesaw_cf.effects.prompt_effects`.
+    """
+    table = as_table(scores)
+    kinds = pc.unique(table.filter(pc.equal(table["role"], "target_new"))["kind"]).to_pylist()
+    kind = next((name for name in _OTHERS if name in kinds), None)
+    if kind is None:
+        return {}
+    prompts = prompt_effects(table, kind=kind, nats=nats)
+    right = prompts["holds"] == "target_true" if kind == "cross_subject" else True
+    prompts = prompts[(prompts["status"] == "ok") & right]
+    keys = zip(prompts["editor"], prompts["case_id"], strict=True)
+    prompts = prompts.assign(
+        edit=[key[1] if first is None else first[key] for key in keys],
+        **{name: above(prompts[f"{name}_true"], prompts[f"{name}_new"], nats) for name in ("pre", "post")},
+    )
+    counts = {}
+    for editor, own in prompts.groupby("editor", sort=False):
+        local = own[own["pre"]].groupby("edit")["post"].mean() >= LEAST_LOCAL
+        if len(local):
+            shares = own["pre"].mean(), own["post"].mean(), len(own)
+            counts[str(editor)] = Locality(_OTHERS[kind], *shares, proportion(int(local.sum()), len(local)))
+    return counts

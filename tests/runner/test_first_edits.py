@@ -1,0 +1,61 @@
+"""A run stops when an editor's first edits spoil what the model knew of others, and goes on when told to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.effects.locality import Locality
+from seesaw_cf.errors import EditError
+from seesaw_cf.run import first_edits
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.workers import run_share
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.stats import proportion
+from tests.runner import small
+from tests.tokenizer_styles import byte_level
+
+
+def run(out: Path, name: str = "nudge", anyway: bool = False, protocol: str = "single") -> list[str]:
+    """The texts that were edited."""
+    model, tokenizer, editor = small.model(), byte_level(bos=False), small.Nudge()
+    made = small.manifest(model, editors={name: {}}, protocol=protocol)
+    scorer, cases = HFScorer(model, tokenizer), small.cases()
+    run_share(Run(model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, anyway=anyway), 0, 1)
+    return editor.seen
+
+
+@pytest.fixture(autouse=True)
+def _collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
+    counts = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
+    monkeypatch.setattr(first_edits, "locality", lambda *_: {"nudge": counts, "identity(nudge)": counts})
+
+
+_NUMBERS = (
+    r"nudge: its first 8 edits spoil what the model knew of others: neighbours right 66% before, 11% after "
+    r"\(n = 40\); 12% \[2%, 47%\] of 8 edits leave at least half of those right"
+)
+
+
+def test_it_stops_after_the_first_edits_and_keeps_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(EditError, match=f"^{_NUMBERS}, expected an upper end of at least 50%.*--anyway"):
+        run(out)
+    assert len(list(out.glob("shards/nudge/*.parquet"))) == 8
+    with pytest.raises(EditError, match=_NUMBERS):
+        run(out)
+    assert len(list(out.glob("shards/nudge/*.parquet"))) == 8, "repeating the command makes no more edits"
+    assert not caplog.messages
+    assert len(run(out, anyway=True)) == 1
+    assert [message for message in caplog.messages if "spoil" in message]
+    assert (out / "scores.parquet").exists()
+
+
+def test_controls_and_editors_with_no_edit_left_do_not_stop(tmp_path: Path) -> None:
+    assert len(run(tmp_path / "control", "identity(nudge)")) == 9
+    relations = len({case.request.relation_id for case in small.cases()})
+    with pytest.raises(EditError, match="nudge"):
+        run(tmp_path / "batch", protocol="batch")
+    assert len(list((tmp_path / "batch").glob("shards/nudge/*.parquet"))) == 1 < relations
