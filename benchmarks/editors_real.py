@@ -161,6 +161,7 @@ def main() -> None:
             editor_config=config,
             seed=given.seed,
             threads=given.threads,
+            anyway=True,
             **texts,
         )
         run_job(job, folder)

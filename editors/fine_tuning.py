@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.groups import EditsGroups
-from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.training import Method, Tuning, train
@@ -68,7 +68,8 @@ class FineTuning(EditsGroups):
                 values, losses = train(parts, rows[part], method, config)
                 for number, (requests, log) in enumerate(zip(groups[part], losses, strict=True)):
                     own = {name: value[number].clone() for name, value in values.items()}
-                    made.append(_delta(model, config, requests, self._updates(parts, method, own), log))
+                    updates = shortened(model, self._updates(parts, method, own), config.max_change)
+                    made.append(_delta(model, config, requests, updates, log))
         return made
 
 

@@ -31,6 +31,9 @@ class FTConfig:
         steps: Most passes over the requests.
         weight_decay: Of Adam (an L2 term).
         norm_constraint: No entry moves further than this from its old value; None = no limit.
+        relative: `learning_rate` and `norm_constraint` are in units of the root mean square of each trained weight or
+            bias, so that they mean the same on models whose weights have other sizes.
+        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         batch_size: Requests per step.
         objective: "last_token" as published: every target token is read from the logits of the prompt's last token
             (a bag of tokens). "teacher_forced": each from the position before it.
@@ -48,6 +51,8 @@ class FTConfig:
     steps: int = 25
     weight_decay: float = 0.0
     norm_constraint: float | None = 5e-4
+    relative: bool = False
+    max_change: float | None = None
     batch_size: int = 64
     objective: Literal["last_token", "teacher_forced"] = "last_token"
     bos_in_target: bool = False
@@ -89,8 +94,10 @@ class FT(FineTuning):
         """Copies of the weights (and biases), kept within `norm_constraint` of the old ones."""
         config = self.config
         start = _trained(parts, config.layers)
+        units = {name: float(value.square().mean().sqrt()) for name, value in start.items() if config.relative}
         cut = _last_token(tokenizer, config.bos_in_target) if config.objective == "last_token" else None
-        return Method(start, partial(_project, parts), partial(_into_box, start, config.norm_constraint), cut)
+        settle = partial(_into_box, start, units, config.norm_constraint)
+        return Method(start, partial(_project, parts), settle, cut, units)
 
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
         """Dense changes, new minus old."""
@@ -123,12 +130,15 @@ def _project(parts: ModelParts, layer: int, values: Mapping[str, Tensor], x: Ten
     return new if bias is None else new + bias.to(x.dtype)[:, None]
 
 
-def _into_box(old: Mapping[str, Tensor], limit: float | None, values: Mapping[str, Tensor]) -> None:
-    """Puts every entry back to within `limit` of its old value."""
+def _into_box(
+    old: Mapping[str, Tensor], units: Mapping[str, float], limit: float | None, values: Mapping[str, Tensor]
+) -> None:
+    """Puts every entry back to within `limit` units of its old value."""
     if limit is not None:
         with torch.no_grad():
             for name, value in values.items():
-                value.clamp_(old[name] - limit, old[name] + limit)
+                reach = limit * units.get(name, 1.0)
+                value.clamp_(old[name] - reach, old[name] + reach)
 
 
 check_public(globals())

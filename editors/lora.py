@@ -29,6 +29,9 @@ class LoRAConfig:
         layers: Blocks whose MLP output projection gets a low-rank change, from 0.
         rank: Rank of each change.
         alpha: The change is alpha / rank times the product of its factors.
+        relative: `alpha` is in units of the root mean square of each changed weight, so that it means the same on
+            models whose weights have other sizes.
+        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         learning_rate: Of Adam.
         steps: Most passes over the requests.
         weight_decay: Of Adam (an L2 term on the factors).
@@ -44,6 +47,8 @@ class LoRAConfig:
     layers: tuple[int, ...]
     rank: int = 8
     alpha: float = 32.0
+    relative: bool = False
+    max_change: float | None = None
     learning_rate: float = 5e-3
     steps: int = 70
     weight_decay: float = 0.0
@@ -92,13 +97,20 @@ class LoRA(FineTuning):
         """Two factors for every block."""
         config = self.config
         start = {name: value for layer in config.layers for name, value in _start(parts, layer, config).items()}
-        return Method(start, partial(_project, parts.row.orientation == "conv1d", config.alpha / config.rank))
+        scales = {layer: self._scale(parts, layer) for layer in config.layers}
+        return Method(start, partial(_project, parts.row.orientation == "conv1d", scales))
+
+    def _scale(self, parts: ModelParts, layer: int) -> float:
+        """What the product of a layer's factors is multiplied by."""
+        unit = float(parts.weight(layer).detach().double().square().mean().sqrt()) if self.config.relative else 1.0
+        return self.config.alpha / self.config.rank * unit
 
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
         """Changes of rank `config.rank`."""
-        scale = self.config.alpha / self.config.rank
         return {
-            parts.weight_name(layer): LowRank(values[f"left.{layer}"] * scale, values[f"right.{layer}"])
+            parts.weight_name(layer): LowRank(
+                values[f"left.{layer}"] * self._scale(parts, layer), values[f"right.{layer}"]
+            )
             for layer in self.config.layers
         }
 
@@ -117,11 +129,13 @@ def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> dict[str, Tenso
     return {f"left.{layer}": left.contiguous(), f"right.{layer}": right.contiguous()}
 
 
-def _project(conv1d: bool, scale: float, layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor) -> Tensor:
+def _project(
+    conv1d: bool, scales: Mapping[int, float], layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor
+) -> Tensor:
     """Adds x dW to the projection's output: each group's own change to its own tokens."""
     left, right = values[f"left.{layer}"], values[f"right.{layer}"]
     factors = (left, right) if conv1d else (right.mT, left.mT)
-    return output + (x.to(left.dtype) @ factors[0] @ factors[1] * scale).to(output.dtype)
+    return output + (x.to(left.dtype) @ factors[0] @ factors[1] * scales[layer]).to(output.dtype)
 
 
 check_public(globals())

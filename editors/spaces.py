@@ -16,20 +16,28 @@ _LOCATE: Space = {
     "steps": (20, 30),
 }
 
-_TRAINED: Space = {"learning_rate": (5e-4, 1e-3, 2e-3, 5e-3), "steps": (25, 50), "stop_below": (1e-2, 0.1, 0.3)}
+_TRAINED: Space = {"relative": (True,), "steps": (25, 50), "stop_below": (1e-2, 0.1, 0.3)}
 _MEMIT: Space = {**_LOCATE, "moment_weight": (1_500.0, 5_000.0, 15_000.0)}
 
 # Editor -> (how many neighbouring blocks are edited, settings and values).
 SPACES: Mapping[str, tuple[tuple[int, ...], Space]] = {
     "ft": (
         (1,),
-        {**_TRAINED, "norm_constraint": (5e-4, 2e-3, 5e-3, 2e-2), "objective": ("last_token", "teacher_forced")},
+        {
+            **_TRAINED,
+            "learning_rate": (2.5e-3, 5e-3, 1e-2, 2.5e-2),
+            "norm_constraint": (5e-3, 1.2e-2, 2.5e-2, 0.1),
+            "objective": ("last_token", "teacher_forced"),
+        },
     ),
     "rome": ((1,), _LOCATE),
     "memit": ((1, 5), _MEMIT),
     "emmet": ((1,), {**_LOCATE, "moment_weight": (1e3, 1e4, 1e5)}),
     "alphaedit": ((1, 5), {**_LOCATE, "norm_weight": (0.1, 1.0, 10.0)}),
-    "lora": ((1, 5), {**_TRAINED, "rank": (1, 4, 8), "alpha": (4.0, 8.0, 32.0)}),
+    "lora": (
+        (1, 5),
+        {**_TRAINED, "learning_rate": (5e-4, 1e-3, 2e-3, 5e-3), "rank": (1, 4, 8), "alpha": (22.0, 44.0, 176.0)},
+    ),
 }
 
 

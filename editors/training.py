@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import torch
@@ -58,6 +58,10 @@ class Tuning(EditorConfig, Protocol):
         """Of Adam."""
 
     @property
+    def max_change(self) -> float | None:
+        """Longest change, as a share of its weight's norm."""
+
+    @property
     def batch_size(self) -> int:
         """Rows of a group in one step."""
 
@@ -79,12 +83,14 @@ class Method:
         project: What the parameters make of a projection's input and output.
         settle: Called after every step with the parameters (groups, ...), to put them back where they may be.
         cut: For reading all target tokens of a row from its last position: what to make of each request's row.
+        units: Name -> what the learning rate of a parameter is multiplied by; 1 where there is none.
     """
 
     start: Mapping[str, Tensor]
     project: Project
     settle: Callable[[Mapping[str, Tensor]], None] = _anywhere
     cut: Callable[[EditRow], EditRow] | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
 
 
 def train(
@@ -110,7 +116,8 @@ def train(
         EditError: A loss that is not finite.
     """
     values = {name: torch.stack([value] * len(groups)).requires_grad_() for name, value in method.start.items()}
-    optimiser = torch.optim.Adam(list(values.values()), lr=config.learning_rate, weight_decay=config.weight_decay)
+    rates = [(value, config.learning_rate * method.units.get(name, 1.0)) for name, value in values.items()]
+    optimiser = torch.optim.Adam([{"params": [v], "lr": r} for v, r in rates], weight_decay=config.weight_decay)
     losses: list[list[float]] = [[] for _ in groups]
     active = list(range(len(groups)))
     batches = _batches(parts, groups, active, config, bag=method.cut is not None)

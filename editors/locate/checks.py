@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.editor import EditorConfig
@@ -59,6 +60,33 @@ def request_facts(request: EditRequest) -> dict[str, object]:
         "target_new": {"id": request.target_new.id, "str": request.target_new.label},
         "target_true": {"id": request.target_true.id, "str": request.target_true.label},
     }
+
+
+def shortened(
+    model: PreTrainedModel, updates: Mapping[str, LowRank | Tensor], most: float | None
+) -> dict[str, LowRank | Tensor]:
+    """Shorten changes that are longer (Frobenius norm) than a share of the weight they change.
+
+    Args:
+        model: The unedited model.
+        updates: Parameter name -> change.
+        most: The share; None = changes of any length.
+
+    Returns:
+        The same changes, those that were too long with the same direction and the largest length.
+    """
+    if most is None:
+        return dict(updates)
+    norms = WeightDelta(updates).norms()
+    limits = {name: most * float(model.get_parameter(name).detach().double().norm()) for name in updates}
+    return {
+        name: change if not norms[name] > limits[name] else _times(change, limits[name] / norms[name])
+        for name, change in updates.items()
+    }
+
+
+def _times(change: LowRank | Tensor, factor: float) -> LowRank | Tensor:
+    return LowRank(change.left * factor, change.right) if isinstance(change, LowRank) else change * factor
 
 
 def make_delta(

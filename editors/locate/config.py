@@ -29,6 +29,7 @@ class LocateThenEditConfig:
         steps: Most forward passes of the optimisation; the last one makes no step.
         weight_decay: Factor of ||shift|| / ||initial||^2 in the loss (the norm itself, as published).
         clamp: The shift stays in a ball of this radius times ||initial||.
+        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         kl_factor: Weight of KL(now || before) at the subject's last token of `kl_prompt`.
         stop_below: An edit whose loss is below is finished.
         loss_layer: The block whose output the loss reads through final norm and head; None = the last one.
@@ -59,6 +60,7 @@ class LocateThenEditConfig:
     steps: int = 25
     weight_decay: float = 0.5
     clamp: float = 0.75
+    max_change: float | None = None
     kl_factor: float = 0.0625
     stop_below: float = 0.05
     loss_layer: int | None = None
@@ -193,7 +195,7 @@ def with_settings(config: D, settings: Mapping[str, object]) -> D:
 
 
 _POSITIVE = (
-    *("steps", "learning_rate", "clamp", "norm_constraint"),
+    *("steps", "learning_rate", "clamp", "norm_constraint", "max_change"),
     *("batch_size", "batch_tokens", "sample_size", "sampling_error", "rank", "alpha", "moment_weight"),
 )
 """Fields of any config that must be above 0 when they are given."""

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.groups import EditsGroups
-from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
 from seesaw_cf.editors.locate.optimise import optimise
@@ -83,7 +83,8 @@ class LocateThenEdit(EditsGroups):
         self._check_sizes(fitted, parts)
         edits = [[prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for r in group] for group in groups]
         with frozen(model):
-            made = self.changes(parts, fitted, edits)
+            changes = self.changes(parts, fitted, edits)
+        made = [(shortened(model, update, config.max_change), facts) for update, facts in changes]
         every = WeightDelta({weight: change for update, _ in made for weight, change in update.items()})
         facts = {**fitted.facts(), **self.facts(), "base": base_facts(model, every)}
         return [

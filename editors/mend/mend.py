@@ -12,9 +12,10 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
-from seesaw_cf.editors.locate.checks import check_requests, make_delta
+from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
+from seesaw_cf.editors.locate.presets import MAX_CHANGE, is_known
 from seesaw_cf.editors.mend.examples import Example, examples_from_texts
 from seesaw_cf.editors.mend.factors import batch_of, capture
 from seesaw_cf.editors.mend.files import load_network
@@ -38,6 +39,7 @@ class MENDConfig:
         hidden: Its hidden layers.
         edit_lr: First value of its learned step sizes.
         scale: The change is multiplied by this.
+        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         chunk_size: Requests per backward pass; the loss is the mean over the target tokens of a chunk.
         chunks: "all" adds the changes of all chunks. "last" keeps only the last one's, as the published program does
             (its hooks overwrite what earlier chunks left), so that most requests of a large batch are never edited.
@@ -55,6 +57,7 @@ class MENDConfig:
     hidden: int = 1
     edit_lr: float = 1e-4
     scale: float = 1.0
+    max_change: float | None = None
     chunk_size: int = 128
     chunks: Literal["all", "last"] = "all"
     statistics: Literal["learned", "batch"] = "learned"
@@ -79,11 +82,16 @@ class MENDConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The last three blocks; the published training for models of 1,600 units and more, faster ones below."""
+        """The last three blocks; the published training for models of 1,600 units and more, faster ones below.
+
+        On a model without settings of its own no change is longer than `MAX_CHANGE` of its weight.
+        """
         parts = model_parts(model)
         width = int(parts.text_config.hidden_size)
         layers = tuple(range(max(0, parts.n_layers - 3), parts.n_layers))
-        return cls(layers=layers, rank=1920 if width >= 1600 else 64, training=MENDTraining.for_width(width))
+        most = None if is_known(model) else MAX_CHANGE
+        rank = 1920 if width >= 1600 else 64
+        return cls(layers=layers, rank=rank, max_change=most, training=MENDTraining.for_width(width))
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,7 @@ class MEND:
                 )
                 for name in (matrix.name for matrix in network.shape.matrices)
             }
+        updates = shortened(model, updates, self.config.max_change)
         edited = len(requests) if self.config.chunks == "all" else len(chunks[-1])
         diagnostics = [{"used": index >= len(requests) - edited} for index in range(len(requests))]
         base = base_facts(model, WeightDelta(updates))
