@@ -1,4 +1,4 @@
-"""No default destroys a model: on any architecture an edit with an editor's own settings is a small share of a weight."""
+"""No default destroys a model: an edit with an editor's own settings is a small share of a weight, on any model."""
 
 from __future__ import annotations
 

@@ -56,9 +56,9 @@ def test_edits_that_do_not_take_are_said_loudly(results: Results) -> None:
 
 
 def test_edits_that_spoil_others_are_said_loudly(results: Results) -> None:
-    assert "NOT LOCAL" not in conclude(results)[2]
+    assert "NOT LOCAL" not in conclude(results)["Took"]
     spoilt = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
-    took = conclude(replace(results, local={"memit": spoilt, "identity(memit)": spoilt}))[2]
+    took = conclude(replace(results, local={"memit": spoilt, "identity(memit)": spoilt}))["Took"]
     assert f"EDITS ARE NOT LOCAL, so the numbers of side effects are those of a broken model: memit: {spoilt}." in took
     assert "identity" not in took.split("NOT LOCAL")[1]
 
