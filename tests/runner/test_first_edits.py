@@ -12,7 +12,7 @@ from seesaw_cf.run import first_edits
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer
-from seesaw_cf.stats import proportion
+from seesaw_cf.types import Estimate
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
@@ -29,7 +29,7 @@ def run(out: Path, name: str = "nudge", anyway: bool = False, protocol: str = "s
 @pytest.fixture(autouse=True)
 def _collapse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    counts = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
+    counts = Locality("neighbours", 0.66, 0.11, 40, Estimate(0.125, 0.02, 0.47, n=8))
     monkeypatch.setattr(first_edits, "locality", lambda *_: {"nudge": counts, "identity(nudge)": counts})
 
 
