@@ -15,8 +15,6 @@ from seesaw_cf.stats import proportion
 from seesaw_cf.stats.tolerance import BOUNDS, above
 from seesaw_cf.types import Estimate
 
-__all__ = ["LEAST_LOCAL", "Locality", "locality"]
-
 LEAST_LOCAL = 0.5
 """An edit is local while at least this share of the others' answers that were right before it are right after it.
 

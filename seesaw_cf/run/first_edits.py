@@ -17,8 +17,6 @@ from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Unit
 from seesaw_cf.stats.tolerance import tolerance
 
-__all__ = ["EDITS_TOGETHER", "check_first_edits"]
-
 log = logging.getLogger(__name__)
 
 EDITS_TOGETHER = 8  # units whose edits are made in one go, and that show whether an editor leaves others alone
