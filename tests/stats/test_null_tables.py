@@ -60,7 +60,7 @@ DESIGNS = [(8, 25, 0.5), (12, 30, 0.4), (20, 40, 0.3), (30, 60, 0.4), (60, 20, 0
 
 
 @pytest.mark.parametrize("estimand", ["mean", "contrast"])
-def test_about_one_printed_interval_in_twenty_excludes_0(estimand: str) -> None:
+def test_at_most_one_printed_interval_in_twenty_excludes_0(estimand: str) -> None:
     rates = []
     for number, (edits, people, share) in enumerate(DESIGNS):
         design = crossing(edits, people, share, number)
@@ -68,10 +68,9 @@ def test_about_one_printed_interval_in_twenty_excludes_0(estimand: str) -> None:
         printed = [one for one in found if not np.isnan(one.low)]
         rates += [np.mean([one.low > 0 or one.high < 0 for one in printed])] if printed else []
     assert len(rates) >= 4
-    # 300 tables each: standard error 1.3 points for one design, 0.6 points for their mean; with five to six effective
-    # clusters the error reaches 8 %
-    assert max(rates) < 0.13
-    assert 0.02 < float(np.mean(rates)) < 0.08
+    # what a true level of 5 % passes in 999 of 1,000; a test that never rejected would be at its level, too
+    assert max(rates) <= stats.binom.ppf(0.999, REPLICATES, 0.05) / REPLICATES
+    assert float(np.mean(rates)) > 0.01
 
 
 def test_few_clusters_print_nothing() -> None:
