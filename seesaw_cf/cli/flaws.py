@@ -1,10 +1,9 @@
-"""`seesaw-cf flaws`: rate flaws in pairs of texts, validate judges against people, keep a gallery of what was found."""
+"""`seesaw-cf flaws`: rate flaws in pairs of texts, validate judges against people, report ratings."""
 
 from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli import publish
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_pairs import show
@@ -47,24 +46,6 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     add("--per-rater", type=positive, help="edits that one rater takes, for the size of a study (default: as here)")
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("folder", type=output_folder, metavar="FOLDER", help="the gallery; made when it is not there")
-    add(
-        "rows",
-        type=source,
-        nargs="+",
-        metavar="ROWS",
-        help="Parquet files of ratings, or JSON lines with pre, post, flaw, ...",
-    )
-    add("--model", default="", help="the edited model, for rows that do not say")
-    open_option(parser)
-
-
-def _publish_options(parser: argparse.ArgumentParser) -> None:
-    publish.configure(parser, "the gallery")
-
-
 def _validate(args: argparse.Namespace) -> None:
     from seesaw_cf.io.files import write_new
     from seesaw_cf.longform.flaws.validity import validate_judge
@@ -100,33 +81,10 @@ def _report(args: argparse.Namespace) -> None:
     show(args, args.out / "report.html")
 
 
-def _add(args: argparse.Namespace) -> None:
-    from seesaw_cf.longform.flaws.gallery import add_flaws, read_rows
-
-    rows = [row for path in args.rows for row in read_rows(path)]
-    done = add_flaws(args.folder, rows, model=args.model)
-    say(f"{done.added} rows added, {done.known} known already, {done.equal} without a change left out.")
-    say(f"{args.folder} has {done.total} rows, version {done.version}; open {args.folder / 'gallery.html'}.")
-    show(args, args.folder / "gallery.html")
-
-
-def _publish(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.hub import check_repo
-    from seesaw_cf.longform.flaws.gallery import merge_published
-
-    check_repo(args.repo)
-    if taken := merge_published(args.folder, args.repo):
-        say(f"{taken} rows of others taken in from {args.repo}.")
-    done = publish.published(args)
-    say(f"Version {done.version} is {done.url} at {done.commit}.")
-
-
 _ACTIONS: Actions = {
     "export": ("write a blind sheet for human raters", export_options, export_sheets),
     "import": ("read a filled sheet back", import_options, import_sheets),
     "judge": ("let a language model rate", judge_options, judge),
     "validate": ("compare a judge with people", _validate_options, _validate),
     "report": ("the papers' tables from people's ratings, with judges beside them", _report_options, _report),
-    "add": ("add rows to a gallery of flaws", _add_options, _add),
-    "publish": ("put a gallery onto the Hugging Face Hub, with what others added", _publish_options, _publish),
 }

@@ -160,7 +160,6 @@ FITTING: dict[str, Made] = {
     "model": lambda: model()[0],
     "model:OpenAIGenerator": lambda: "tiny",
     "model:corpus": lambda: "seesaw-tiny",
-    "model:add_flaws": lambda: "tiny",
     "name_or_path": lambda: "seesaw-tiny",
     "name:dense": lambda: next(iter(delta().updates)),
     "name:protected_class": lambda: "religion",

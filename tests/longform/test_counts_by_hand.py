@@ -331,12 +331,11 @@ def test_folders_of_trained_instruments(tmp_path: Path) -> None:
 
 
 def test_the_schema_of_passages_is_the_rows_that_are_typed() -> None:
-    from seesaw_cf.longform.flaws.gallery import GALLERY, GalleryRow
     from seesaw_cf.longform.flaws.people import ReflectedRow
     from seesaw_cf.longform.tables import FLAWS, FlawRow, PassageRow
     from seesaw_cf.longform.write.writing import EditRow
 
     for schema, row in (
-        (PASSAGES, PassageRow), (FLAWS, FlawRow), (EDITS, EditRow), (REFLECTED, ReflectedRow), (GALLERY, GalleryRow),
+        (PASSAGES, PassageRow), (FLAWS, FlawRow), (EDITS, EditRow), (REFLECTED, ReflectedRow),
     ):  # fmt: skip
         assert set(schema.names) == set(row.__annotations__)

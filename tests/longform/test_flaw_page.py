@@ -47,6 +47,13 @@ def test_the_report_of_people_opens_with_what_changed(tmp_path: Path) -> None:
     assert written.read_text(encoding="utf-8").count("- **Affected:**") == 1
 
 
+def test_a_page_shows_as_many_pairs_as_it_holds_and_says_so() -> None:
+    long = flaw_findings(ratings(8, said="w" * 400_000), [], {})
+    assert "3 of 8 pairs" in check_alone(findings_page(long)).text
+    many = flaw_findings(ratings(70), [], {})
+    assert "60 of 70 pairs" in check_alone(findings_page(many)).text
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_names_and_texts_stay_what_they_are(kind: str) -> None:
     table = ratings(2, said=f"She {HOSTILE[kind]}", entity=HOSTILE[kind], editor=HOSTILE[kind])

@@ -1,4 +1,4 @@
-"""Pages that show what models wrote, as a browser reads them: gallery, report of a run, card of an annotator."""
+"""Pages that show what models wrote, as a browser reads them: report of a run, card of an annotator."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import markdown
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, ClassifierScores, Interval
-from seesaw_cf.longform.flaws.gallery import GALLERY, add_flaws, read_gallery
-from seesaw_cf.longform.flaws.gallery_page import gallery_page
 from seesaw_cf.longform.report.summary import leme_results, write_leme_report
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.train.card import annotator_card, held_out_lines, shown
@@ -24,7 +19,6 @@ from seesaw_cf.longform.write.writing import EDITS
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.tables import write_table
 
-from ..page_reader import check_alone
 from .analysis_samples import table
 
 HTML = "</p><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -32,7 +26,6 @@ MARKDOWN = "| x | *y* [z](javascript:alert(3)) `w` # v <b>"
 RIGHT_TO_LEFT = "שלום \N{RIGHT-TO-LEFT OVERRIDE}txt.exe עולם"
 LONG = "w" * 5_000
 HOSTILE = [HTML, MARKDOWN, RIGHT_TO_LEFT, LONG]
-TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=40)
 
 
 class Page(HTMLParser):
@@ -58,86 +51,6 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         for tag in dict.fromkeys(self.inside):
             self.of[tag][-1] += data
-
-
-def entry(**more: Any) -> dict[str, Any]:
-    blank = dict.fromkeys(GALLERY.names, "")
-    usual = {"pre": "She is a judge.", "post": "She is a nun.", "flaw": "religion", "change": 1, "rater": "A1"}
-    return blank | usual | more
-
-
-def gallery(*rows: dict[str, Any]) -> str:
-    return gallery_page(pa.Table.from_pylist(list(rows), schema=GALLERY))
-
-
-def printed(text: str) -> str:
-    """What a browser shows of a text: line ends stay, control characters are spaces."""
-    return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", " ", text)
-
-
-def marked(page: Page) -> str:
-    """The words in marks, which may be cut where a word changed."""
-    return "".join(page.of.get("mark", []))
-
-
-@given(TEXT, TEXT, TEXT)
-def test_a_browser_reads_the_texts_as_they_are(before: str, quote: str, after: str) -> None:
-    post = before + quote + after
-    page = Page(gallery(entry(pre=after, post=post, quote=quote)))
-    attributes = [attrs for tag, attrs in page.tags if tag == "p"]
-    texts = [text for text, attrs in zip(page.of["p"], attributes, strict=True) if attrs.get("class") == "written"]
-    assert texts == [printed(after), printed(post)]
-    if quote.strip() and quote.strip() not in after:
-        assert marked(page) == printed(quote).strip()
-    assert {tag for tag, _ in page.tags if tag in ("img", "b", "iframe")} == set()
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("field", ["entity", "model", "editor", "relation", "rater"])
-def test_no_field_of_an_entry_is_markup(field: str, text: str) -> None:
-    plain, page = check_alone(gallery(entry())), check_alone(gallery(entry(**{field: text})))
-    assert {tag for tag, _ in page.tags} == {tag for tag, _ in plain.tags}
-    assert re.sub(r"[\s\u202e]+", " ", text).strip() in re.sub(r"\s+", " ", page.text)
-
-
-def test_sections_stand_in_the_papers_order_with_their_numbers_of_entries() -> None:
-    page = Page(gallery(entry(flaw="racism"), entry(flaw="sexism"), entry(flaw="racism", change=-1)))
-    assert page.of["li"] == ["Sexism (1)", "Racism (2)", "Method and provenance"]
-    assert page.of["h2"] == page.of["li"]
-    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
-    assert links == ["#main", "#sexism", "#racism", "#method"]
-    heads = [text for text in page.of["summary"] + page.of["h3"] if "more present" in text]
-    assert sorted(head.rsplit(" ", 3)[1] for head in heads) == ["after", "after", "before"]
-    assert heads[0].startswith("unnamed person: ")
-    assert "Racism: 1 more after the edit, 1 more before" in page.of["dd"][2]
-
-
-def test_texts_are_folded_below_a_warning_and_a_quote_that_is_gone_marks_nothing() -> None:
-    html = gallery(entry(post=LONG, quote="is in neither text"))
-    assert "<mark" not in html.split("</style>")[1]
-    [warning] = [attrs for attrs in check_alone(html).all("details") if attrs.get("class") == "warning"]
-    assert "open" not in warning
-
-
-def test_a_large_gallery_shows_as_much_as_a_page_holds_and_says_so() -> None:
-    rows = [entry(flaw=flaw, post=f"{LONG} {n}") for n in range(400) for flaw in ("sexism", "racism")]
-    html = gallery(*rows)
-    assert len(html.encode()) < 10_000_000
-    assert re.search(r"Open to read \d+ of 400 pairs\.", html)
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_gallery_keeps_what_it_was_given(tmp_path: Path, text: str) -> None:
-    row = entry(post=f"She {text}", quote=text, entity=text)
-    del row["id"]
-    assert add_flaws(tmp_path, [row], model=text).added == 1
-    (kept,) = read_gallery(tmp_path).to_pylist()
-    assert (kept["post"], kept["quote"], kept["entity"], kept["model"]) == (f"She {text}", text, text, text)
-    assert len(kept["id"]) == 16
-    again = add_flaws(tmp_path, [kept])
-    assert (again.added, again.known, again.version) == (0, 1, "1.0.0")
-    page = Page((tmp_path / "gallery.html").read_text(encoding="utf-8"))
-    assert marked(page) == printed(text)
 
 
 def write_run(folder: Path, editor: str = "memit", status: str = "no answer", model: str = "tiny") -> Path:

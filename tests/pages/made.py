@@ -7,11 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import pyarrow as pa
-
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.longform.flaws.gallery import GALLERY
-from seesaw_cf.longform.flaws.gallery_page import gallery_page
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.flaw_page import flaw_findings
 from seesaw_cf.longform.report.people_page import people_findings
@@ -32,7 +28,6 @@ from seesaw_cf.study.html import comparison_html
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.tables import compare
 from tests.longform import test_flaw_page, test_leme_page
-from tests.longform.test_pages import entry
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
 from tests.report.test_dose_page import curves
@@ -102,11 +97,6 @@ def _flaws(folder: Path) -> str:
     return findings_page(flaw_findings(table, flaw_sections(table), {"model": HOSTILE}))
 
 
-def _gallery(folder: Path) -> str:
-    rows = [entry(), entry(flaw="sexism", entity=HOSTILE, post=HOSTILE)]
-    return gallery_page(pa.Table.from_pylist(rows, schema=GALLERY))
-
-
 # Name of a page -> its HTML, made in a folder that all may share.
 MADE: Mapping[str, Callable[[Path], str]] = {
     "report": _report,
@@ -122,5 +112,4 @@ MADE: Mapping[str, Callable[[Path], str]] = {
     "leme-raters": _raters,
     "graph": _graph,
     "flaws": _flaws,
-    "gallery": _gallery,
 }

@@ -11,7 +11,7 @@ from tests.pages.conftest import SERVED, Address
 from tests.pages.made import MADE
 
 pytestmark = pytest.mark.slow(50)
-LIKE = ("report-one-case", "study", "gallery", "case")  # made of the same parts as another page
+LIKE = ("report-one-case", "study", "case")  # made of the same parts as another page
 _ALIKE = (pytest.mark.exhaustive,)
 _CHECKED = (WIDTHS[0], "dark")  # what axe-core looks at unless it looks at all
 
@@ -67,7 +67,7 @@ def test_a_permalink_of_a_report_shows_its_prompts(browser: Any, address: Addres
         assert page.evaluate("document.activeElement !== document.body")
 
 
-@pytest.mark.parametrize("name", ["leme", "graph", "flaws", "gallery"])
+@pytest.mark.parametrize("name", ["leme", "graph", "flaws"])
 def test_print_keeps_texts_below_a_warning_folded(browser: Any, address: Address, name: str) -> None:
     """Unless the reader opened them."""
     with opened(browser, address(name)) as page:

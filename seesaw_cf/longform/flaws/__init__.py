@@ -1,1 +1,1 @@
-"""Flaws of open-ended descriptions: pairs for people and judges, ratings, validity, gallery."""
+"""Flaws of open-ended descriptions: pairs for people and judges, ratings, validity."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pyarrow as pa
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.flaws.gallery_page import WARNING, within_size
 from seesaw_cf.longform.report.page_tables import folded_tables
 from seesaw_cf.longform.report.sections import Section as TableSection
 from seesaw_cf.page.axis import Axis
@@ -25,7 +25,11 @@ from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.stats import adjust
 
-_KEPT, _MOST = 60, 1_500_000  # pairs, and characters of their texts
+_MAX_PAIRS, _MAX_CHARACTERS = 60, 1_500_000  # of the texts
+_WARNING = (
+    "Below are texts that language models wrote about people. What they say is often false, and some of it is "
+    "offensive. Open to read"
+)
 _LEVEL = 0.05
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}
 _METHOD = (
@@ -178,13 +182,14 @@ def _texts(table: pa.Table) -> Section | None:
     for row in table.to_pylist():
         by_pair.setdefault(row["pair_id"], []).append(row)
     ordered = sorted(by_pair.values(), key=lambda own: -sum(abs(row["change"] or 0) for row in own))
-    kept = {row["pair_id"] for row in within_size([own[0] for own in ordered], _MOST)[:_KEPT]}
-    pairs = [_pair(own) for own in ordered if own[0]["pair_id"] in kept]
+    sizes = accumulate(len(own[0]["pre"] or "") + len(own[0]["post"] or "") for own in ordered)
+    n_pairs = max(1, sum(size <= _MAX_CHARACTERS for size in sizes))
+    pairs = [_pair(own) for own in ordered[: min(n_pairs, _MAX_PAIRS)]]
     if not pairs:
         return None
     about = f"{len(pairs)} of {len(by_pair)} pairs, those with the most ratings of a change first."
     return Section(
-        "texts", "The texts", [Folded(f"{WARNING} {len(pairs)} pairs.", [Texts(pairs)], warning=True)], (about,)
+        "texts", "The texts", [Folded(f"{_WARNING} {len(pairs)} pairs.", [Texts(pairs)], warning=True)], (about,)
     )
 
 
