@@ -15,7 +15,7 @@ from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import prepare
-from seesaw_cf.editors.training import Method, Tuning, train
+from seesaw_cf.editors.training import Method, TuningConfig, train
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
@@ -34,7 +34,7 @@ class FineTuning(EditsGroups):
         corpus: Not used; accepted so that all editors are made alike.
     """
 
-    config: Tuning
+    config: TuningConfig
     corpus: Sequence[str] | None = None
 
     @abstractmethod
@@ -75,7 +75,7 @@ class FineTuning(EditsGroups):
 
 def _delta(
     model: PreTrainedModel,
-    config: Tuning,
+    config: TuningConfig,
     requests: Sequence[EditRequest],
     updates: Mapping[str, LowRank | Tensor],
     losses: Sequence[float],

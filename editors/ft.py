@@ -5,70 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.fine_tuning import FineTuning
-from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.positions import EditRow, encode_text
-from seesaw_cf.editors.locate.presets import preset
-from seesaw_cf.editors.training import Method
-from seesaw_cf.models.architectures import Architecture, ModelParts
+from seesaw_cf.editors.training import Method, TuningConfig
+from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank
 
 
 @dataclass(frozen=True, kw_only=True)
-class FTConfig:
-    """Settings of constrained fine-tuning.
+class FTConfig(TuningConfig):
+    """Settings of constrained fine-tuning of weights and biases; see `TuningConfig` for the shared ones.
 
     Attributes:
-        layers: Blocks whose MLP output projection (weight and bias) is trained, from 0.
-        learning_rate: Of Adam.
-        steps: Most passes over the requests.
-        weight_decay: Of Adam (an L2 term).
         norm_constraint: No entry moves further than this from its old value; None = no limit.
-        relative: `learning_rate` and `norm_constraint` are in units of the root mean square of each trained weight or
-            bias, so that they mean the same on models whose weights have other sizes.
-        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
-        batch_size: Requests per step.
         objective: "last_token" as published: every target token is read from the logits of the prompt's last token
             (a bag of tokens). "teacher_forced": each from the position before it.
         bos_in_target: Train the BOS token as if it were the target's first, as EasyEdit does on tokenizers that add one
             (only "last_token"); for comparisons with its numbers.
-        stop_below: A batch whose loss is below makes no step; training ends when the mean loss is below.
-        seed: Not used (nothing is random); here so that all configs have one.
-        allow_identity: Accept target_new == target_true (the identity control).
-        architecture: Row for a model type that the table lacks.
     """
 
     editor: ClassVar[str] = "ft"
-    layers: tuple[int, ...]
     learning_rate: float = 5e-4
     steps: int = 25
-    weight_decay: float = 0.0
     norm_constraint: float | None = 5e-4
-    relative: bool = False
-    max_change: float | None = None
-    batch_size: int = 64
     objective: Literal["last_token", "teacher_forced"] = "last_token"
     bos_in_target: bool = False
-    stop_below: float = 1e-2
-    seed: int = 0
-    allow_identity: bool = False
-    architecture: Architecture | None = None
-
-    def __post_init__(self) -> None:
-        """Checks types, numbers and the objective."""
-        check_settings(self)
-
-    @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
-        return cls(**preset("ft", model))
 
 
 @dataclass(frozen=True)

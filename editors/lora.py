@@ -6,70 +6,36 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.fine_tuning import FineTuning
-from seesaw_cf.editors.locate.config import check_settings
-from seesaw_cf.editors.locate.presets import preset
-from seesaw_cf.editors.training import Method
-from seesaw_cf.models.architectures import Architecture, ModelParts
+from seesaw_cf.editors.training import Method, TuningConfig
+from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoRAConfig:
-    """Settings of LoRA fine-tuning.
+class LoRAConfig(TuningConfig):
+    """Settings of LoRA fine-tuning; see `TuningConfig` for the shared ones.
+
+    The defaults are EasyEdit's. A model's own settings (`for_model`) are others: these, on every block, leave no
+    neighbour and little fluency of SmolLM2-135M after one edit.
 
     Attributes:
-        layers: Blocks whose MLP output projection gets a low-rank change, from 0.
         rank: Rank of each change.
         alpha: The change is alpha / rank times the product of its factors.
-        relative: `alpha` is in units of the root mean square of each changed weight, so that it means the same on
-            models whose weights have other sizes.
-        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
-        learning_rate: Of Adam.
-        steps: Most passes over the requests.
-        weight_decay: Of Adam (an L2 term on the factors).
-        batch_size: Requests per step.
-        stop_below: A batch whose loss is below makes no step; training ends when the mean loss of a pass is below
-            (nats per target token).
-        seed: For the random first factor.
-        allow_identity: Accept target_new == target_true (the identity control).
-        architecture: Row for a model type that the table lacks.
     """
 
     editor: ClassVar[str] = "lora"
-    layers: tuple[int, ...]
-    rank: int = 8
-    alpha: float = 32.0
-    relative: bool = False
-    max_change: float | None = None
     learning_rate: float = 5e-3
     steps: int = 70
-    weight_decay: float = 0.0
-    batch_size: int = 64
-    stop_below: float = 1e-2
-    seed: int = 0
-    allow_identity: bool = False
-    architecture: Architecture | None = None
-
-    def __post_init__(self) -> None:
-        """Checks the numbers."""
-        check_settings(self)
-
-    @classmethod
-    def for_model(cls, model: PreTrainedModel) -> Self:
-        """What was found for a known model; a stated rule, with a warning, otherwise (see `preset`).
-
-        EasyEdit's settings (every block, rank 8, alpha 32, learning rate 5e-3, 70 steps) are not among them: on
-        SmolLM2-135M no neighbour and little fluency is left after one edit.
-        """
-        return cls(**preset("lora", model))
+    rank: int = 8
+    alpha: float = 32.0
 
 
 @dataclass(frozen=True)

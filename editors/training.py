@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
+from transformers import PreTrainedModel
 
+from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.positions import EditRow
+from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts
-from seesaw_cf.models.editor import EditorConfig
 from seesaw_cf.models.hooks import hooked
 
 Groups = Sequence[Sequence[EditRow]]
@@ -28,46 +30,47 @@ Project = Callable[[int, Mapping[str, Tensor], Tensor, Tensor], Tensor]
 """(block, parameters (groups, ...), input (groups, tokens, d_ff), output (groups, tokens, d)) -> the new output."""
 
 
-class Tuning(EditorConfig, Protocol):
-    """The settings that fine-tuning needs; `FTConfig` and `LoRAConfig` have them."""
+@dataclass(frozen=True, kw_only=True)
+class TuningConfig:
+    """Settings that FT and LoRA share.
+
+    Attributes:
+        layers: Blocks whose MLP output projection is trained, from 0.
+        learning_rate: Of Adam.
+        steps: Most passes over the requests.
+        weight_decay: Of Adam (an L2 term on what is trained).
+        relative: Sizes are in units of the root mean square of each weight, so that they mean the same on models whose
+            weights have other sizes: FT's `learning_rate` and `norm_constraint`, LoRA's `alpha`.
+        max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
+        batch_size: Requests per step.
+        stop_below: A batch whose loss is below makes no step; training ends when the mean loss of a pass is below
+            (nats per target token).
+        seed: For LoRA's random first factor; FT has nothing random.
+        allow_identity: Accept target_new == target_true (the identity control).
+        architecture: Row for a model type that the table lacks.
+    """
 
     editor: ClassVar[str]
+    layers: tuple[int, ...]
+    learning_rate: float
+    steps: int
+    weight_decay: float = 0.0
+    relative: bool = False
+    max_change: float | None = None
+    batch_size: int = 64
+    stop_below: float = 1e-2
+    seed: int = 0
+    allow_identity: bool = False
+    architecture: Architecture | None = None
 
-    @property
-    def allow_identity(self) -> bool:
-        """Whether requests that change nothing are accepted."""
+    def __post_init__(self) -> None:
+        """Checks types and numbers."""
+        check_settings(self)
 
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """Blocks whose projection is trained."""
-
-    @property
-    def architecture(self) -> Architecture | None:
-        """Row for a model type that the table lacks."""
-
-    @property
-    def learning_rate(self) -> float:
-        """Of Adam."""
-
-    @property
-    def steps(self) -> int:
-        """Most passes over the rows."""
-
-    @property
-    def weight_decay(self) -> float:
-        """Of Adam."""
-
-    @property
-    def max_change(self) -> float | None:
-        """Longest change, as a share of its weight's norm."""
-
-    @property
-    def batch_size(self) -> int:
-        """Rows of a group in one step."""
-
-    @property
-    def stop_below(self) -> float:
-        """A group whose mean loss of a pass is below is finished."""
+    @classmethod
+    def for_model(cls, model: PreTrainedModel) -> Self:
+        """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
+        return cls(**preset(cls.editor, model))
 
 
 def _anywhere(_: Mapping[str, Tensor]) -> None:
@@ -97,7 +100,7 @@ def train(
     parts: ModelParts,
     groups: Groups,
     method: Method,
-    config: Tuning,
+    config: TuningConfig,
 ) -> tuple[dict[str, Tensor], list[list[float]]]:
     """Lowers, with Adam, the mean over a group's rows of the mean over target tokens of -log p, in nats.
 
@@ -187,7 +190,7 @@ class _Batch:
     weights: Tensor
 
 
-def _batches(parts: ModelParts, groups: Groups, active: Sequence[int], config: Tuning, bag: bool) -> list[_Batch]:
+def _batches(parts: ModelParts, groups: Groups, active: Sequence[int], config: TuningConfig, bag: bool) -> list[_Batch]:
     size = config.batch_size
     most = max(len(groups[group]) for group in active)
     return [
@@ -216,7 +219,9 @@ def _batch(parts: ModelParts, groups: Mapping[int, Sequence[EditRow]], first: in
     return _Batch(tuple(groups), sizes, layout, filled, real, *numbers, torch.tensor(weights, dtype=torch.float64))
 
 
-def _loss(parts: ModelParts, batch: _Batch, values: Mapping[str, Tensor], project: Project, config: Tuning) -> Tensor:
+def _loss(
+    parts: ModelParts, batch: _Batch, values: Mapping[str, Tensor], project: Project, config: TuningConfig
+) -> Tensor:
     """(groups of the batch,), each with its own parameters."""
     chosen = list(batch.groups)
     own = values if len(chosen) == len(next(iter(values.values()))) else {n: v[chosen] for n, v in values.items()}
