@@ -7,8 +7,7 @@ import html
 from collections.abc import Iterator
 
 from seesaw_cf.cli import COMMANDS, parser
-
-__all__ = ["command_page", "commands", "options", "subcommands"]
+from seesaw_cf.cli.actions import subcommands
 
 HEAD = """# Command reference
 
@@ -30,12 +29,6 @@ def _below(name: str, found: argparse.ArgumentParser) -> Iterator[tuple[str, arg
     yield name, found
     for word, lower in subcommands(found).items():
         yield from _below(f"{name} {word}", lower)
-
-
-def subcommands(found: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Name -> parser of what may follow. argparse has no public way to ask."""
-    lists = [action.choices for action in found._actions if isinstance(action, argparse._SubParsersAction)]
-    return {name: lower for choices in lists for name, lower in choices.items()}
 
 
 def options(found: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from seesaw_cf import __version__
 from seesaw_cf.checks import shown
+from seesaw_cf.cli.actions import check_names
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.output import finish
 from seesaw_cf.cli.paths import check_paths
@@ -131,6 +132,7 @@ def _run(words: list[str]) -> None:
     command = next((word for word in words if word in COMMANDS), None)
     asked = parser(command)
     _check_words(asked, words)
+    check_names(asked, words)
     try:
         args = asked.parse_args(words)
     except SystemExit:  # after --help, which may not have reached anybody

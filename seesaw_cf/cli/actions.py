@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
+
+from seesaw_cf.errors import unknown_name
 
 _Does = TypeVar("_Does")
 Table = Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Does]]
@@ -25,3 +27,30 @@ def add_actions(parser: argparse.ArgumentParser, actions: Table[_Does]) -> list[
 def run_action(args: argparse.Namespace, actions: Actions) -> None:
     """Runs the action that was given."""
     actions[args.action][2](args)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return name -> parser of what may follow; argparse has no public way to ask."""
+    lists = [action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return {name: lower for choices in lists for name, lower in choices.items()}
+
+
+def check_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Exit with status 2 at the first unknown command or option, and suggest the near ones.
+
+    argparse tells about a missing option first, and never suggests. As there, a prefix of an option stands for it, a
+    word with a space is a value, and `--` ends the options.
+    """
+    commands = subcommands(parser)
+    options = [name for name in parser._option_string_actions if name.startswith("--")]
+    for place, word in enumerate(words):
+        name = word.partition("=")[0]
+        if word == "--":
+            return
+        if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in options):
+            parser.error(str(unknown_name("option", name, options)))
+        if commands and not word.startswith("-"):
+            if word not in commands:
+                parser.error(str(unknown_name("command", word, commands)))
+            check_names(commands[word], words[place + 1 :])
+            return

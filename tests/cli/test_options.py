@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from seesaw_cf.cli import COMMANDS, GROUPS, main, options, parser
+from seesaw_cf.cli.actions import check_names, subcommands
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
 from seesaw_cf.longform.train.annotator import RECIPES
 from seesaw_cf.records.groups import AXES
@@ -27,20 +28,27 @@ ALIKE[name_or_source] = None
 OWN_CHECK = {"--data", "--from", "--space", "--raters", "--sample"}
 
 
-def leaves(found: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, argparse.Action]]:
-    nested = [act for act in found._actions if isinstance(act, argparse._SubParsersAction)]
-    for action in found._actions if not nested else []:
-        yield " ".join(words), action
-    for act in nested:
-        for name, sub in act.choices.items():
-            yield from leaves(sub, (*words, name))
+def parsers(found: argparse.ArgumentParser, *words: str) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    """The words of each command, and of each command below one, with its parser; the program itself first."""
+    yield words, found
+    for name, lower in subcommands(found).items():
+        yield from parsers(lower, *words, name)
+
+
+PARSER = parser(*COMMANDS)
+
+
+def leaves() -> Iterator[tuple[str, argparse.Action]]:
+    for words, found in parsers(PARSER):
+        for action in found._actions if not subcommands(found) else []:
+            yield " ".join(words), action
 
 
 @pytest.fixture(scope="module")
 def actions() -> dict[str, dict[str, argparse.Action]]:
     """Option -> command -> what argparse knows of it."""
     found: dict[str, dict[str, argparse.Action]] = defaultdict(dict)
-    for command, action in leaves(parser(*COMMANDS)):
+    for command, action in leaves():
         for name in action.option_strings:
             found[name][command] = action
     return found
@@ -92,6 +100,56 @@ def test_a_misspelt_choice_is_met_with_the_nearest(
         main(words)
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def misspelt(name: str) -> str:
+    """The name with its last two different neighbours swapped: `--limit` -> `--limti`."""
+    at = next(at for at in reversed(range(1, len(name))) if name[at] != name[at - 1])
+    return f"{name[: at - 1]}{name[at]}{name[at - 1]}{name[at + 1 :]}"
+
+
+def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        check_names(PARSER, words)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err.partition("error: ")[2]
+
+
+def test_a_misspelt_command_or_option_is_met_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every command and every option there is."""
+    for words, found in parsers(PARSER):
+        for name in subcommands(found):
+            message = refusal([*words, misspelt(name)], capsys)
+            assert message.startswith(f"unknown command {misspelt(name)!r}. Did you mean "), words
+            assert repr(name) in message.partition(" Known: ")[0], (words, message)
+        for name in (name for action in found._actions for name in action.option_strings if name != "-h"):
+            message = refusal([*words, f"{misspelt(name)}=2"], capsys)
+            assert message.startswith(f"unknown option {misspelt(name)!r}. Did you mean "), words
+            assert repr(name) in message.partition(" Known: ")[0], (words, message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rum", "--model", "x"], "seesaw-cf: error: unknown command 'rum'. Did you mean 'run'?"),
+        (["run", "--limt", "2"], "seesaw-cf run: error: unknown option '--limt'. Did you mean '--limit'"),
+        (["graph", "scor", "x"], "seesaw-cf graph: error: unknown command 'scor'. Did you mean 'score'"),
+        (["leme", "run", "--modl=x"], "seesaw-cf leme run: error: unknown option '--modl'. Did you mean '--model'"),
+    ],
+)
+def test_a_misspelt_name_is_refused_before_what_is_missing(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["-1", "-inf", "-", "--lim", "--a text", "rum"])
+def test_values_and_prefixes_are_no_unknown_names(value: str) -> None:
+    check_names(PARSER, ["run", "--limit", value])
+    check_names(PARSER, ["run", "--", "--limt"])
 
 
 def test_commands_that_belong_together_stand_together(capsys: pytest.CaptureFixture[str]) -> None:
