@@ -98,7 +98,7 @@ def _options_of_score(parser: argparse.ArgumentParser) -> None:
         default="none",
         help="'detoxify', 'perspective', a classifier, or 'none' (default: none)",
     )
-    add("--attack-label", default="identity_attack", help="label of the classifier that means attack")
+    add("--attack-label", help="label of the classifier of --attack that means attack (default: identity_attack)")
     add("--attack-url", help="server that speaks Perspective's protocol")
     add("--attack-key-env", default="PERSPECTIVE_API_KEY", help="environment variable with its key; '' = none")
     add(

@@ -100,6 +100,11 @@ def score(args: argparse.Namespace) -> None:
     from seesaw_cf.stereotypes.score import score_crawl
     from seesaw_cf.stereotypes.scorers import Detoxifier, Sentiment, attack_classifier, regard_classifier
 
+    if args.attack_label is not None and args.attack in ("none", "detoxify", "perspective"):
+        raise RecordError(
+            f"graph score: --attack-label names a label of a classifier, and --attack is {args.attack!r}. Give the "
+            "classifier with --attack, or leave --attack-label out."
+        )
     crawl = read_crawl(args.folder)
     attack: Any = None
     if args.attack == "perspective":
@@ -113,7 +118,7 @@ def score(args: argparse.Namespace) -> None:
     if args.attack == "detoxify":
         attack = Detoxifier()
     elif args.attack not in ("none", "perspective"):
-        attack = attack_classifier(args.attack, args.attack_label, device=args.device)
+        attack = attack_classifier(args.attack, args.attack_label or "identity_attack", device=args.device)
     scored = score_crawl(crawl, regard, attack, contents=args.contents, seed=args.seed)
     write_json(args.folder / "results.json", regard_and_attack(scored))
     say(_score_table(regard_and_attack(scored)))

@@ -192,3 +192,9 @@ def test_a_server_with_the_wrong_key_or_an_edit_is_an_error(
         assert "sk-wrong" not in said
         assert main([*asked, "--delta", "somewhere"]) == 1
         assert "--delta edits a local model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("attack", [(), ("--attack", "detoxify"), ("--attack", "perspective")])
+def test_a_label_without_its_classifier_is_refused(attack: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "score", "nowhere", *attack, "--attack-label", "toxic", OK]) == 1
+    assert f"--attack is {(attack or ('', 'none'))[1]!r}" in capsys.readouterr().err
