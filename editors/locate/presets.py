@@ -60,7 +60,9 @@ _ROME_REPO = "kmeng01/rome, hparams/ROME"
 _MEMIT_REPO = "kmeng01/memit, hparams"
 _ALPHA_REPO = "jianghoucheng/AlphaEdit, hparams"
 _EASY = "zjunlp/EasyEdit, hparams"
-_TUNED = "seesaw-cf tune smollm2-135m-q4 --editor lora --trials 10 --first-edits 5 --finalists 2 --final-edits 10"
+_TUNED = (
+    "seesaw-cf tune --model smollm2-135m-q4 --editor lora --trials 10 --first-edits 5 --finalists 2 --final-edits 10"
+)
 _RULED = "those of Llama-2-7B at the same depth, moment_weight by d_ff; on released edits: docs/editors_measured.md"
 _TRIED = "chosen on 20 edits of the embedded sample, see docs/editors_measured.md"
 _SAMPLE = "chosen on every fifth edit of the embedded sample (efficacy, paraphrases, neighbourhood)"
@@ -118,7 +120,7 @@ PRESETS: dict[tuple[str, str], Preset] = {
         _SAMPLE, {"layers": (2,), "learning_rate": 5e-3, "steps": 25, "norm_constraint": 2e-2}
     ),
     ("lora", "seesaw-tiny"): Preset(
-        "seesaw-cf tune seesaw-tiny --editor lora --trials 16 --final-edits 24",
+        "seesaw-cf tune --model seesaw-tiny --editor lora --trials 16 --final-edits 24",
         {"layers": (0, 1), **_LORA_SMALL, "learning_rate": 2e-3, "steps": 25},
     ),
     ("rome", "seesaw-tiny"): Preset(_SAMPLE, _TINY),
@@ -207,7 +209,7 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
         _LOG.warning(
             "%s: nobody has published settings for a %s model of %d blocks, width %d, MLP width %d and %d tokens. "
             "Layers %s are those at the depth of %s's and untested here. Find better settings with `seesaw-cf tune "
-            "MODEL --editor %s`, which writes a file for --editor-config.",
+            "--model MODEL --editor %s`, which writes a file for --editor-config.",
             *(editor, *shape, list(layers), like, editor),
         )
     return {"layers": layers, **settings, "max_change": MAX_CHANGE}

@@ -50,7 +50,7 @@ def _tokens(text: str) -> int:
 
 
 def _options_of_make(parser: argparse.ArgumentParser) -> None:
-    model_options(parser, name="model")
+    model_options(parser)
     add = parser.add_argument
     corpus_options(parser)
     chosen = parser.add_mutually_exclusive_group(required=True)

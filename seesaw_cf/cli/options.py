@@ -86,7 +86,6 @@ def one_of(*names: str) -> dict[str, Any]:
 def model_options(
     parser: argparse.ArgumentParser,
     about: str = "'seesaw-tiny', a Hub id, a folder or a GGUF file; `seesaw-cf list models` has more",
-    name: str = "--model",
     **defaults: Any,
 ) -> None:
     """Adds which model is loaded, and how.
@@ -94,11 +93,10 @@ def model_options(
     Args:
         parser: Of the command.
         about: What `--model` may name.
-        name: "--model", or "model" for a command whose first word is the model.
         **defaults: `default=argparse.SUPPRESS` when a preset says what is not given.
     """
     add = parser.add_argument
-    add(name, type=name_or_source, help=about, **defaults | ({} if name == "model" else {"required": not defaults}))
+    add("--model", type=name_or_source, help=about, required=not defaults, **defaults)
     add("--revision", help="branch, tag or commit of a Hub model", **defaults)
     dtypes = one_of("float32", "float64", "bfloat16", "float16")
     add("--dtype", **dtypes, help="of weights and sums (default: float32)", **{"default": "float32"} | defaults)

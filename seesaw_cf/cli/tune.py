@@ -22,7 +22,7 @@ from seesaw_cf.editors.spaces import SPACES
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf tune`."""
-    model_options(parser, name="model")
+    model_options(parser)
     add = parser.add_argument
     add("--editor", required=True, help=f"editing method, out of {', '.join(SPACES)}; others need --space")
     add("--space", type=source, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')

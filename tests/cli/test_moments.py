@@ -42,7 +42,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setenv("SEESAW_CF_CACHE", str(place / "cache"))
         words = ["--corpus", str(place / "texts.txt"), "--layers", "2", "0", "1", "--tokens", "2k", "--quiet"]
         words += ["--out", str(place / "copy")]
-        assert main(["moments", "make", "seesaw-tiny", *words]) == 0
+        assert main(["moments", "make", "--model", "seesaw-tiny", *words]) == 0
     return place
 
 
@@ -125,8 +125,8 @@ def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Pa
     """Also those that stopped at a sampling error: they lie where `fit` looks."""
     corpus = ["--corpus", str(made / "texts.txt"), "--layers", "1", "--quiet"]
     before = set(sets_names())
-    assert main(["moments", "make", "seesaw-tiny", *corpus, "--sampling-error", "0.9"]) == 0
-    assert main(["moments", "make", "seesaw-tiny", *corpus]) == 0
+    assert main(["moments", "make", "--model", "seesaw-tiny", *corpus, "--sampling-error", "0.9"]) == 0
+    assert main(["moments", "make", "--model", "seesaw-tiny", *corpus]) == 0
     (name,) = set(sets_names()) - before
     assert push("--public", name=name) == 0
     assert not hub.repos["dataset", REPO].private
@@ -134,7 +134,7 @@ def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Pa
     assert main(["moments", "pull", REPO]) == 0
     file = find_set(REPO).files.path(1)
     old = file.stat().st_mtime_ns
-    assert main(["moments", "make", "seesaw-tiny", *corpus]) == 0
+    assert main(["moments", "make", "--model", "seesaw-tiny", *corpus]) == 0
     assert file.stat().st_mtime_ns == old
     assert len(sets()) == 1
 
@@ -245,7 +245,7 @@ def test_bad_corpora_and_a_full_disk(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    make, corpus = ["make", "seesaw-tiny", "--quiet"], ["--corpus", str(made / "texts.txt")]
+    make, corpus = ["make", "--model", "seesaw-tiny", "--quiet"], ["--corpus", str(made / "texts.txt")]
     short = said(capsys, *make, *corpus, "--layers", "0", "--tokens", "300", fails=True)
     assert "the texts are too short" in short
     assert "has 576 dimensions, so it cannot be inverted" in short

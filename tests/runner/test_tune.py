@@ -28,6 +28,7 @@ from tests.runner import small
 
 SEARCH = [
     "tune",
+    "--model",
     "seesaw-tiny",
     "--editor",
     "ft",
