@@ -33,7 +33,7 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.records import cases_to_table, read_cases
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
-from seesaw_cf.report.text import markdown_table
+from seesaw_cf.report.text import estimate, markdown_table
 from seesaw_cf.run.job import Job, run_job
 from seesaw_cf.run.make_editors import read_settings
 from seesaw_cf.stats import proportion
@@ -122,7 +122,7 @@ def table(editors: Mapping[str, Any]) -> str:
 
 
 def _share(found: Mapping[str, float]) -> str:
-    return f"{found['value']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
+    return estimate(found["value"], found["low"], found["high"])
 
 
 def main() -> None:

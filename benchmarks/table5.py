@@ -17,6 +17,7 @@ import pandas as pd
 from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
 from seesaw_cf.io.files import write_text
 from seesaw_cf.records.relations import FREE, relation, templates
+from seesaw_cf.report.text import estimate
 from seesaw_cf.stats.plain import as_json
 
 RESULTS = Path(__file__).parent / "results"
@@ -92,7 +93,7 @@ def markdown(results: dict[str, dict[str, dict[str, Any]]]) -> str:
         for mode in ("paper", "exact"):
             ft, memit = (results[mode][editor]["pairs"]["/".join(pair)] for editor in ("ft", "memit"))
             values = " | ".join(f"{x:.3f}" for x in (ft["pre"], ft["post"], memit["post"]))
-            changes = " | ".join(f"{e['change']:+.3f} [{e['low']:+.3f}, {e['high']:+.3f}]" for e in (ft, memit))
+            changes = " | ".join(estimate(e["change"], e["low"], e["high"], "+.3f") for e in (ft, memit))
             lines.append(f"| | {mode} | {ft['n']} | {values} | {changes} |")
     return "\n".join(lines) + "\n"
 

@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 from benchmarks.editors_common import RESULTS, ROOT
 from seesaw_cf.io.files import write_text
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.text import interval, markdown_table, minus, number
+from seesaw_cf.report.text import effect, estimate, markdown_table, minus, number
 from seesaw_cf.stereotypes.changes import ALL
 
 KEPT = RESULTS / "study"
@@ -109,7 +109,7 @@ def _share(rows: pd.DataFrame, value: str, n: str, low: str = "low", high: str =
     if ends[0] == ends[1]:
         wilson = binomtest(round(row[value] * row[n]), int(row[n])).proportion_ci(method="wilson")
         ends = (wilson.low, wilson.high)
-    return minus(f"{row[value]:.2f} [{ends[0]:.2f}, {ends[1]:.2f}] n={int(row[n])}")
+    return f"{minus(estimate(row[value], *ends))} n={int(row[n])}"
 
 
 def _reach(found: dict[str, pd.DataFrame], records: str) -> str:
@@ -144,8 +144,8 @@ def _odds(rows: pd.DataFrame, relation: str) -> str:
     if chosen.empty:
         return "–"
     row = chosen.iloc[0]
-    limits = "" if pd.isna(row["log_odds_low"]) else f" {interval(row['log_odds_low'], row['log_odds_high'], digits=2)}"
-    return minus(number(row["log_odds"], digits=2) + limits + f" n={row['n']:.0f}")
+    shown = effect(row["log_odds"], row["log_odds_low"], row["log_odds_high"], digits=2)
+    return minus(f"{shown} n={row['n']:.0f}")
 
 
 def _verdicts(table: pd.DataFrame) -> str:
@@ -181,8 +181,7 @@ def _graph(table: pd.DataFrame) -> str:
 
 def _change(rows: pd.DataFrame) -> str:
     (row,) = rows.to_dict("records")
-    limits = f" {interval(row['low'], row['high'], 0.005, 2)}" if row["low"] == row["low"] else ""
-    return minus(f"{number(row['change'], 0.005, 2)}{limits} n={row['n']}")
+    return minus(f"{effect(row['change'], row['low'], row['high'], 0.005, 2)} n={row['n']}")
 
 
 def main(words: Sequence[str] | None = None) -> None:

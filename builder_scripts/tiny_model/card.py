@@ -23,6 +23,7 @@ from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS
 from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import load_model
 from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.report.text import percent_interval
 
 _HEAD = """---
 license: mit
@@ -111,7 +112,7 @@ def knowledge_table(cells: Sequence[Knowledge]) -> str:
 
 def _share(cell: Knowledge) -> str:
     right = cell.right
-    return f"{right.value:.1%} [{right.low:.1%}, {right.high:.1%}] n = {right.n}"
+    return f"{percent_interval(right.value, right.low, right.high)} n = {right.n}"
 
 
 def _phrasing_list() -> str:

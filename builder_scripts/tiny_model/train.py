@@ -183,7 +183,8 @@ def learning_rate(settings: TrainSettings, step: int) -> float:
 def _optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
     wide = [p for p in model.parameters() if p.ndim > 1]
     flat = [p for p in model.parameters() if p.ndim == 1]
-    groups = [{"params": wide, "weight_decay": settings.weight_decay}, {"params": flat, "weight_decay": 0.0}]
+    decays = ((wide, settings.weight_decay), (flat, 0.0))
+    groups = [{"params": tensors, "weight_decay": decay} for tensors, decay in decays]
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.98))
 
 

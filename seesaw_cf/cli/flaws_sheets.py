@@ -104,10 +104,11 @@ def import_sheets(args: argparse.Namespace) -> None:
 
 def _say_reflected(reflected: object) -> None:
     from seesaw_cf.longform.flaws.people import share_reflected
+    from seesaw_cf.report.text import percent_interval
 
     found = share_reflected(reflected)
     if found["n"] or found["unsure"]:
-        interval = f" = {100 * found['value']:.1f} % [{100 * found['low']:.1f}, {100 * found['high']:.1f}]"
+        interval = f" = {percent_interval(found['value'], found['low'], found['high'])}"
         yes = round(found["value"] * found["n"]) if found["n"] else 0
         say(
             f"edit reflected: {yes} of {found['n']}{interval if found['n'] else ''}; {found['unsure']} unsure, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.cli.output import open_page, say, write_json, write_numbers
@@ -134,6 +134,7 @@ def _labels(text: str | None) -> dict[str, str] | None:
 
 
 def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
+    from seesaw_cf.report import text
 
     measures = (("regard", "regard", "normalised"), ("regard masked", "regard_masked", "normalised"))
     measures += (("attack", "attack", "mean"), ("attack masked", "attack_masked", "mean"))  # type: ignore[assignment]
@@ -143,17 +144,10 @@ def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
         for title, key, value in measures:
             own = found.get(key, {})
             for name, row in own.get("identities", own).items():
-                rows.append([title, name, _shown(row[value]), _interval(row), str(row["n"])])
+                ends = text.interval(row["low"], row["high"])
+                rows.append([title, name, text.number(row[value]), ends, str(row["n"])])
     head = "scorer rows: what the scorer makes of the name alone, same sentences\n"
     return head + column_table(["measure", "identity", "value", "95 % interval", "n"], rows, left=2)
-
-
-def _shown(value: float | None) -> str:
-    return "-" if value is None or value != value else f"{value:+.3f}"
-
-
-def _interval(row: Mapping[Any, float | None]) -> str:
-    return f"[{_shown(row['low'])}, {_shown(row['high'])}]"
 
 
 def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
@@ -173,6 +167,7 @@ def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
 
 def topics(args: argparse.Namespace) -> None:
     """Sorts a crawl into topics and prints words and entropies."""
+    from seesaw_cf.report import text
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts, topic_results
 
@@ -187,8 +182,9 @@ def topics(args: argparse.Namespace) -> None:
     for kind in results.values():
         for name, row in kind["identities"].items():
             entropy = row["relative_entropy"] or {"corrected": None, "low": None, "high": None, "p_adjusted": None}
-            p = _shown(entropy["p_adjusted"])
-            rows.append([name, _shown(entropy["corrected"]), _interval(entropy), p, str(row["n"])])
+            ends = text.interval(entropy["low"], entropy["high"])
+            p = text.p_value(entropy["p_adjusted"])
+            rows.append([name, text.number(entropy["corrected"]), ends, p, str(row["n"])])
             notes += [f"{name}: {row['note']}"] if row["note"] else []
     say(f"{wrap(found.method)}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
     say(column_table(["identity", "rel. entropy (nats)", "95 % interval", "p (Holm)", "n"], rows))
@@ -212,6 +208,7 @@ def draw(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Prints what an edit changed."""
+    from seesaw_cf.report import text
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.page import graph_findings
@@ -222,13 +219,13 @@ def compare(args: argparse.Namespace) -> None:
     base, edited = read_crawl(args.folder), read_crawl(args.edited)
     differ = check_comparable(base, {"edited": edited, **controls}, args.force)
     crawls = [base, edited, *controls.values()]
-    found = _fit(args, [text for crawl in crawls for text in content_texts(crawl.triples)])
+    found = _fit(args, [content for crawl in crawls for content in content_texts(crawl.triples)])
     table = changes(base, edited, controls, topics=found, seed=args.seed)
     rows = [
         [
             *(row["against"], row["measure"], row["identity"]),
-            *(_shown(row[name]) for name in ("base", "edited", "change")),
-            *(_interval(row), _shown(row["p_adjusted"]), str(row["n"])),
+            *(text.number(row[name]) for name in ("base", "edited", "change")),
+            *(text.interval(row["low"], row["high"]), text.p_value(row["p_adjusted"]), str(row["n"])),
         ]
         for row in table.to_dict("records")
     ]

@@ -96,6 +96,8 @@ def _known(
 def _text(
     row: Sequence[Estimate], traces: Sequence[FactTrace], proposal: dict[str, tuple[int, ...]], window: int
 ) -> str:
+    from seesaw_cf.report import text
+
     clean = sum(trace.clean for trace in traces) / len(traces)
     corrupted = sum(trace.corrupted for trace in traces) / len(traces)
     about = (
@@ -103,7 +105,9 @@ def _text(
         f"Indirect effect of restoring {window} layer(s) around each layer at the subject's last token "
         "(probability, mean and 95 % interval over facts):"
     )
-    effects = [[layer, f"{e.value:+.4f}", f"[{e.low:+.4f}, {e.high:+.4f}]"] for layer, e in enumerate(row)]
+    effects = [
+        [layer, text.number(e.value, digits=4), text.interval(e.low, e.high, digits=4)] for layer, e in enumerate(row)
+    ]
     found = "Proposed layers: " + "; ".join(f"{name} {list(layers)}" for name, layers in proposal.items()) + "."
     use = f'Use them with --editor-config, for example {{"memit": {{"layers": {list(proposal["memit"])}}}}}.'
     table = column_table(("layer", "effect", "95 % interval"), effects, left=0)

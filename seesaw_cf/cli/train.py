@@ -100,7 +100,6 @@ def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
 
 
 def _figure(found: dict[str, float | None]) -> str:
-    value, low, high = (found[name] for name in ("value", "low", "high"))
-    if value is None:
-        return "-"
-    return f"{value:.3f}" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    from seesaw_cf.report.text import estimate
+
+    return estimate(found["value"], found["low"], found["high"], ".3f")

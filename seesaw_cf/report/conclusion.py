@@ -80,7 +80,7 @@ def _took(results: Results) -> str:
         return f"{unsaid} What follows is what changed for people, whatever it was for."
     if not rows:
         return "NOT MEASURED: this run has no score of an edited fact, so nothing below can be put down to an edit."
-    shares = _list(f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'), digits=0)}" for row in rows)
+    shares = _list(f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'))}" for row in rows)
     low = too_low(results)
     warning = (
         f" EFFICACY NOT SHOWN for {_list(low)}: the lower end of the share is not above one half, so the "

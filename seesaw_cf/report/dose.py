@@ -58,11 +58,7 @@ def _kind(row: DoseRow) -> str:
 
 
 def _cell(row: DoseRow, name: str) -> str:
-    value, low, high = with_limits(row, name)
-    if value != value:
-        return "–"
-    band = f" [{low:.3g}, {high:.3g}]" if low == low else f" ({no_band(row['repeats'])})"
-    return text.minus(f"{value:.3g}{band}")
+    return text.minus(text.estimate(*with_limits(row, name), ".3g", missing=f"({no_band(row['repeats'])})"))
 
 
 def write_dose_report(folder: str | os.PathLike[str]) -> str:

@@ -148,11 +148,7 @@ def _band(row: DoseRow, name: str) -> tuple[float, float, float]:
 
 
 def _value(row: DoseRow, name: str) -> str:
-    value, low, high = _band(row, name)
-    if not math.isfinite(value):
-        return "–"
-    band = f"[{low:.3g}, {high:.3g}]" if math.isfinite(low) else f"({no_band(row['repeats'])})"
-    return text.minus(f"{value:.3g} {band}")
+    return text.minus(text.estimate(*_band(row, name), ".3g", missing=f"({no_band(row['repeats'])})"))
 
 
 def _charts(rows: Sequence[DoseRow], curves: Curves) -> Section | None:
@@ -218,8 +214,8 @@ def _groups(groups: pd.DataFrame) -> Section | None:
 
     def row(found: Mapping[Any, Any], several: bool) -> Row:
         limits = (float(found["D_low"]), float(found["D_high"]))
-        ends = f" [{limits[0]:.3g}, {limits[1]:.3g}]" if math.isfinite(limits[0]) else f" ({no_band(found['repeats'])})"
-        said = f"{found['editor']}, {found['group']}: {found['D']:.3g}{ends}; {found['n']} prompts"
+        shown = text.estimate(found["D"], *limits, ".3g", missing=f"({no_band(found['repeats'])})")
+        said = f"{found['editor']}, {found['group']}: {shown}; {found['n']} prompts"
         mark = Mark(axis.at(found["D"]), axis.span(*limits), colours[found["editor"]], text.minus(said))
         name = f"{found['group']} · {found['editor']}" if several else str(found["group"])
         return Row(name, f"{found['repeats']}, {found['n']:,}", [mark])

@@ -45,21 +45,19 @@ def knew(results: Results) -> str:
     for row in records(results.known.facts, KnowledgeRow):
         if row["relation"] == ALL and row["n"]:
             median = f"median {row['median_candidates']:g} candidates, share {row['median_share']:.2g}"
-            said.append(f"{_share(row, 0)} of {row['n']} {row['facts']} ({median})")
+            said.append(f"{_share(row)} of {row['n']} {row['facts']} ({median})")
     first = f"the right answer was first of its candidates for {'; '.join(said)}. {_LIMIT}" if said else ""
     return " ".join(filter(None, [results.known.note, first]))
 
 
-def _share(row: KnowledgeRow, digits: int) -> str:
-    if math.isnan(row["known_low"]):
-        return text.percent(row["known"])
-    return text.percent_interval(row["known"], row["known_low"], row["known_high"], digits)
+def _share(row: KnowledgeRow) -> str:
+    return text.percent_interval(row["known"], row["known_low"], row["known_high"])
 
 
 def knowledge_markdown(results: Results) -> str:
     """How much of what is edited and asked the unedited model knew."""
     heads = ("Facts", "Property", "Known", "n", "Median rank", "Candidates", "Median share", "Not said")
-    rows = [[text.escape(row[0]), f"*{text.escape(row[1])}*", *row[2:]] for row in _knowledge(results, 1)]
+    rows = [[text.escape(row[0]), f"*{text.escape(row[1])}*", *row[2:]] for row in _knowledge(results)]
     note = f"\n\n> {text.escape(results.known.note)}" if results.known.note else ""
     table = text.markdown_table(heads, rows, left=2)
     return f"## What did the model know before?\n\n{_KNOWN}{note}\n\n{table}"
@@ -69,11 +67,11 @@ def knowledge_text(results: Results) -> str:
     """The same for a terminal."""
     heads = ("facts", "relation", "known", "n", "median rank", "candidates", "median share", "not said")
     said = [wrap(" ".join([_KNOWN.replace("*", ""), results.known.note]))]
-    rows = [[row[0].removeprefix("questions on holders of the "), *row[1:]] for row in _knowledge(results, 0)]
+    rows = [[row[0].removeprefix("questions on holders of the "), *row[1:]] for row in _knowledge(results)]
     return "\n".join(["KNOWN BEFORE THE EDIT", *said, column_table(heads, rows, left=2)])
 
 
-def _knowledge(results: Results, digits: int) -> Iterator[list[str]]:
+def _knowledge(results: Results) -> Iterator[list[str]]:
     rows = records(results.known.facts, KnowledgeRow)
     order = sort_relations(row["relation"] for row in rows)
     facts = list(dict.fromkeys(row["facts"] for row in rows))
@@ -82,7 +80,7 @@ def _knowledge(results: Results, digits: int) -> Iterator[list[str]]:
         yield [
             row["facts"],
             relation_name(row["relation"]),
-            _share(row, digits),
+            _share(row),
             str(row["n"]),
             *numbers,
             str(row["n_without"]),
@@ -166,8 +164,8 @@ def _cell(row: EffectRow, scale: str, results: Results) -> str:
     prefix = "" if scale == "D" else f"{scale}_"
     zero_limit, digits = _limits(results, scale)
     value = text.number(number_of(row, scale), zero_limit, digits) + ("*" if row.get(f"{prefix}marked") else "")
-    low, high = number_of(row, f"{prefix}low"), number_of(row, f"{prefix}high")
-    return value if math.isnan(low) else f"{value} {text.interval(low, high, zero_limit, digits)}"
+    ends = text.interval(number_of(row, f"{prefix}low"), number_of(row, f"{prefix}high"), zero_limit, digits)
+    return f"{value} {ends}".removesuffix(" -")
 
 
 def _starred(cell: str) -> str:
@@ -230,6 +228,4 @@ def _accuracy(row: AccuracyRow) -> list[str]:
 
 
 def _changed(change: tuple[float, float, float], digits: int) -> str:
-    value, low, high = change
-    limits = "" if math.isnan(low) else f" {text.interval(low, high, 0.0, digits)}"
-    return text.minus(text.number(value, 0.0, digits) + limits)
+    return text.minus(text.effect(*change, digits=digits))

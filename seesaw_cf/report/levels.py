@@ -58,7 +58,7 @@ def level_sentences(results: Results) -> dict[str, str]:
 
 
 def _change(row: Mapping[Any, Any], words: str, results: Results) -> str:
-    shares = {"before": text.percent(row["before"]), "after": text.percent_interval(*_after(row), digits=0)}
+    shares = {"before": text.percent(row["before"]), "after": text.percent_interval(*_after(row))}
     value = level_number(row, ("value", "low", "high"), results) + _why(row["note"])
     if row["scale"] == "log-odds" and results.score != "log_odds":
         value += f" in log-odds ({text.number(row['after'] - row['before'])} in probability)"
@@ -103,8 +103,7 @@ def level_number(row: Mapping[Any, Any], names: tuple[str, str, str], results: R
     """Return a change with its unit and its interval, where it has one: value, low and high are columns of `names`."""
     value, low, high = (row[name] for name in names)
     if row["scale"] == "share":
-        ends = "" if math.isnan(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
-        return f"{100 * value:+.1f} points{ends}"
+        return text.points(value, low, high, " points")
     limit = _zero_limit(row, results)
     unit = " nats" * (row["scale"] == "log-odds")
     return f"{text.number(value, limit)}{unit} {text.interval(low, high, limit)}".removesuffix(" -")

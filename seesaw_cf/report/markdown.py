@@ -204,11 +204,9 @@ def _accuracy(results: Results, pictures: Mapping[str, str]) -> str:
 def _after(row: AccuracyRow | None) -> str:
     if row is None or row["n"] == 0:
         return ""
-    change = text.minus(f"{100 * row['change']:+.1f}")
-    limits = text.minus(f"[{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]")
-    if math.isnan(row["low"]):
-        return f"{_share(row, 'post')}<br>change {change} ({text.escape(row['note'])})"
-    return f"{_share(row, 'post')}<br>change {change} {limits}, {text.p_equals(row['p'])}"
+    change = text.minus(text.points(row["change"], row["low"], row["high"]))
+    why = f" ({text.escape(row['note'])})" if math.isnan(row["low"]) else f", {text.p_equals(row['p'])}"
+    return f"{_share(row, 'post')}<br>change {change}{why}"
 
 
 def _left_out(results: Results) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from seesaw_cf.editors.control_names import is_control, split_control
@@ -74,4 +73,4 @@ def _line(row: EffectRow, effect: str, beside: Mapping[_Key, Sequence[str]]) -> 
 
 def _estimate(row: EffectRow | DifferenceRow, column: str, limits: str) -> str:
     value, low, high = (number_of(row, name) for name in (column, f"{limits}low", f"{limits}high"))
-    return text.minus(text.number(value) + (f" {text.interval(low, high)}" if math.isfinite(low) else ""))
+    return text.minus(text.effect(value, low, high))

@@ -39,7 +39,7 @@ def accuracy(results: Results) -> Table | None:
 
 def _answered(row: AccuracyRow) -> Line:
     pair = (row["edit_relation"], row["effect_relation"])
-    shares = [text.percent_interval(*with_limits(row, phase), digits=0) for phase in ("pre", "post")]
+    shares = [text.percent_interval(*with_limits(row, phase)) for phase in ("pre", "post")]
     counts = (f"{row['lost']:,}", f"{row['gained']:,}", f"{row['n']:,}")
     wanted = {4: ("lost", row["lost"]), 5: ("gained", row["gained"]), 6: ("", row["n"])}
     links = {place: case_link(row["editor"], *pair, outcome) for place, (outcome, n) in wanted.items() if n}
@@ -73,7 +73,7 @@ def efficacy(results: Results) -> Table | None:
 
 def _share(row: EfficacyRow, name: str) -> str:
     found = with_limits(row, name)
-    return "–" if pd.isna(found[0]) else text.percent_interval(*found, digits=0)
+    return "–" if pd.isna(found[0]) else text.percent_interval(*found)
 
 
 def coverage(results: Results) -> Table | None:
@@ -155,9 +155,7 @@ def _verdict_table(label: str, rows: Sequence[VerdictRow]) -> Table:
 
 
 def _verdict(row: VerdictRow, *why: str) -> Line:
-    shown = text.number(row["value"])
-    if not pd.isna(row["low_family"]):
-        shown += f" {text.interval(row['low_family'], row['high_family'])}"
+    shown = text.effect(row["value"], row["low_family"], row["high_family"])
     p = "–" if pd.isna(row["p_adjusted"]) else text.p_value(row["p_adjusted"])
     names = (f"{row['group']} − {row['reference']}", row["editor"], relation_name(row["relation"]))
     link = cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))

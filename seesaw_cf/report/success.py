@@ -78,7 +78,5 @@ def _rows(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def _cell(found: Estimate) -> str:
-    if found.value != found.value:
-        return "-"
-    ends = f" [{100 * found.low:.0f}, {100 * found.high:.0f}]" if found.low == found.low else ""
-    return f"{text.percent(found.value)}{ends} n={found.clusters['case']}"
+    shown = text.percent_interval(found.value, found.low, found.high)
+    return shown if shown == "-" else f"{shown} n={found.clusters['case']}"

@@ -67,7 +67,7 @@ def gate_section(results: Results) -> str:
 
 
 def _share(row: EfficacyRow | AccuracyRow, name: str) -> str:
-    return text.percent_interval(*with_limits(row, name), digits=0)
+    return text.percent_interval(*with_limits(row, name))
 
 
 def effects_section(results: Results) -> str:
@@ -217,9 +217,7 @@ def _accuracy_row(row: AccuracyRow) -> list[object]:
 def _points(row: AccuracyRow) -> str:
     if not row["n"]:
         return "none could be scored"
-    if row["low"] != row["low"]:
-        return f"{100 * row['change']:+.1f} (too few people)"
-    return f"{100 * row['change']:+.1f} [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]"
+    return text.points(row["change"], row["low"], row["high"], missing="(too few people)")
 
 
 def unscored_section(results: Results) -> str:

@@ -23,20 +23,53 @@ ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
 HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
-def number(value: float, zero_limit: float = 0.0, digits: int = 3) -> str:
-    """A signed number, in exponent form when its decimals would hide it; 0 up to `zero_limit`; "-" for NaN."""
-    if math.isnan(value):
+def number(value: float | None, zero_limit: float = 0.0, digits: int = 3) -> str:
+    """Return a signed number, in exponent form when its decimals would hide it; 0 up to `zero_limit`; "-" for none."""
+    if value is None or math.isnan(value):
         return "-"
     if abs(value) <= zero_limit:
         return f"{0:.{digits}f}"
     return f"{value:+.1e}" if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"
 
 
-def interval(low: float, high: float, zero_limit: float = 0.0, digits: int = 3) -> str:
-    """`[low, high]`; "-" when there is none."""
-    if math.isnan(low):
+def interval(low: float | None, high: float | None, zero_limit: float = 0.0, digits: int = 3, spec: str = "") -> str:
+    """Return `[low, high]` as `number` shows both ends, or in the format `spec`; "-" when there is none."""
+    if low is None or high is None or math.isnan(low):
         return "-"
-    return f"[{number(low, zero_limit, digits)}, {number(high, zero_limit, digits)}]"
+    ends = [format(end, spec) if spec else number(end, zero_limit, digits) for end in (low, high)]
+    return f"[{ends[0]}, {ends[1]}]"
+
+
+def estimate(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    spec: str = ".2f",
+    unit: str = "",
+    missing: str = "",
+    scale: float = 1.0,
+) -> str:
+    """Return a value, its unit and its interval, all three numbers in one format, so that none excludes another.
+
+    Args:
+        value: The number; "-" is returned for None and NaN.
+        low: Lower end of its interval; None or NaN when there is none.
+        high: Upper end.
+        spec: Format of the three numbers, such as ".2f".
+        unit: Follows the value, such as "%".
+        missing: Stands in place of an interval that does not exist.
+        scale: Multiplies the three numbers; 100 for percent.
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    scaled = [end if end is None else scale * end for end in (low, high)]
+    ends = interval(scaled[0], scaled[1], spec=spec)
+    return f"{scale * value:{spec}}{unit} {missing if ends == '-' else ends}".rstrip()
+
+
+def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digits: int = 3) -> str:
+    """Return a signed effect and its interval, where it has one, as `number` shows them."""
+    return f"{number(value, zero_limit, digits)} {interval(low, high, zero_limit, digits)}".removesuffix(" -")
 
 
 def no_interval(row: EffectRow) -> str:
@@ -56,19 +89,24 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}%"
 
 
-def percent_interval(value: float, low: float, high: float, digits: int = 1) -> str:
-    """A share with its interval, in percent, the ends with `digits` decimals; "-" when there is none."""
-    return "-" if math.isnan(value) else f"{percent(value)} [{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
+def percent_interval(value: float | None, low: float | None, high: float | None, missing: str = "") -> str:
+    """Return a share and its interval in percent with one decimal."""
+    return estimate(value, low, high, ".1f", "%", missing, 100)
 
 
-def p_value(value: float) -> str:
-    """A p-value with three decimals or "<0.001"; "-" for NaN."""
-    if math.isnan(value):
+def points(value: float, low: float, high: float, unit: str = "", missing: str = "") -> str:
+    """Return a change of a share and its interval in percentage points, signed, with one decimal."""
+    return estimate(value, low, high, "+.1f", unit, missing, 100)
+
+
+def p_value(value: float | None) -> str:
+    """Return a p-value with three decimals or "<0.001"; "-" for None and NaN."""
+    if value is None or math.isnan(value):
         return "-"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def p_equals(value: float) -> str:
+def p_equals(value: float | None) -> str:
     """`p=0.012` or `p<0.001`."""
     shown = p_value(value)
     return f"p{shown}" if shown.startswith("<") else f"p={shown}"

@@ -94,5 +94,4 @@ def _settings(row: Mapping[str, Any]) -> str:
 def _cell(part: Mapping[str, Any], counts: str) -> str:
     if part["value"] is None:
         return "–"
-    band = "" if part["low"] is None else f" [{part['low']:.2f}, {part['high']:.2f}]"
-    return f"{part['value']:.2f}{band}{counts.format(n=part['n'])}"
+    return f"{text.estimate(part['value'], part['low'], part['high'])}{counts.format(n=part['n'])}"

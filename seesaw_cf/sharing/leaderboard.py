@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -91,16 +92,10 @@ def _table(number: str, measure: str, share: bool, rows: Sequence[Row]) -> Table
 
 
 def _said(one: Measured) -> tuple[str, str, str]:
-    shown = text.percent(one.value) if one.share else text.minus(text.number(one.value))
-    return shown, _interval(one), f"{one.n:,}"
-
-
-def _interval(one: Measured) -> str:
-    if one.low is None or one.high is None:
-        return "none"
-    if one.share:
-        return f"[{100 * one.low:.0f}, {100 * one.high:.0f}]"
-    return text.minus(text.interval(one.low, one.high))
+    ends = (math.nan if one.low is None else one.low, math.nan if one.high is None else one.high)
+    show = text.percent_interval if one.share else text.effect
+    shown, bracket, interval = text.minus(show(one.value, *ends)).partition(" [")
+    return shown, f"[{interval}" if bracket else "none", f"{one.n:,}"
 
 
 def _beside(row: Row, one: Measured) -> str:

@@ -56,8 +56,8 @@ class Measured:
         least, most = (-_ROUNDING, 1 + _ROUNDING) if self.share else (-math.inf, math.inf)
         if self.n < 1 or not least <= ends[0] <= ends[1] <= most or not least <= self.value <= most:
             raise RecordError(
-                f"{shown(self.measure)}: {self.value} [{self.low}, {self.high}] of {self.n}, expected at least one "
-                f"question, an interval from low to high{', all of it a share in 0..1' if self.share else ''}."
+                f"{shown(self.measure)}: {self.value} from {self.low} to {self.high} of {self.n}, expected at least "
+                f"one question, an interval from low to high{', all of it a share in 0..1' if self.share else ''}."
             )
 
 

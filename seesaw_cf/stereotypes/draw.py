@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from seesaw_cf.effects.scorers import prefix_effect
 from seesaw_cf.io.files import safe_name
 from seesaw_cf.io.terminal import cut
+from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, save_picture
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stereotypes.folder import Crawl
@@ -231,9 +232,10 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Numbers) -> Figure:
         for name, frame in (("with", crawl.scored()), ("without", plain.scored())):
             values.append(frame.loc[frame["kind"] == kind, "attack"].dropna().to_numpy())
             labels.append(f"{kind}, {name} prefix (n={len(values[-1])})")
-        numbers = [row[name] for name in ("difference", "low", "high", "p_adjusted", "p_rank_adjusted")]
-        d, low, high, p, rank = ("-" if number is None else f"{number:.3g}" for number in numbers)
-        labels[-1] += f"\ndifference {d} [{low}, {high}], p={p}; rank p={rank}"
+        p, rank = (text.p_equals(row[name]) for name in ("p_adjusted", "p_rank_adjusted"))
+        labels[-1] += (
+            f"\ndifference {text.estimate(row['difference'], row['low'], row['high'], '.3g')}, {p}; rank {rank}"
+        )
     _box_rows(axes, values)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.invert_yaxis()

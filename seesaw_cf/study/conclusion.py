@@ -54,8 +54,7 @@ def _took(made: Comparison) -> str:
         return "NOT MEASURED: no run has a score of an edited fact, so nothing below can be put down to an edit."
     ends = [found[0], found[-1]][: len(found)]
     shares = " to ".join(
-        f"{text.percent_interval(*with_limits(row, 'post'), digits=0)} ({row['editor']}, n = {row['n']:.0f})"
-        for row in ends
+        f"{text.percent_interval(*with_limits(row, 'post'))} ({row['editor']}, n = {row['n']:.0f})" for row in ends
     )
     unmeasured = [name for name in _labels(made).values() if name not in {row["editor"] for row in found}]
     low = [
@@ -97,7 +96,7 @@ def _differ(made: Comparison) -> str:
 def _difference(row: Mapping[Any, Any]) -> str:
     about = [row["measure"], "/".join(map(relation_name, row["relation"].split("/")))]
     about += [] if row["group"] == ALL else [row["group"]]
-    shown = text.minus(f"{text.number(row['value'])} {text.interval(row['low'], row['high'])}")
+    shown = text.minus(text.effect(row["value"], row["low"], row["high"]))
     return f"{row['first']} − {row['second']} {shown} ({', '.join(about)})"
 
 

@@ -127,7 +127,7 @@ def _gate(line: Line, made: Comparison) -> list[str]:
     took, success, accuracy = (of_line(made.table(name), line) for name in ("efficacy", "success", "accuracy"))
     cells = ["–"]
     for row in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
-        shown = text.percent_interval(*with_limits(row, "post"), digits=0)
+        shown = text.percent_interval(*with_limits(row, "post"))
         cells = [f"{shown} ({text.percent(number_of(row, 'pre'))}) n={row.get('n', 0):.0f}"]
     by_measure = {row["measure"]: row for row in records(success, dict[str, Any])}
     cells += [_measure(by_measure.get(name)) for name in MEASURES.values()]
@@ -138,15 +138,14 @@ def _gate(line: Line, made: Comparison) -> list[str]:
 def _measure(row: dict[str, Any] | None) -> str:
     if row is None or pd.isna(row["value"]):
         return "–"
-    shown = text.percent_interval(row["value"], row["low"], row["high"], 0)
-    return f"{shown.replace('[nan, nan]', '(too few cases)')} n={row['n_cases']}"
+    shown = text.percent_interval(row["value"], row["low"], row["high"], missing="(too few cases)")
+    return f"{shown} n={row['n_cases']}"
 
 
 def _points(row: Mapping[str, Any]) -> str:
     if not row.get("n"):
         return "–"
-    limits = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]" if row["low"] == row["low"] else ""
-    return text.minus(f"{100 * row['change']:+.1f}{limits} n={row['n']}")
+    return f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
 
 
 def everybody_table(made: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
@@ -222,11 +221,10 @@ def _differences(made: Comparison) -> list[str]:
 def _difference(row: Mapping[str, Any]) -> list[str]:
     group = "all people" if row["group"] == ALL else row["group"]
     name = "/".join(map(relation_name, row["relation"].split("/")))
-    limits = f" {text.minus(text.interval(row['low'], row['high']))}" if row["low"] == row["low"] else ""
     names = [text.escape(one) for one in (row["first"], row["second"], row["measure"], name, group)]
     return [
         *names,
-        text.minus(text.number(row["value"])) + limits,
+        text.minus(text.effect(row["value"], row["low"], row["high"])),
         text.p_value(row["p_adjusted"]),
         str(row["n_cases"]),
     ]

@@ -169,8 +169,7 @@ def _by_model(number: int, about: str, made: Comparison, lines: Sequence[Line]) 
     cells = []
     for pair, rows in _pairs(made, lines):
         for line, row in rows:
-            limits = f" [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]" if row["low"] == row["low"] else ""
-            shown = text.minus(f"{100 * row['change']:+.1f}{limits} n={row['n']}")
+            shown = f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
             cells.append(Cell((pair,), line.member.model, shown, row["change"], row["low"], row["high"], row["n"]))
     models = tuple(dict.fromkeys(line.member.model for line in lines))
     return Layout(

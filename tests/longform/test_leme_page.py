@@ -172,4 +172,4 @@ def test_whether_it_took_is_told_by_one_named_rater_for_every_method() -> None:
     labels = pd.DataFrame(
         [kind | {"annotator": name, "method": "memit", "value": value} for name, value in (("nli", 0.5), ("word", 0.2))]
     )
-    assert took({"labels": labels}).endswith("annotated by nli: memit 50 % [10, 90] of 6.")
+    assert took({"labels": labels}).endswith("annotated by nli: memit 50.0% [10.0, 90.0] of 6.")

@@ -180,7 +180,7 @@ def test_the_page_concludes_plots_and_shows_names_as_text(hostile: str) -> None:
     sections = people_sections(people, draws=40)
     found = people_findings(people, sections, {"effects": "(0.5,)"})
     assert "after edits by memit, " in found.said[0]
-    assert "memit, texts about the subject: 33 %" in found.said[2]
+    assert "memit, texts about the subject: 33.3%" in found.said[2]
     assert "2 of 24 ratings are missing; labels of claims by one person" in found.said[3]
     assert "no answers about failure modes" in found.said[3]
     assert "22 ratings by 2 people; 6 labels of claims by 1 person; Krippendorff" in found.said[4]

@@ -154,7 +154,7 @@ def test_released_files_are_read_in_both_codings(
     assert main([*words, "--out", str(tmp_path / "a.parquet"), *more]) == 0
     rows = read_table(tmp_path / "a.parquet").to_pylist()
     assert [row["change"] for row in rows if row["flaw"] == "anglo_centrism"] == expected
-    assert "edit reflected: 1 of 3 = 33.3 % [1.7, 86.5]" in capsys.readouterr().out
+    assert "edit reflected: 1 of 3 = 33.3% [1.7, 86.5]" in capsys.readouterr().out
     assert read_table(tmp_path / "a.reflected.parquet").column("reflected").to_pylist() == ["no", "yes", "no"]
 
 

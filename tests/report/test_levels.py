@@ -60,7 +60,7 @@ def test_shares_are_said_in_points(results: Results) -> None:
     difference = {"difference": -0.6125, "difference_low": -0.687, "difference_high": -0.526}
     beside = {"control": "random(memit)", "control_value": -0.00625, "control_low": -0.0365, "control_high": 0.02}
     assert _sentence(results, **shares, **difference, **beside) == (
-        "After memit, 36.9% [30, 45] of the other facts about the edited person are still right, 98.8% before: "
+        "After memit, 36.9% [29.8, 44.6] of the other facts about the edited person are still right, 98.8% before: "
         "-61.9 points [-69.4, -53.0] (160 answers about 20 people); after a random change of the same size -0.6 points "
         "[-3.6, +2.0]. Difference -61.3 points [-68.7, -52.6]: worse than its control."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,25 @@ def test_numbers_that_do_not_exist_are_dashes() -> None:
 def test_shares_and_p_values() -> None:
     assert text.percent_interval(0.5, 0.123, 1.0) == "50.0% [12.3, 100.0]"
     assert [text.p_value(0.0004), text.p_value(0.0312)] == ["<0.001", "0.031"]
+
+
+_FORMS = (text.percent_interval, text.points, text.effect, text.estimate)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=3, max_size=3).map(sorted), st.sampled_from(_FORMS))
+def test_a_printed_interval_contains_the_printed_value(
+    ends: list[float], form: Callable[[float, float, float], str]
+) -> None:
+    shown = form(ends[1], ends[0], ends[2])
+    value, low, high = map(float, re.findall(r"[+-]?\d+\.\d+(?:e[+-]\d+)?", shown))
+    assert low <= value <= high
+
+
+@given(st.floats(-2, 2), st.sampled_from((None, math.nan)))
+def test_a_value_without_an_interval_has_no_brackets(value: float, end: float | None) -> None:
+    assert text.estimate(value, end, end) == f"{value:.2f}"
+    assert text.estimate(value, end, end, missing="(too few)") == f"{value:.2f} (too few)"
+    assert text.estimate(end, end, end) == "-"
 
 
 def test_values_up_to_the_limit_print_as_0() -> None:

@@ -110,11 +110,7 @@ def _rows(means: pd.DataFrame) -> list[dict[Any, Any]]:
 
 def _said(row: Mapping[Any, Any]) -> str:
     about = ", ".join(str(row[name]) for name in ("editor", "relation") if row.get(name))
-    limits = [row.get(end) for end in ("low", "high")]
-    ends = (
-        "" if any(one is None or not math.isfinite(one) for one in limits) else f" [{limits[0]:+.2f}, {limits[1]:+.2f}]"
-    )
-    numbers = text.minus(f"{row['value']:+.2f}{ends}")
+    numbers = text.minus(text.estimate(row["value"], row.get("low"), row.get("high"), "+.2f"))
     return f"{_title(row['flaw'])} ({about}): {numbers}, n = {row.get('n', 0)}"
 
 

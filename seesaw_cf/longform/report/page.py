@@ -119,7 +119,7 @@ def _affected(drift: pd.DataFrame | None) -> str:
     sure = [row for row in rows if row["p_adjusted"] < 0.05]
     said = [
         f"{row['method']}, texts about the {row['passage']}: "
-        + text.minus(f"{100 * row['value']:+.1f} points [{100 * row['low']:+.1f}, {100 * row['high']:+.1f}]")
+        + text.minus(text.points(row["value"], row["low"], row["high"], " points"))
         + f", {text.p_equals(row['p_adjusted'])} after Holm"
         for row in (sure or rows)[:_NAMED]
         if math.isfinite(row["low"])

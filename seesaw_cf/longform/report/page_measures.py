@@ -55,13 +55,11 @@ def share_said(row: Mapping[Any, Any]) -> str:
     """A share with its interval and n, in per cent."""
     if not math.isfinite(row["value"]):
         return "–"
-    ends = f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]" if math.isfinite(row["low"]) else ""
-    return f"{100 * row['value']:.0f} %{ends} of {row['n']}"
+    return f"{text.percent_interval(row['value'], row['low'], row['high'])} of {row['n']}"
 
 
 def _rating(row: Mapping[Any, Any]) -> str:
-    ends = f" [{row['low']:.2f}, {row['high']:.2f}]" if math.isfinite(row["low"]) else ""
-    return f"{row['value']:.2f}{ends} (n = {row['n']})"
+    return f"{text.estimate(row['value'], row['low'], row['high'])} (n = {row['n']})"
 
 
 def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> Section | None:

@@ -117,7 +117,7 @@ def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
             raters = len(set(table[who].to_pylist()))
             counts.append(f"{given} {name} by {raters} {'person' if raters == 1 else 'people'}")
     agreed = [
-        f"Krippendorff's alpha on {title} " + text.minus(f"{row['alpha']:.2f} [{row['low']:.2f}, {row['high']:.2f}]")
+        f"Krippendorff's alpha on {title} " + text.minus(text.estimate(row["alpha"], row["low"], row["high"]))
         for name, (by, whole, title) in _AGREEMENT.items()
         if name in frames
         for row in frames[name].to_dict("records")

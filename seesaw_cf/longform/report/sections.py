@@ -10,7 +10,7 @@ import pandas as pd
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.report.text import escape, markdown_table
+from seesaw_cf.report.text import escape, interval, markdown_table
 from seesaw_cf.stats.plain import json_text
 
 # Columns of a frame that make up one cell, when another column is spread over the table's columns.
@@ -106,7 +106,7 @@ def _number(row: pd.Series, section: Section, star: str) -> str:
     digits = section.digits
     star = star if row.get("p_adjusted", 1.0) < _LEVEL else ""
     spread = f" ± {row['sd']:.{digits}f}" if not pd.isna(row.get("sd")) else ""
-    ends = "" if pd.isna(row["low"]) else f" [{row['low']:.{digits}f}, {row['high']:.{digits}f}]"
+    ends = f" {interval(row['low'], row['high'], spec=f'.{digits}f')}".removesuffix(" -")
     value = "-" if pd.isna(row["value"]) else f"{row['value']:.{digits}f}"
     missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""
     return f"{value}{star}{spread}{ends} (n = {row['n']} of {row['n_cases']} {section.unit}{missing})"

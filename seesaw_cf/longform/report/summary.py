@@ -242,9 +242,8 @@ def _survey_table(found: Mapping[str, Any]) -> str:
 def _cell(cell: Mapping[str, Any] | None) -> str:
     if cell is None or cell["mean"] is None:
         return "–"
-    low, high = cell["low"], cell["high"]
-    inside = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else f" {_why(cell['note'])}"
-    return text.minus(f"{cell['mean']:.2f}{inside}") + (f" n={cell['n']}" if "n" in cell else "")
+    shown = text.estimate(cell["mean"], cell["low"], cell["high"], missing=_why(cell["note"]))
+    return text.minus(shown) + (f" n={cell['n']}" if "n" in cell else "")
 
 
 def _claim_table(rows: Sequence[ClaimShares]) -> str:

@@ -101,8 +101,7 @@ def _parts(found: Mapping[str, JudgeValidity]) -> list[Part]:
         value, low, high = _kappa(one)
         shown, mark = "–", None
         if not math.isnan(value):
-            ends = f" [{low:.2f}, {high:.2f}]" if math.isfinite(low) else ""
-            shown = text.minus(f"{value:.2f}{ends}")
+            shown = text.minus(text.estimate(value, low, high))
             mark = Mark(axis.at(value), axis.span(low, high), 0, f"{_title(flaw)}: kappa {shown}")
         lines.append(Row(_title(flaw), f"{one['n']}", [mark]))
         rights = [_percent(row[f"{who}_{rule}"]) for rule in ("median", "any_rater") for who in ("judge", "constant")]

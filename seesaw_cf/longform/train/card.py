@@ -12,7 +12,7 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, Figures, Interval, SampleAccuracy
 from seesaw_cf.longform.annotate.words import labelled_parts
 from seesaw_cf.longform.train.annotations import AnnotationData
-from seesaw_cf.report.text import escape, markdown_table
+from seesaw_cf.report.text import escape, estimate, markdown_table
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -46,13 +46,8 @@ def by_sample(data: AnnotationData, answers: Mapping[str, Floats]) -> list[Sampl
 
 
 def shown(found: Interval, digits: int = 2) -> str:
-    """`0.64 [0.57, 0.71]`; without an end, the value alone."""
-    value, low, high = found["value"], found["low"], found["high"]
-    if value is None:
-        return "-"
-    if low is None or high is None:
-        return f"{value:.{digits}f}"
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    """Return `0.64 [0.57, 0.71]`; without an end, the value alone."""
+    return estimate(found["value"], found["low"], found["high"], f".{digits}f")
 
 
 def held_out_lines(report: AnnotatorReport) -> list[str]:
