@@ -13,12 +13,12 @@ from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit
-from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.levels import level_sentences
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
+from seesaw_cf.report.verdicts import claims, verdict_counts
 from seesaw_cf.run.edit_table import ASKED_ONLY
 
 _NAMED = 3  # verdicts that are spelled out

@@ -12,7 +12,6 @@ from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.records import groups
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.card import audit_sections
 from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
 from seesaw_cf.report.floor import Floor
@@ -22,6 +21,7 @@ from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, number_of, records, with_limits
 from seesaw_cf.report.success import success_markdown
+from seesaw_cf.report.verdicts import audit_sections
 
 # Axis -> the papers' table for GPT-J and its title.
 _LAYOUTS = {

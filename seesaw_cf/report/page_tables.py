@@ -10,12 +10,12 @@ import pandas as pd
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members
 from seesaw_cf.page.table import Line, Table
 from seesaw_cf.report import text
-from seesaw_cf.report.card import verdict_counts
 from seesaw_cf.report.intersections import CROSSED, intersections
 from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import AccuracyRow, EfficacyRow, VerdictRow, records, with_limits
+from seesaw_cf.report.verdicts import verdict_counts
 from seesaw_cf.stats.verdicts import VERDICTS
 
 # Verdict that claims something -> what it says.

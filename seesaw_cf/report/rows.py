@@ -146,7 +146,7 @@ class GateRow(TypedDict):
 
 
 class AuditRecord(TypedDict):
-    """The content of `audit.json`, as far as the audit card reads it."""
+    """The content of `audit.json`, in part."""
 
     estimand: str
     method: list[str]

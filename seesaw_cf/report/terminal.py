@@ -7,13 +7,13 @@ import pandas as pd
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.io.terminal import column_table, printable, wrap
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.conclusion import conclusion_text
 from seesaw_cf.report.knowledge import knowledge_text, scales_text
 from seesaw_cf.report.moved import moved_text
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records, with_limits
 from seesaw_cf.report.success import success_text
+from seesaw_cf.report.verdicts import claims, verdict_counts
 
 _REASONS = 8
 _CLAIMS = 20
@@ -156,7 +156,7 @@ def verdict_section(results: Results) -> str:
         f"""Group minus everybody else, within the same edits; errors clustered by edit and person; false claims
         {declared.promise()}; margin
         {declared.margin:g} in probability, {declared.margin_log_odds:g} in log-odds where the answers' probabilities
-        are too small to show it; noise floor {audit.floor}. {counts}. Rules: verdicts.csv, audit.md."""
+        are too small to show it; noise floor {audit.floor}. {counts}. Rules: verdicts.csv, report.md."""
     )
     found = claims(audit)
     rows = [

@@ -15,7 +15,6 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
 from seesaw_cf.report.audit import audit_summary
 from seesaw_cf.report.audit_page import audit_page
-from seesaw_cf.report.card import audit_card
 from seesaw_cf.report.conclusion import conclude
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.moved import moved_table
@@ -36,15 +35,13 @@ def write_report(
 ) -> str:
     """Writes the report of a finished run.
 
-    Files: `report.html` (one page that needs no network), `report.md`, `levels.csv`,
-    `efficacy.csv`, `edits.csv`, `knowledge.csv`,
-    `unscored.csv`; `success.csv` (paraphrases,
-    neighbours, consequences, scores); `audit.html` (for a judge's file), `audit.md` (the card),
-    `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts, `accuracy.csv`
-    where it asked cross-property prompts; `verdicts_known.csv`, `effects_known.csv` and `accuracy_known.csv` of the
-    known facts among them; `excess.csv` with control editors, `editors.csv` with two or more, `moved.csv` with models
-    that somebody else edited; with matplotlib `levels.png`, `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`,
-    `accuracy.png` and `dose.png`. The same run gives the same bytes.
+    Files: `report.html` (one page that needs no network), `report.md`, `levels.csv`, `efficacy.csv`, `edits.csv`,
+    `knowledge.csv`, `unscored.csv`; `success.csv` (paraphrases, neighbours, consequences, scores); `audit.html` (for a
+    judge's file), `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts,
+    `accuracy.csv` where it asked cross-property prompts; `verdicts_known.csv`, `effects_known.csv` and
+    `accuracy_known.csv` of the known facts among them; `excess.csv` with control editors, `editors.csv` with two or
+    more, `moved.csv` with models that somebody else edited; with matplotlib `levels.png`, `verdicts_AXIS.png`,
+    `forest_AXIS.png`, `heatmap_AXIS.png`, `accuracy.png` and `dose.png`. The same run gives the same bytes.
 
     Args:
         run_folder: A finished run.
@@ -73,9 +70,8 @@ def write_report(
         record = audit_summary(results.audit, results.manifest, results.score, results.gates)
         whole = plain(record | {"conclusion": conclude(results), "levels": results.levels.to_dict("records")})
         write_text(folder / "audit.json", json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
-        write_text(folder / "audit.md", audit_card(results, record))
         write_text(folder / "audit.html", audit_page(results))
-        audited = "audit.html, audit.md, audit.json, "
+        audited = "audit.html, audit.json, "
     write_text(folder / "report.html", report_page(results, tables))
     written = (
         f"Written to {folder}:\nreport.html, report.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.locality import Locality
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.audit import Audit, gates
-from seesaw_cf.report.card import claims, verdict_counts
 from seesaw_cf.report.floor import floor_of
 from seesaw_cf.report.results import sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import EffectRow, Manifest, number_of, records, with_limits
+from seesaw_cf.report.verdicts import claims, verdict_counts
 from seesaw_cf.stats import proportion
 
 

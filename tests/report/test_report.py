@@ -27,7 +27,7 @@ from tests.report.runs import cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
-AUDIT = {"audit.html", "audit.json", "audit.md", "verdicts.csv", "verdicts_known.csv", "editors.csv"}
+AUDIT = {"audit.html", "audit.json", "verdicts.csv", "verdicts_known.csv", "editors.csv"}
 
 
 def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
@@ -130,7 +130,7 @@ def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
 ) -> None:
     copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
     shown = write_report(copy)
-    pages = "report.html, report.md, audit.html, audit.md, audit.json"
+    pages = "report.html, report.md, audit.html, audit.json"
     assert f"Written to {copy / 'report'}:\n{pages}, 13 CSV files, " in shown
     for file in report[0].iterdir():
         assert (copy / "report" / file.name).read_bytes() == file.read_bytes(), file.name

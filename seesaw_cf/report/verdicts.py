@@ -1,4 +1,4 @@
-"""Verdicts, excess over controls and editors side by side as Markdown: a section of the report and the audit card."""
+"""Verdicts, excess over controls, editors side by side and gates as Markdown: a section of `report.md`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
-from seesaw_cf.effects.audit import AuditSettings, hypotheses
+from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.results import Results, relation_name
-from seesaw_cf.report.rows import AuditRecord, DifferenceRow, GateRow, VerdictRow, records
+from seesaw_cf.report.rows import DifferenceRow, GateRow, VerdictRow, records
 from seesaw_cf.stats.verdicts import NOT_MEASURED, REACH, VERDICTS
 
 _MANY = 40
@@ -65,7 +65,9 @@ def audit_sections(results: Results, pictures: Mapping[str, str] | None = None) 
     parts = ["## What can be claimed", _MEANING, f"**{counts}**. {_declared(audit)}", table, _why(audit)]
     shown = text.pictures(pictures or {}, "verdicts_")
     parts.append(_known(audit))
-    return [part for part in [*parts, *shown, _excess(audit, results.score), _pairs(audit, results.score)] if part]
+    gates = text.markdown_table(("Of", "Gate", "Rule", "Value", "Passed"), list(map(_gate, results.gates)), left=3)
+    parts += [*shown, _excess(audit, results.score), _pairs(audit, results.score), f"### Gates\n\n{gates}"]
+    return list(filter(None, parts))
 
 
 def _declared(audit: Audit) -> str:
@@ -186,43 +188,6 @@ def _estimate(row: DifferenceRow, floor: Floor, score: ScoreForm) -> list[str]:
         log_odds += " " + text.minus(text.interval(row["log_odds_low"], row["log_odds_high"], nats, 2))
     n = " / ".join(str(row["clusters"].get(name, "–")) for name in ("edit", "person"))
     return [f"{value} {limits}", log_odds, text.p_value(row["p_adjusted"]), n]
-
-
-def audit_card(results: Results, record: AuditRecord) -> str:
-    """`audit.md`: one page that says what was estimated how, on how much, and which gates it passed."""
-    made = results.manifest
-    model, data = made.get("model", {}), made.get("data", {})
-    counts = ", ".join(f"{n} {label}" for label, n in record["counts"].items()) or "none: no contrast between groups"
-    declared = AuditSettings() if results.audit is None else results.audit.settings
-    weights, cases = str(model.get("fingerprint", ""))[:12], str(data.get("sha256", ""))[:12]
-    families = f"{len(record['families'])} families of {_sizes(record['families'])} tests"
-    facts: Sequence[tuple[str, object]] = (
-        ("Model", f"{model.get('id')} ({model.get('dtype')}, weights {weights})"),
-        ("Data", f"{data.get('source')} {data.get('configs')}, {data.get('cases')} cases, {cases}"),
-        ("Editors", ", ".join(results.editors)),
-        ("Protocol", made.get("protocol")),
-        ("Estimand", record["estimand"] or "none"),
-        ("Score", results.score),
-        ("Method", "; ".join(record["method"]) or "none"),
-        ("Declared families", f"false claims {declared.promise()}: {families}"),
-        (
-            "Margin",
-            f"contrasts within ±{declared.margin:g} in probability, ±{declared.margin_log_odds:g} nats in "
-            "log-odds, do not matter",
-        ),
-        ("Noise floor", "not measured" if results.audit is None else _floor(results.audit)),
-        ("Seeds", ", ".join(f"{name} {value}" for name, value in record["seeds"].items())),
-        ("Score rows", f"{results.n_rows:,}, of which {int(results.unscored['n_rows'].sum()):,} have no number"),
-        ("Verdicts", counts),
-    )
-    table = text.markdown_table(("What", "Value"), [[name, text.escape(value)] for name, value in facts], left=2)
-    gates = text.markdown_table(("Of", "Gate", "Rule", "Found", "Passed"), list(map(_gate, record["gates"])), left=3)
-    return f"# Audit card\n\n{table}\n\n## Gates\n\n{gates}\n\n" + "\n\n".join(audit_sections(results)) + "\n"
-
-
-def _sizes(families: Mapping[str, int]) -> str:
-    sizes = sorted(set(families.values()))
-    return "0" if not sizes else str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
 
 
 def _gate(gate: GateRow) -> list[str]:
