@@ -53,8 +53,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Sharing and setting up": {
         "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, made ready once"),
         "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card of what it did"),
-        "submit": ("seesaw_cf.cli.submit", "a verified run onto a leaderboard on the Hub"),
-        "leaderboard": ("seesaw_cf.cli.leaderboard", "the rows of a leaderboard, in the terminal and as a page"),
         "export": ("seesaw_cf.cli.exporting", "a run as records of Every Eval Ever, prompts included"),
         "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
         "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),

@@ -63,17 +63,6 @@ def read_json(
     return parse_json_text(text, str(path), kind, expected=expected, any_number=any_number, error=error)
 
 
-def read_json_lines(path: str | os.PathLike[str]) -> list[tuple[str, dict[str, object]]]:
-    """The objects of a JSON-lines file, each with its position for messages; empty lines are left out.
-
-    Raises:
-        StorageError: The file cannot be read.
-        RecordError: A line is no JSON object.
-    """
-    lines = [(f"{path}, line {number}", line) for number, line in enumerate(read_text(path).split("\n"), start=1)]
-    return [(where, parse_json_text(line, where, dict)) for where, line in lines if line.strip()]
-
-
 def parse_json_text(
     text: str,
     where: str,

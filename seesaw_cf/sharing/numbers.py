@@ -1,4 +1,4 @@
-"""The numbers of an editor that leave a run: one list for exports and leaderboards."""
+"""The numbers of an editor that leave a run: the list that `seesaw-cf export` writes."""
 
 from __future__ import annotations
 

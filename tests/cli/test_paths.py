@@ -164,7 +164,7 @@ Words = Callable[[Path], list[str]]
         ("report run --out run", "is read by the same command"),
         ("run --model seesaw-tiny --editor rome --out new --report new", "is named twice"),
         ("flaws validate run/edits.parquet --judge j --out run/scores.parquet --overwrite", "read by the same command"),
-        ("leaderboard missing --out run --overwrite", "it is a folder. Name a file"),
+        ("flaws validate missing --judge j --out run --overwrite", "it is a folder. Name a file"),
     ],
 )
 def test_nothing_of_the_user_is_replaced(

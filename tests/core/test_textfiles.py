@@ -8,7 +8,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.io.files import atomic_folder, atomic_path, write_text
-from seesaw_cf.io.text import read_json, read_json_lines, read_text
+from seesaw_cf.io.text import read_json, read_text
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,6 @@ def test_json_that_is_good(tmp_path: Path) -> None:
     assert read_json(file) == {"a": "😀 é"}
     file.write_text("[1]")
     assert read_json(file, list) == [1]
-
-
-def test_lines_of_json_are_counted(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"a": 1}\n\n{"b": 2}\n')
-    assert read_json_lines(file) == [(f"{file}, line 1", {"a": 1}), (f"{file}, line 3", {"b": 2})]
-    file.write_text('{"a": 1}\n[]\n')
-    with pytest.raises(RecordError, match=r"rows.jsonl, line 2: got \[\]. Expected an object"):
-        read_json_lines(file)
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", None, 3, b"x", "missing", ".", "x" * 300])

@@ -20,8 +20,6 @@ from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.dose_page import dose_findings
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.write import report_tables
-from seesaw_cf.sharing.leaderboard import leaderboard_page
-from seesaw_cf.sharing.submit import submission
 from seesaw_cf.stereotypes.changes import changes
 from seesaw_cf.stereotypes.page import graph_findings
 from seesaw_cf.study.html import comparison_html
@@ -31,7 +29,6 @@ from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
 from tests.report.test_dose_page import curves
-from tests.sharing.shards import write_shards
 from tests.stereotypes.test_graph_page import crawled
 
 __all__ = ["HOSTILE", "MADE", "run_folder"]
@@ -44,7 +41,7 @@ EDITORS = ("memit", HOSTILE, "random(memit)")
 def run_folder(folder: Path) -> Path:
     """A run of two editors of which one has a control; a case was refused."""
     made = cases(("P27",), 10, 12) + property_cases(1)
-    return write_shards(write_run(folder / "run", made, EDITORS, refused=1))
+    return write_run(folder / "run", made, EDITORS, refused=1)
 
 
 @cache
@@ -102,7 +99,6 @@ MADE: Mapping[str, Callable[[Path], str]] = {
     "report": _report,
     "report-one-case": _no_control,
     "audit": lambda folder: audit_page(_results(folder)),
-    "leaderboard": lambda folder: leaderboard_page(submission(run_folder(folder))[1], "org/board"),
     "comparison": lambda folder: _compared(folder, "Comparison of 2 runs", [], []),
     "study": _study,
     "dose": lambda folder: findings_page(dose_findings(curves(("ft", HOSTILE)))),

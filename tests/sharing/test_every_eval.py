@@ -115,3 +115,12 @@ def test_what_cannot_be_exported_says_why(run: Path, tmp_path: Path, capsys: pyt
     assert "no such folder" in capsys.readouterr().err
     assert main(["export", str(run), "--out", str(tmp_path / "out"), "--organisation", "A", "--when", "7"]) == 0
     assert "Written, each with its samples" in capsys.readouterr().out
+
+
+def test_the_place_of_a_model_stays_on_the_machine(tmp_path: Path) -> None:
+    model = {"id": "/home/somebody/models/mine", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32}
+    folder = write_run(tmp_path / "run", cases(("P27",), 2, 4), ("ft",), model=model)
+    made = export_run(folder, tmp_path / "out", "An organisation")
+    assert [file.parent.name for file in made] == ["mine-ft"]
+    for file in (tmp_path / "out").rglob("*.json*"):
+        assert "somebody" not in file.read_text(encoding="utf-8")
