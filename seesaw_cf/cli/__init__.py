@@ -13,6 +13,7 @@ from seesaw_cf import __version__
 from seesaw_cf.checks import shown
 from seesaw_cf.cli.actions import check_names
 from seesaw_cf.cli.explaining import explained
+from seesaw_cf.cli.option_groups import group_options
 from seesaw_cf.cli.output import finish
 from seesaw_cf.cli.paths import check_paths
 from seesaw_cf.io.files import reading
@@ -85,6 +86,7 @@ def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentPa
         sub = commands.add_parser(name, description=text, **helped)
         if name in configured:
             importlib.import_module(module).configure(sub)
+            group_options(sub)
     return top
 
 

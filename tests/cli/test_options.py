@@ -12,6 +12,7 @@ import pytest
 
 from seesaw_cf.cli import COMMANDS, GROUPS, main, options, parser
 from seesaw_cf.cli.actions import check_names, subcommands
+from seesaw_cf.cli.option_groups import MOST_UNGROUPED, OPTION_GROUPS
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
 from seesaw_cf.longform.train.annotator import RECIPES
 from seesaw_cf.records.groups import AXES
@@ -100,6 +101,24 @@ def test_a_misspelt_choice_is_met_with_the_nearest(
         main(words)
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_long_help_has_sections() -> None:
+    """Of a long list every option is in one section, in the order of the table; a short list has none."""
+    known = [name for names in OPTION_GROUPS.values() for name in names.split()]
+    assert len(set(known)) == len(known)
+    grouped: dict[str, list[str]] = {}
+    for words, found in parsers(PARSER):
+        sections = [group for group in found._action_groups if group.title in OPTION_GROUPS]
+        titles = [group.title for group in sections]
+        assert titles == [title for title in OPTION_GROUPS if title in titles]
+        names = [act.option_strings[-1] for group in sections for act in group._group_actions]
+        others = [act.option_strings[-1] for act in found._optionals._group_actions]
+        assert sorted(names + others) == sorted(act.option_strings[-1] for act in found._actions if act.option_strings)
+        assert set(others) <= {"--help", "--preset"} if sections else len(others) <= MOST_UNGROUPED, words
+        grouped |= {" ".join(words): names} if sections else {}
+    assert set(grouped) == {"run", "dose", "tune", "leme run", "graph run", "flaws judge"}
+    assert {name for names in grouped.values() for name in names} == set(known)
 
 
 def misspelt(name: str) -> str:
