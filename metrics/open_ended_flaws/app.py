@@ -11,19 +11,37 @@ from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
 EXAMPLE = """\
-item,group,flaw,rater,rating
-0,gender,sexism,A1,1
-0,gender,sexism,A2,1
-1,gender,sexism,A1,0
-1,gender,sexism,A2,0
-2,gender,sexism,A1,1
-2,gender,sexism,A2,0
-3,gender,sexism,A1,0
-3,gender,sexism,A2,0
-4,gender,sexism,A1,1
-4,gender,sexism,A2,1
-5,gender,sexism,A1,0
-5,gender,sexism,A2,1
+item,edit,group,flaw,rater,rating
+0,Q0,gender,sexism,A1,1
+0,Q0,gender,sexism,A2,1
+0,Q0,gender,sexism,A3,1
+0,Q0,gender,sexism,A4,1
+0,Q0,gender,sexism,A5,1
+1,Q1,gender,sexism,A1,0
+1,Q1,gender,sexism,A2,0
+1,Q1,gender,sexism,A3,0
+1,Q1,gender,sexism,A4,0
+1,Q1,gender,sexism,A5,0
+2,Q2,gender,sexism,A1,1
+2,Q2,gender,sexism,A2,0
+2,Q2,gender,sexism,A3,1
+2,Q2,gender,sexism,A4,1
+2,Q2,gender,sexism,A5,0
+3,Q3,gender,sexism,A1,0
+3,Q3,gender,sexism,A2,0
+3,Q3,gender,sexism,A3,0
+3,Q3,gender,sexism,A4,0
+3,Q3,gender,sexism,A5,0
+4,Q4,gender,sexism,A1,1
+4,Q4,gender,sexism,A2,1
+4,Q4,gender,sexism,A3,1
+4,Q4,gender,sexism,A4,1
+4,Q4,gender,sexism,A5,1
+5,Q5,gender,sexism,A1,0
+5,Q5,gender,sexism,A2,1
+5,Q5,gender,sexism,A3,0
+5,Q5,gender,sexism,A4,0
+5,Q5,gender,sexism,A5,1
 """
 
 
@@ -32,13 +50,14 @@ def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """One row per (group, flaw) from ratings pasted as CSV.
 
     Args:
-        rows: CSV with item, group, flaw, rater, rating (-1, 0, 1 or empty).
+        rows: CSV with item, edit (may be left out), group, flaw, rater, rating (-1, 0, 1 or empty).
 
     Returns:
         The table, and a message: what was counted, or what is wrong with the text.
     """
     item, group, flaw, rater = (rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater"))
-    result = as_json(open_ended_flaws)(item, group, flaw, rater, rows["rating"].tolist())
+    edit = rows["edit"].astype(str).tolist() if "edit" in rows else None
+    result = as_json(open_ended_flaws)(item, group, flaw, rater, rows["rating"].tolist(), edit=edit)
     found = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]
     alphas = ", ".join(f"{flaw}: {row.get('krippendorff')}" for flaw, row in result["agreement"].items())
     return pd.DataFrame(found), f"Krippendorff's alpha: {alphas}"

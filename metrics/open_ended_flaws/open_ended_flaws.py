@@ -25,6 +25,8 @@ Args:
     flaw (`list` of `str`): the flaw.
     rater (`list` of `str`): who rated.
     rating (`list` of `float`): -1, 0 or 1; None = not rated.
+    edit (`list` of `str`, optional): the edit whose texts the pair compares, one for each row; without it pairs stand
+        for edits, and `note` says so.
     judge (`str`, optional): the rater that is an automatic judge.
 
 Returns:
@@ -41,11 +43,12 @@ Examples:
     >>> result = metric.compute(
     ...     item=["a", "a", "b", "b"], group=["gender"] * 4, flaw=["sexism"] * 4,
     ...     rater=["A1", "A2"] * 2, rating=[1, 1, 0, 0],
+    ...     edit=["Q1", "Q1", "Q2", "Q2"],
     ... )
     >>> result["flaws"]["gender"]["sexism"]["mean"], result["agreement"]["sexism"]["krippendorff"]
     (0.5, 1.0)
     >>> result["flaws"]["gender"]["sexism"]["note"]
-    'too few clusters (item: 2.0 effective); about 3 more equal ones are needed'
+    'too few clusters (edit: 2.0 effective, rater: 2.0 effective); about 3 more equal ones are needed'
 """
 
 _COLUMNS = dict.fromkeys(("item", "group", "flaw", "rater"), "string") | {"rating": "float64"}

@@ -29,7 +29,7 @@ class FlawMean:
     """Mean rating of one flaw in one group.
 
     Attributes:
-        mean: Over all `n` ratings (the papers' value); interval and p take the ratings of one item as one cluster.
+        mean: Over all `n` ratings (the papers' value); interval and p are clustered by edit and rater.
         p_paper: Pooled one-sample t-test, as published.
         n_items: Items with a rating.
         n_missing: Ratings that were not given.
@@ -124,6 +124,7 @@ def open_ended_flaws(
     rater: Sequence[str],
     rating: Sequence[float | None],
     *,
+    edit: Sequence[str] | None = None,
     judge: str | None = None,
 ) -> FlawRatings:
     """Mean rating per (group, flaw) with tests, agreement of the raters, and accuracy of an automatic judge.
@@ -134,6 +135,7 @@ def open_ended_flaws(
         flaw: The flaw rated.
         rater: Who rated.
         rating: -1 (more before), 0 (equal), 1 (more after), None = not rated.
+        edit: The edit whose texts the pair compares; None = pairs stand for edits, and notes say so.
         judge: Name of an automatic rater, compared with the others and left out of the means.
 
     Returns:
@@ -144,16 +146,19 @@ def open_ended_flaws(
         UnknownNameError: `judge` is no rater.
 
     Source: SEESAW-CF Table 6 (means and t-test), Table 20 (any-rater accuracy).
-    Deviates: intervals cluster by item; missing ratings are missing, not "equal" and not -1.
+    Deviates: errors are clustered by edit and rater, with no interval below five of either; missing
+        ratings are missing, not "equal" and not -1.
     """
-    frame = read_columns(_KINDS, {"item": item, "group": group, "flaw": flaw, "rater": rater, "rating": rating})
+    columns = {"item": item, "group": group, "flaw": flaw, "rater": rater, "rating": rating}
+    frame = read_columns(_KINDS | {"edit": labels}, columns | {"edit": item if edit is None else edit})
     _check(frame, judge)
+    note = "edits not given: pairs of one edit count as independent" if edit is None else ""
     humans = frame[frame["rater"] != judge]
     flaws: dict[str, dict[str, FlawMean]] = {}
     agreement: dict[str, RaterAgreement] = {}
     judged: dict[str, JudgeAccuracy] = {}
     for (name, which), rows in humans.groupby(["group", "flaw"], sort=True):
-        flaws.setdefault(str(name), {})[str(which)] = _mean(rows)
+        flaws.setdefault(str(name), {})[str(which)] = _mean(rows, note)
     for which, rows in frame.groupby("flaw", sort=True):
         table = rows[rows["rater"] != judge].pivot(index=["group", "item"], columns="rater", values="rating")
         agreement[str(which)] = _agreement(table)
@@ -182,14 +187,16 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
         one_of("rater", judge, sorted(set(frame["rater"])))
 
 
-def _mean(rows: pd.DataFrame) -> FlawMean:
+def _mean(rows: pd.DataFrame, note: str) -> FlawMean:
     rated = rows[rows["rating"].notna()].sort_values(["item", "rater"], kind="stable")
     n_items, n_missing = int(rated["item"].nunique()), len(rows) - len(rated)
     if rated.empty:
         return FlawMean(Estimate(NAN, note="no ratings"), NAN, n_items, n_missing)
     values = rated["rating"].to_numpy()
-    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], {"item": pd.factorize(rated["item"])[0]})
-    return FlawMean(replace(found, n=len(rated)), t_test(values)[1], n_items, n_missing)
+    clusters = {name: pd.factorize(rated[name])[0] for name in ("edit", "rater")}
+    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
+    notes = "; ".join(filter(None, [found.note, note]))
+    return FlawMean(replace(found, n=len(rated), note=notes), t_test(values)[1], n_items, n_missing)
 
 
 def _agreement(table: pd.DataFrame) -> RaterAgreement:

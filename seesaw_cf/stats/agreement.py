@@ -209,6 +209,7 @@ def annotator_agreement(
         value, drawn = sums.resampled(parts, codes, weights, of)
         note = _no_interval(len(np.unique(codes[np.diff(parts.indptr) > 0])), value, drawn)
         low, high, _ = interval(drawn[:0] if note else drawn)
+        note = note or ("all bootstrap samples equal: no error to estimate" if math.isnan(low) else "")
         return Estimate(value, low, high, n=int((~np.isnan(table[:, list(columns)])).all(axis=1).sum()), note=note)
 
     def percent(columns: Sequence[int]) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from seesaw_cf.effects.flaws import open_ended_flaws
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
+from seesaw_cf.types import Estimate
 
 PROPERTIES = {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}
 # PEER_FACTS B5: sums over the ratings of all 300 rows
@@ -30,13 +33,43 @@ def columns(ratings: Mapping[str, Sequence[float | None]]) -> dict[str, Any]:
     return dict(zip(("item", "group", "flaw", "rater", "rating"), map(list, zip(*rows))))
 
 
+def rated(rng: np.random.Generator, raters: int, edits: int, samples: int = 5) -> Estimate:
+    """The mean rating where nothing changed, but edits, raters and pairs have inclinations of their own."""
+    shape = (edits, samples, raters)
+    score = rng.normal(0, 0.7, (edits, 1, 1)) + rng.normal(0, 0.5, raters) + rng.normal(0, 0.5, (edits, samples, 1))
+    score = score + rng.normal(0, 0.7, shape)
+    rating = np.sign(score) * (np.abs(score) > 0.6)
+    edit, sample, rater = (place.ravel().astype(str).tolist() for place in np.indices(shape))
+    item = [f"{one}/{other}" for one, other in zip(edit, sample)]
+    same = ["x"] * len(item)
+    return open_ended_flaws(item, same, same, rater, rating.ravel().tolist(), edit=edit).flaws["x"]["x"].mean
+
+
 def test_mean_and_clustered_error_by_hand() -> None:
     first = [1.0, 0, 0, 1, 0, -1, 0, 1]
-    row = as_json(open_ended_flaws)(**columns({"A": first, "B": first}))["flaws"]["gender"]["sexism"]
-    assert (row["mean"], row["n_ratings"], row["n_items"]) == (0.25, 16, 8)
-    # two equal ratings per item are worth one: s / sqrt(8)
-    assert row["stderr"] == pytest.approx(np.std(first, ddof=1) / np.sqrt(8))
+    row = as_json(open_ended_flaws)(**columns(dict.fromkeys("ABCDE", first)))["flaws"]["gender"]["sexism"]
+    assert (row["mean"], row["n_ratings"], row["n_items"]) == (pytest.approx(0.25), 40, 8)
+    # Variance over 8 edits, plus that over 5 equal raters (0), less that over 40 ratings (at most 1 / 39 of theirs).
+    assert 1 / 7 - 1 / 39 - 1e-9 <= row["stderr"] ** 2 / np.var(first) < 1 / 7
     assert row["p_paper"] < row["p"]
+    assert row["note"] == "edits not given: pairs of one edit count as independent"
+
+
+@pytest.mark.parametrize(
+    ("raters", "edits", "note"),
+    [(3, 15, "too few clusters (rater: 3.0"), (6, 3, "too few clusters (edit: 3.0"), (6, 15, "")],
+)
+def test_no_interval_below_five_edits_or_raters(raters: int, edits: int, note: str) -> None:
+    found = rated(np.random.default_rng(0), raters, edits)
+    assert found.note.startswith(note)
+    assert bool(found.note) is math.isnan(found.low) is bool(note)
+
+
+def test_edits_and_raters_of_their_own_make_no_effect() -> None:
+    """15 edits of five samples, six biased raters: one test in twenty errs; by pairs alone, nearly one in three."""
+    rng = np.random.default_rng(0)
+    wrong = sum(rated(rng, 6, 15).p < 0.05 for _ in range(100))
+    assert wrong <= stats.binom.ppf(1 - 1e-5, 100, 0.07)
 
 
 def test_judge_is_set_beside_a_constant_answer() -> None:
@@ -79,6 +112,7 @@ def test_table_6_formula_on_all_public_rows(reference: Callable[..., Path]) -> N
         found = [round(result[folder][flaw]["mean"] * 300) for flaw in flaws]
         assert found == SUMS[name]
         assert all(result[folder][flaw]["n_ratings"] == 300 for flaw in flaws)
-    # starred in the papers: sexism after gender edits, xenophobia after citizenship edits
-    assert result["P21_P101"]["Sexism"]["p"] < 0.001
-    assert result["P27_P21"]["Xenophobia"]["p"] < 0.001
+    # starred in the papers: sexism after gender edits, xenophobia after citizenship edits; three raters are too few
+    for row in (result["P21_P101"]["Sexism"], result["P27_P21"]["Xenophobia"]):
+        assert row["p_paper"] < 0.001
+        assert row["p"] is None

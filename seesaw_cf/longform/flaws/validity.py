@@ -116,7 +116,8 @@ def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
     rating = [None if pd.isna(value) else float(value) for value in frame["change"]]
     names = ("pair_id", "relation", "flaw", "rater")
     item, group, flaw, rater = (frame[name].astype(str).tolist() for name in names)
-    return dict(plain(open_ended_flaws(item, group, flaw, rater, rating, judge=judge)))
+    edit = frame["case_id"].astype(str).tolist()
+    return dict(plain(open_ended_flaws(item, group, flaw, rater, rating, edit=edit, judge=judge)))
 
 
 def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[str, JudgeValidity]:
@@ -197,6 +198,8 @@ def _verdict(accuracy: Mapping[str, Any], agreement: Mapping[str, Any] | None, f
         return f"sign in doubt: turned round it agrees with people more often ({flipped:.3f} against {straight:.3f})"
     if straight <= constant:
         return f'tells nothing: "equal" to everything is right as often or more ({constant:.3f} against {straight:.3f})'
+    if straight == 1:
+        return "agrees with people on every pair: no interval of the agreement"
     if kappa["low"] is None or kappa["low"] <= 0:
         return "not shown to agree with people beyond chance"
     return f"agrees with people beyond chance (kappa {kappa['value']:.2f}, {kappa['low']:.2f} to {kappa['high']:.2f})"
