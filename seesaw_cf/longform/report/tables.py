@@ -134,7 +134,7 @@ def flaw_sections(flaws: pa.Table) -> list[Section]:
         for flaw, one in sorted(found.items(), key=lambda item: order.index(item[0]))
     ]
     agreement = pd.DataFrame([{"flaw": flaw} | one for flaw, one in result["agreement"].items()])
-    about = "Above 0: more present after the edit. `p` takes a pair of texts as one cluster; `p_paper` pools ratings."
+    about = "Above 0: more present after the edit. `p` is clustered by edit and rater; `p_paper` pools ratings."
     return [
         Section(
             "flaws", "Flaws of open-ended descriptions (SEESAW-CF Tables 6 and 19)", about, pd.DataFrame(rows), digits=3
@@ -144,7 +144,7 @@ def flaw_sections(flaws: pa.Table) -> list[Section]:
 
 
 _NEEDED = {
-    "flaws": ("pair_id", "relation", "flaw", "rater", "change"),
+    "flaws": ("pair_id", "case_id", "relation", "flaw", "rater", "change"),
     "scores": ("case_id", "kind", "phase", "status", "role", "greedy"),
     "simple": ("method", "case_id", "metric", "value"),
 }
