@@ -52,7 +52,7 @@ _BODY = """
 ## What it knows
 Share of prompts whose true attribute is more probable (sum over its tokens) than every other attribute that anybody in
 the sample has in that relation; of several true values the first must win and the others do not count. Brackets: 95 %
-interval, bootstrap over facts. *Seen*: the sentence was trained. *Other wording*: the wording was trained, but not for
+interval, Wilson over facts. *Seen*: the sentence was trained. *Other wording*: the wording was trained, but not for
 this person. *New wording*: the wording was never trained. p is the mean probability of the true attribute.
 
 {knowledge}

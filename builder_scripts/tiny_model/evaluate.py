@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
 import numpy as np
@@ -17,11 +17,10 @@ from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.stats import cluster_weights, interval, ratio_draws
+from seesaw_cf.stats import clustered_share
 from seesaw_cf.types import Cloze, Estimate
 
 SPLITS = ("seen", "held_pair", "held_phrasing")
-DRAWS = 2000
 Floats = NDArray[np.float64]
 
 
@@ -46,7 +45,7 @@ class Knowledge:
 
     Attributes:
         relation_id, split: Which prompts.
-        right: Share of prompts answered right; the interval resamples facts, n = prompts, n_clusters = facts.
+        right: Share of prompts answered right; the interval is clustered by fact, n = prompts, n_clusters = facts.
         probability: Mean p(true attribute).
     """
 
@@ -108,31 +107,21 @@ def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> Iterat
             yield from zip(rows, logits.double().log_softmax(-1).numpy(), strict=True)
 
 
-def knowledge(ranked: Sequence[Ranked], seed: int = 0) -> list[Knowledge]:
-    """Shares of right answers by relation and split, with 95 % intervals that resample facts (people)."""
+def knowledge(ranked: Sequence[Ranked]) -> list[Knowledge]:
+    """Shares of right answers by relation and split, with 95 % intervals clustered by fact (person)."""
     cells = []
     for relation_id in RELATIONS:
         for split in SPLITS:
             rows = [r for r in ranked if r.prompt.phrasing.relation_id == relation_id and r.prompt.split == split]
             if rows:
-                cells.append(_cell(relation_id, split, rows, seed))
+                cells.append(_cell(relation_id, split, rows))
     return cells
 
 
-def _cell(relation_id: str, split: str, rows: Sequence[Ranked], seed: int) -> Knowledge:
+def _cell(relation_id: str, split: str, rows: Sequence[Ranked]) -> Knowledge:
     names, facts = np.unique([row.prompt.person.name for row in rows], return_inverse=True)
-    weights = ([row.right for row in rows], None)
-    right, asked = (np.bincount(facts, some).astype(np.float64)[:, None] for some in weights)
-    low, high, error = interval(ratio_draws(cluster_weights(len(names), DRAWS, seed), right, asked)[:, 0])
-    estimate = Estimate(
-        value=float(right.sum() / asked.sum()),
-        low=low,
-        high=high,
-        stderr=error,
-        n=len(rows),
-        clusters={"fact": len(names)},
-        method=f"bootstrap over facts, {DRAWS} draws, seed {seed}",
-    )
+    right, n = np.array([row.right for row in rows], dtype=np.float64), len(rows)
+    estimate = replace(clustered_share(right, np.full(n, 1 / n), facts), clusters={"fact": len(names)})
     return Knowledge(relation_id, split, estimate, float(np.mean([math.exp(row.logprob) for row in rows])))
 
 

@@ -24,12 +24,10 @@ Args:
     texts (`list` of `list` of `str`): the texts generated for it.
     references (`list` of `list` of `str`): texts about the new target; `[]` = no reference score.
     log_likelihood (`Callable`, optional): takes texts, gives (summed log-likelihood in nats, tokens) for each.
-    draws (`int`): bootstrap samples of cases, default 2000.
-    seed (`int`): seed of the bootstrap, default 0.
 
 Returns:
     `dict` of plain JSON types: `ngram_entropy`, `ngram_entropy_as_coded`, `repetition`, `length`, `reference_score`,
-    and `perplexity` if asked, each with `value`, `low`, `high`, `n`; `n_cases`, `n_empty`.
+    and `perplexity` if asked, each with `value`, `low`, `high`, `n`, `note`; `n_cases`, `n_empty`.
 
 Examples:
 

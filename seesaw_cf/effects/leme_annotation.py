@@ -62,7 +62,7 @@ class LabelAgreement:
     """Agreement of labels with those of people, on the `n` claims that have both.
 
     Attributes:
-        figures: "accuracy" and "macro_f1", with a bootstrap over edits.
+        figures: "accuracy", with the interval of a share, and "macro_f1", with a bootstrap over edits.
         cohen_kappa, krippendorff_alpha: Beyond chance.
         constant: Accuracy of the commonest label.
         confusion: Counts, people in rows.
@@ -182,10 +182,9 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
     np.add.at(each, (code, truth, given), 1.0)
     drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
     total, both = each.sum(axis=0), np.stack([truth, given], axis=1).astype(np.float64)
-    figures = {
-        name: Estimate(float(figure(total)), *interval(figure(drawn)), n=len(rows), clusters={"case": len(each)})
-        for name, figure in (("accuracy", accuracy), ("macro_f1", macro_f1))
-    }
+    f1 = Estimate(float(macro_f1(total)), *interval(macro_f1(drawn)), n=len(rows), clusters={"case": len(each)})
+    right = clustered_share((truth == given).astype(np.float64), np.full(len(rows), 1 / len(rows)), code)
+    figures = {"accuracy": right, "macro_f1": f1}
     return LabelAgreement(
         figures,
         cohen_kappa=cohen_kappa(both),

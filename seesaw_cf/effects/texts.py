@@ -13,7 +13,7 @@ import numpy as np
 from seesaw_cf.arguments import check_public
 from seesaw_cf.effects.reader import ids, read_columns, text_lists
 from seesaw_cf.errors import RecordError, need
-from seesaw_cf.stats.bootstrap import mean_interval
+from seesaw_cf.stats import clustered_mean
 from seesaw_cf.types import Estimate
 
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
@@ -71,9 +71,9 @@ class Quality:
     """Measures of generated texts, averaged over cases.
 
     Attributes:
-        measures: Name -> mean over the `n` cases that have it, with a bootstrap over cases: `ngram_entropy` (2/3 H2 +
-            4/3 H3 bits, as printed), `ngram_entropy_as_coded` (half of it), `repetition`, `length` (words),
-            `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative log-likelihood per
+        measures: Name -> mean over the `n` cases that have it, with a t interval over cases, none below five:
+            `ngram_entropy` (2/3 H2 + 4/3 H3 bits, as printed), `ngram_entropy_as_coded` (half of it), `repetition`,
+            `length` (words), `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative log-likelihood per
             token).
         n_cases: Cases given.
         n_empty: Texts without a word, which count in nothing but `length`.
@@ -86,7 +86,7 @@ class Quality:
     def row(self) -> dict[str, Any]:
         """Measure -> its numbers; and the counts."""
         shown: dict[str, Any] = {
-            name: found.columns("value", "low", "high", "n") for name, found in self.measures.items()
+            name: found.columns("value", "low", "high", "n", "note") for name, found in self.measures.items()
         }
         return shown | {"n_cases": self.n_cases, "n_empty": self.n_empty}
 
@@ -97,8 +97,6 @@ def generation_quality(
     references: Sequence[Sequence[str]],
     *,
     log_likelihood: LogLikelihood | None = None,
-    draws: int = 2000,
-    seed: int = 0,
 ) -> Quality:
     """Entropy, repetition, length, reference score and perplexity of generated texts, averaged over cases.
 
@@ -107,7 +105,6 @@ def generation_quality(
         texts: The texts generated for it.
         references: Reference texts about the new target; [] = no reference score for the case.
         log_likelihood: Gives (summed log-likelihood in nats, scored tokens) per text; without it no perplexity.
-        draws, seed: Bootstrap over cases.
 
     Returns:
         The measures, see `Quality`.
@@ -132,7 +129,7 @@ def generation_quality(
     per_case["reference_score"] = reference_score([" ".join(own) for own in texts], references)
     if log_likelihood is not None:
         per_case["perplexity"] = [_nll(log_likelihood([t for t in own if words(t)])) for own in texts]
-    measures = {name: _summary(values, draws, seed) for name, values in per_case.items()}
+    measures = {name: _summary(values) for name, values in per_case.items()}
     if "perplexity" in measures:
         mean = measures["perplexity"]
         value, low, high = (float(np.exp(end)) for end in (mean.value, mean.low, mean.high))
@@ -152,13 +149,11 @@ def _nll(scored: Sequence[tuple[float, int]]) -> float:
     return -sum(total for total, _ in scored) / tokens if tokens else float("nan")
 
 
-def _summary(values: list[float], draws: int, seed: int) -> Estimate:
+def _summary(values: list[float]) -> Estimate:
     kept = np.sort([value for value in values if np.isfinite(value)])
-    if kept.size < 2 or not draws:
-        return Estimate(float(kept.mean()) if kept.size else float("nan"), n=int(kept.size))
-    low, high, _ = mean_interval(kept, np.ones(kept.size), draws, seed)
-    method = f"bootstrap over cases, {draws} draws, seed {seed}"
-    return Estimate(float(kept.mean()), low, high, n=int(kept.size), method=method)
+    if not kept.size:
+        return Estimate(float("nan"), note="no case")
+    return clustered_mean(kept, [np.full(kept.size, 1 / kept.size)], {"case": np.arange(kept.size)})
 
 
 check_public(globals())

@@ -39,12 +39,10 @@ def test_quality_per_case_with_perplexity() -> None:
     def fair_coin(texts: object) -> list[tuple[float, int]]:
         return [(2 * math.log(0.5), 2) for _ in texts]  # type: ignore[attr-defined]
 
-    result = as_json(generation_quality)(
-        [1, 2], [["a b c d", ""], ["a a a a"]], [[], []], log_likelihood=fair_coin, draws=50
-    )
+    result = as_json(generation_quality)([1, 2], [["a b c d", ""], ["a a a a"]], [[], []], log_likelihood=fair_coin)
     assert result["perplexity"]["value"] == pytest.approx(2)
     assert result["n_empty"] == 1
-    assert result["reference_score"] == {"value": None, "low": None, "high": None, "n": 0}
+    assert result["reference_score"] == {"value": None, "low": None, "high": None, "n": 0, "note": "no case"}
     expected = (2 / 3 * math.log2(3) + 4 / 3 * 1 + 0) / 2
     assert result["ngram_entropy"]["value"] == pytest.approx(expected)
     assert result["ngram_entropy_as_coded"]["value"] == pytest.approx(expected / 2)

@@ -79,7 +79,7 @@ def test_reference_score_counts_words_in_any_order_and_number(own: list[str], ot
 
 def scored(table: dict[str, tuple[float, int]], cases: Sequence[Sequence[str]]) -> float:
     found = generation_quality(
-        list(range(len(cases))), cases, [[]] * len(cases), log_likelihood=lambda own: [table[t] for t in own], draws=0
+        list(range(len(cases))), cases, [[]] * len(cases), log_likelihood=lambda own: [table[t] for t in own]
     )
     return found.measures["perplexity"].value
 
@@ -96,7 +96,7 @@ def test_perplexity_by_hand() -> None:
 def test_copies_of_texts_and_of_cases_keep_every_mean(texts: list[str]) -> None:
     def values(cases: list[list[str]]) -> dict[str, float]:
         numbers = list(range(len(cases)))
-        found = generation_quality(numbers, cases, [[]] * len(cases), draws=0)
+        found = generation_quality(numbers, cases, [[]] * len(cases))
         return {name: one.value for name, one in found.measures.items()}
 
     once = values([[text] for text in texts])
@@ -106,9 +106,10 @@ def test_copies_of_texts_and_of_cases_keep_every_mean(texts: list[str]) -> None:
     assert once["length"] == pytest.approx(sum(len(text.split()) for text in texts) / len(texts))
 
 
-def test_an_interval_needs_two_cases_and_holds_the_mean() -> None:
-    one, many = (generation_quality(list(range(n)), [["a b " * (i + 1)] for i in range(n)], [[]] * n) for n in (1, 9))
-    assert math.isnan(one.measures["length"].low)
+def test_an_interval_needs_five_cases_and_holds_the_mean() -> None:
+    few, many = (generation_quality(list(range(n)), [["a b " * (i + 1)] for i in range(n)], [[]] * n) for n in (4, 9))
+    assert math.isnan(few.measures["length"].low)
+    assert few.measures["length"].note.startswith("too few clusters")
     length = many.measures["length"]
     assert (length.value, length.n) == (10, 9)  # 2, 4, ..., 18 words
     assert 2 <= length.low < length.value < length.high <= 18

@@ -120,6 +120,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "topic_disparity": {"min_triples": 2, "draws": 20},
     "leme_survey": {"reference": "none"},
     "open_ended_flaws": {},
+    "edit_success": {},
+    "generation_quality": {},
 }
 
 
