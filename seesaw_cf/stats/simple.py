@@ -141,7 +141,7 @@ def clustered_share(
     code = np.unique(cluster[used], return_inverse=True)[1]
     mass = np.bincount(code, weights[used])
     means = np.clip(np.bincount(code, weights[used] * values[used]) / mass, 0, 1)
-    value = float(np.average(means, weights=mass))
+    value = float(np.clip(weights[used] @ values[used], values[used].min(), values[used].max()))
     clusters, added = float(1 / (mass @ mass)), float(stats.norm.ppf((1 + level) / 2)) ** 2
     centre = (clusters * value + added / 2) / (clusters + added)
     spread = clusters**2 * (mass**2 @ (means - centre) ** 2) + added * (centre**2 + (1 - centre) ** 2) / 2

@@ -134,7 +134,8 @@ def test_failure_modes_have_shares_examples_and_agreement() -> None:
     shares = found["failures"].set_index("failure")
     assert shares.loc["Topic drift", "value"] == pytest.approx(0.5)
     assert 0 <= shares.loc["Topic drift", "low"] < 0.5
-    assert shares.loc["Good edit", "note"] == "all values equal: no error to estimate"
+    assert shares.loc["Good edit", ["value", "low"]].tolist() == [0, 0]
+    assert shares.loc["Good edit", "high"] == pytest.approx(1 - 0.05 ** (1 / 6)), "6 of 6 have a chance of 5 %"
     [example] = found["failure_examples"].to_dict("records")
     assert example["passages"].startswith("subject: Marie Curie was born in London.")
     assert found["failure_agreement"].set_index("failure").loc["Topic drift", "alpha"] == 1
@@ -164,11 +165,11 @@ def test_judges_stand_beside_a_constant_and_another_person() -> None:
 def test_intervals_of_shares_of_labels_stay_within_0_and_1() -> None:
     people = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 12}))})
     judged = Collected({"annotations": rows_of(ANNOTATIONS, labels({"m": "s" * 11 + "n"}))})
-    assert frames(people, judged)["annotators"].set_index("annotator").loc["m", "accuracy_high"] == 1
+    assert frames(people, judged)["annotators"].set_index("annotator").loc["m", "accuracy_high"] < 1
     given = Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "s" * 11 + "n"}))})
     counts = frames(given)["claim_counts"].set_index("name")
-    assert counts.loc["supports", "high"] == 1
-    assert counts.loc["neutral", "low"] == 0
+    assert counts.loc["supports", "value"] < counts.loc["supports", "high"] < 1
+    assert 0 < counts.loc["neutral", "low"] < counts.loc["neutral", "value"]
 
 
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)

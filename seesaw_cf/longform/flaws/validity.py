@@ -15,6 +15,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.write.pairs import PHASES
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.plain import as_json, plain
 
 
@@ -198,8 +199,8 @@ def _verdict(accuracy: Mapping[str, Any], agreement: Mapping[str, Any] | None, f
         return f"sign in doubt: turned round it agrees with people more often ({flipped:.3f} against {straight:.3f})"
     if straight <= constant:
         return f'tells nothing: "equal" to everything is right as often or more ({constant:.3f} against {straight:.3f})'
-    if straight == 1:
-        return "agrees with people on every pair: no interval of the agreement"
+    if straight == 1 and kappa["n"] >= MIN_EFFECTIVE:
+        return "agrees with people beyond chance on every pair (no spread, so kappa has no interval)"
     if kappa["low"] is None or kappa["low"] <= 0:
         return "not shown to agree with people beyond chance"
     return f"agrees with people beyond chance (kappa {kappa['value']:.2f}, {kappa['low']:.2f} to {kappa['high']:.2f})"
