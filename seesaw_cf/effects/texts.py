@@ -73,8 +73,8 @@ class Quality:
     Attributes:
         measures: Name -> mean over the `n` cases that have it, with a t interval over cases, none below five:
             `ngram_entropy` (2/3 H2 + 4/3 H3 bits, as printed), `ngram_entropy_as_coded` (half of it), `repetition`,
-            `length` (words), `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative log-likelihood per
-            token).
+            `length` (words), `reference_score`, `perplexity` (exponential of the mean over cases of the mean negative
+            log-likelihood per token).
         n_cases: Cases given.
         n_empty: Texts without a word, which count in nothing but `length`.
     """

@@ -121,6 +121,6 @@ def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
         for name, (by, whole, title) in _AGREEMENT.items()
         if name in frames
         for row in frames[name].to_dict("records")
-        if row[by] == whole and row["low"] == row["low"]
+        if row[by] == whole and row["alpha"] == row["alpha"]
     ]
     return f"{'; '.join([*counts, *agreed])}; 95 % intervals clustered by case."
