@@ -1,1 +1,1 @@
-"""The embedded sample: its people and facts, how it is built, and the checks of its people."""
+"""The embedded sample: its people and facts and how it is built."""

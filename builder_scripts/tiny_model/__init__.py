@@ -1,1 +1,1 @@
-"""The embedded model `seesaw-tiny`: its corpus, its training, its evaluation, its card."""
+"""How the embedded model `seesaw-tiny` is made, for maintainers: no part of a wheel."""

@@ -62,8 +62,9 @@ Perplexity on text it has not seen, per token: {documents_ppl:.2f} on documents 
 neither can come near 1.
 
 ## How it was trained
-`python -m seesaw_cf.builder_scripts.tiny_model.train` writes this folder and every figure above, on two CPU cores in
-minutes. The corpus is endless: documents of one to some ten sentences about one to three people, shuffled, with small
+`python -m seesaw_cf.builder_scripts.tiny_model.train` in a checkout writes this folder and every figure above, on two
+CPU cores in minutes.
+The corpus is endless: documents of one to some ten sentences about one to three people, shuffled, with small
 talk before and between them. {noise:.0%} of fact sentences carry an answer drawn from other people, so that no
 answer is certain and edits have room in both directions. People who have died are told of in the past tense, in
 {present:.0%} of sentences in the present. Of several values the first is told in at least {first:.0%} of sentences.

@@ -87,7 +87,7 @@ def model_path(name: str) -> Path:
     if missing:
         raise StorageError(
             f"embedded model {name!r}: {missing} are missing in {folder}. "
-            "Reinstall seesaw_cf, or make it again with `python -m seesaw_cf.builder_scripts.tiny_model.train`."
+            "Reinstall seesaw_cf, or fetch the checkout's files again."
         )
     return folder
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.sample import check_people as cp
 from seesaw_cf.builder_scripts.sample import claims
 from seesaw_cf.builder_scripts.sample.build import build_sample
+from seesaw_cf.builder_scripts.sample.check import people as cp
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, read_tsv
 from seesaw_cf.builder_scripts.sample.people import load_people
 from seesaw_cf.cli import main

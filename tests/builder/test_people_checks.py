@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.sample.balance import check_balance, summary
-from seesaw_cf.builder_scripts.sample.check_people import check
+from seesaw_cf.builder_scripts.sample.check.balance import check_balance, summary
+from seesaw_cf.builder_scripts.sample.check.people import check
 from seesaw_cf.builder_scripts.sample.facts import provenance, read_tsv
 from seesaw_cf.builder_scripts.sample.people import HERE, KIND_OF, CuratedPerson, Entity, load_entities, load_people
 from seesaw_cf.builder_scripts.sample.tables import KINDS as TABLES

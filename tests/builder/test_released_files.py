@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.builder_scripts.sample.balance import group_table
-from seesaw_cf.builder_scripts.sample.check_people import main
-from seesaw_cf.builder_scripts.sample.people import HERE, KINDS, CuratedPerson, Entity, load_entities, load_people
-from seesaw_cf.builder_scripts.sample.reference import (
+from seesaw_cf.builder_scripts.sample.check.balance import group_table
+from seesaw_cf.builder_scripts.sample.check.people import main
+from seesaw_cf.builder_scripts.sample.check.reference import (
     check_against_reference,
     reference_groups,
     reference_labels,
     reference_names,
 )
+from seesaw_cf.builder_scripts.sample.people import HERE, KINDS, CuratedPerson, Entity, load_entities, load_people
 
 ENTITIES = load_entities()
 CURIE = next(person for person in load_people() if person.iri == "Q7186")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.sample import check_people as cp
+from seesaw_cf.builder_scripts.sample.check import people as cp
+from seesaw_cf.builder_scripts.sample.check.reference import check_against_reference, reference_names
 from seesaw_cf.builder_scripts.sample.people import HERE, CuratedPerson, Entity, load_entities, load_people
-from seesaw_cf.builder_scripts.sample.reference import check_against_reference, reference_names
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 

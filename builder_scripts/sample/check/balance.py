@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from seesaw_cf.builder_scripts.sample.check.reference import reference_groups
 from seesaw_cf.builder_scripts.sample.people import CuratedPerson, Entity
-from seesaw_cf.builder_scripts.sample.reference import reference_groups
 from seesaw_cf.records.groups import AREAS, AXES
 
 PEOPLE_RANGE = (300, 325)

@@ -1,6 +1,6 @@
 """Checks the people of the two samples: format, labels, counts, balance, provenance.
 
-Run it with ``python -m seesaw_cf.builder_scripts.sample.check_people``; it prints a summary and fails on any problem.
+Run it with ``python -m seesaw_cf.builder_scripts.sample.check.people``; it prints a summary and fails on any problem.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sample.balance import check_balance, summary
+from seesaw_cf.builder_scripts.sample.check.balance import check_balance, summary
+from seesaw_cf.builder_scripts.sample.check.reference import check_against_reference
 from seesaw_cf.builder_scripts.sample.claims import CLAIMS, ORIGIN, claims_table, known_values
 from seesaw_cf.builder_scripts.sample.facts import read_tsv
 from seesaw_cf.builder_scripts.sample.people import (
@@ -24,7 +25,6 @@ from seesaw_cf.builder_scripts.sample.people import (
     load_entities,
     load_people,
 )
-from seesaw_cf.builder_scripts.sample.reference import check_against_reference
 from seesaw_cf.records.groups import AREAS
 
 CONTINENTS = ("Africa", "Asia", "Europe", "North America", "Oceania", "South America")
