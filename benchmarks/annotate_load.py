@@ -24,12 +24,12 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from seesaw_cf.people.design import Design, tasks
+from seesaw_cf.people.design import RaterDesign, tasks
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.make import CONSENT
 from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.store import Store, create_study
-from seesaw_cf.people.study import Item, Question, Study, Text
+from seesaw_cf.people.store import StudyStore, create_study
+from seesaw_cf.people.study import ItemQuestion, RatingItem, RatingStudy, Text
 from seesaw_cf.stats.plain import json_text
 
 PORT = 8977
@@ -45,13 +45,14 @@ serve(Path(sys.argv[1]), place, lambda links: print("ready", flush=True))
 
 def make(file: Path, raters: int, items: int) -> None:
     """A study of pairs of texts of published length: 100 tokens each, seven questions."""
-    questions = tuple(Question(f"q{number}", f"Flaw {number}", CHOICES) for number in range(7))
+    questions = tuple(ItemQuestion(f"q{number}", f"Flaw {number}", CHOICES) for number in range(7))
     text = "word " * 100
     found = [
-        Item(f"i{place}", "", (("Subject", ("Ada",)),), (Text("", text), Text("", text))) for place in range(items)
+        RatingItem(f"i{place}", "", (("Subject", ("Ada",)),), (Text("", text), Text("", text)))
+        for place in range(items)
     ]
-    design = Design(raters, raters, 0.0, 0, orders=True)
-    study = Study("load", "flaws", design.names, ("Rate.",), questions, CONSENT, breaks=0)
+    design = RaterDesign(raters, raters, 0.0, 0, orders=True)
+    study = RatingStudy("load", "flaws", design.names, ("Rate.",), questions, CONSENT, breaks=0)
     assert "flaws" in KINDS
     create_study(file, study, found, tasks(found, [], design))
 
@@ -87,7 +88,7 @@ def measure(raters: int, seconds: float) -> dict[str, object]:
     with tempfile.TemporaryDirectory(dir=os.environ.get("LOAD_DIR")) as place:
         file = Path(place) / "load.study"
         make(file, raters, items=int(seconds * 60) + 50)
-        with Store(file, readonly=True) as store:
+        with StudyStore(file, readonly=True) as store:
             keys, names = Keys(store.secret, store.study.raters), store.study.raters
             assert len(links(store, Place(port=PORT))) == raters + 1
         server = subprocess.Popen(
@@ -113,7 +114,7 @@ def measure(raters: int, seconds: float) -> dict[str, object]:
         taken = time.monotonic() - start
         server.kill()  # no orderly end: what was confirmed is on the disk
         server.wait()
-        with Store(file, readonly=True) as store:
+        with StudyStore(file, readonly=True) as store:
             kept = sum(entry.act == "answer" for entry in store.entries())
     return {
         "raters": raters,

@@ -24,7 +24,7 @@ from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
 from seesaw_cf.longform.annotate.features import claim_parts
 from seesaw_cf.longform.annotate.match import Featurizer, MatchAnnotator
 from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations
-from seesaw_cf.longform.train.annotator import BASELINES, Answers, Fit, figures, random_split
+from seesaw_cf.longform.train.annotator import BASELINES, Fit, HeldOutAnswers, figures, random_split
 from seesaw_cf.longform.train.encoder import PRESETS, fit_pair
 from seesaw_cf.longform.train.match import fit_match, fit_words
 from seesaw_cf.longform.train.splits import grouped_folds
@@ -141,7 +141,7 @@ def main() -> None:
         for one in range(given.folds):
             raw[fold == one], temperature = fold_answers(data, name, fit, fold, one)
             calibrated[fold == one] = temper(raw[fold == one], temperature)
-        recipes[name] = figures(data, Answers(raw, calibrated))
+        recipes[name] = figures(data, HeldOutAnswers(raw, calibrated))
     facts: dict[str, Any] = {"folds": given.folds, "n": len(fold), "notes": data.notes}
     facts["n_groups"] = len(set(data.groups))
     if "match" in wanted:

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
 from seesaw_cf.editors.fine_tuning import FineTuning
-from seesaw_cf.editors.locate.positions import EditRow, encode_text
+from seesaw_cf.editors.locate.positions import InputRow, encode_text
 from seesaw_cf.editors.training import Method, TuningConfig
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank
@@ -72,10 +72,10 @@ class FT(FineTuning):
         return {name: new - method.start[name] for name, new in values.items()}
 
 
-def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Callable[[EditRow], EditRow]:
+def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Callable[[InputRow], InputRow]:
     """Cuts a row behind the prompt, where every target token is read."""
     bos = encode_text(tokenizer, "") if bos_in_target else ()
-    return lambda row: EditRow(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets)
+    return lambda row: InputRow(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets)
 
 
 def _trained(parts: ModelParts, layers: Sequence[int]) -> dict[str, Tensor]:

@@ -17,14 +17,14 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors.locate.config import check_settings
-from seesaw_cf.editors.locate.positions import EditRow
+from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.hooks import hooked
 
-Groups = Sequence[Sequence[EditRow]]
+Groups = Sequence[Sequence[InputRow]]
 """The rows of each group; there is one group, or every group has as many rows as fit into one batch."""
 Project = Callable[[int, Mapping[str, Tensor], Tensor, Tensor], Tensor]
 """(block, parameters (groups, ...), input (groups, tokens, d_ff), output (groups, tokens, d)) -> the new output."""
@@ -92,7 +92,7 @@ class Method:
     start: Mapping[str, Tensor]
     project: Project
     settle: Callable[[Mapping[str, Tensor]], None] = _anywhere
-    cut: Callable[[EditRow], EditRow] | None = None
+    cut: Callable[[InputRow], InputRow] | None = None
     units: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -199,7 +199,7 @@ def _batches(parts: ModelParts, groups: Groups, active: Sequence[int], config: T
     ]
 
 
-def _batch(parts: ModelParts, groups: Mapping[int, Sequence[EditRow]], first: int, bag: bool) -> _Batch:
+def _batch(parts: ModelParts, groups: Mapping[int, Sequence[InputRow]], first: int, bag: bool) -> _Batch:
     rows = [(number, row, len(own)) for number, own in enumerate(groups.values()) for row in own]
     layout = lay_out(parts, [row for _, row, _ in rows], first, parts.n_layers - 1, keep_prefix=True)
     tokens: list[list[int]] = [[] for _ in groups]

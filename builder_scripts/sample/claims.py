@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, read_tsv, render
-from seesaw_cf.builder_scripts.sample.people import Entity
+from seesaw_cf.builder_scripts.sample.people import LabelledValue
 from seesaw_cf.builder_scripts.sample.tables import KINDS
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.errors import RecordError, StorageError
@@ -64,12 +64,14 @@ def read_claims(folder: Path) -> dict[str, tuple[str, Properties]]:
     return {id: found[id] for _, id in humans}
 
 
-def known_values() -> dict[tuple[str, str], Entity]:
+def known_values() -> dict[tuple[str, str], LabelledValue]:
     """(kind, label) -> value of the packaged tables and the curated occupations; of two with a label, the first."""
     rows = [(kind, row["label"], row["id"]) for kind, name in _TABLES.items() for row in groups.table(name).values()]
     curated = read_tsv(SAMPLE / "entities.tsv")
     rows += [("occupation", row["label"], row["iri"]) for row in curated if row["kind"] == "occupation"]
-    return {(kind, label): Entity(kind, label, id, (), "", "", (), ()) for kind, label, id in reversed(rows) if label}
+    return {
+        (kind, label): LabelledValue(kind, label, id, (), "", "", (), ()) for kind, label, id in reversed(rows) if label
+    }
 
 
 def _cells(properties: Properties, labels: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ KIND_OF = {property_id: kind for property_id, kind in COLUMNS.values() if kind}
 
 
 @dataclass(frozen=True)
-class Entity:
+class LabelledValue:
     """One labelled value: a city, a country, a language, ..."""
 
     kind: str
@@ -55,7 +55,7 @@ class CuratedPerson:
         return {key: cells for key, cells in labels.items() if any(cells) and found[key] is not None}
 
 
-def _rows(path: Path, kind: type[Entity | CuratedPerson]) -> list[dict[str, Any]]:
+def _rows(path: Path, kind: type[LabelledValue | CuratedPerson]) -> list[dict[str, Any]]:
     """The rows of a table whose columns are the fields of a class; cells with several values are split."""
     rows, columns = read_tsv(path), {field.name: field.type for field in fields(kind)}
     found = [*rows[0]] if rows else []
@@ -98,17 +98,17 @@ def load_people(path: Path = HERE / "people.tsv") -> list[CuratedPerson]:
     ]
 
 
-def load_entities(path: Path = HERE / "entities.tsv") -> dict[tuple[str, str], Entity]:
+def load_entities(path: Path = HERE / "entities.tsv") -> dict[tuple[str, str], LabelledValue]:
     """Reads the labelled values, keyed by kind and label.
 
     Raises:
         StorageError: The file cannot be read.
         RecordError: It has other columns, or a value twice.
     """
-    entities: dict[tuple[str, str], Entity] = {}
-    for row in _rows(path, Entity):
+    entities: dict[tuple[str, str], LabelledValue] = {}
+    for row in _rows(path, LabelledValue):
         key = (row["kind"], row["label"])
         if key in entities:
             raise RecordError(f"{path}: {key} occurs twice. Keep one row for each value.")
-        entities[key] = Entity(**row)
+        entities[key] = LabelledValue(**row)
     return entities

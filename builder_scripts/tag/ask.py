@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from seesaw_cf.builder_scripts.source.people import Person
-from seesaw_cf.builder_scripts.tag.known import Known, TagSource, merged
+from seesaw_cf.builder_scripts.tag.known import SourceRecord, TagSource, merged
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import AttributePrompt, Case
@@ -26,7 +26,7 @@ class People:
         names: Name of an edited person without identifier -> identifiers of the people of that name in any source.
     """
 
-    known: dict[TagSource, dict[str, Known]] = field(default_factory=dict)
+    known: dict[TagSource, dict[str, SourceRecord]] = field(default_factory=dict)
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def of(self, id: str, own: Sequence[Person] = ()) -> tuple[Person, frozenset[str]] | None:

@@ -10,7 +10,7 @@ from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.source.people import SITELINKS, Facts, Progress, batches, by_person, person_of, silent
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Binding, Source, SourceError, SourceTimeout, entity_id, query, rows
-from seesaw_cf.builder_scripts.tag.known import Fact, Known, TagSource
+from seesaw_cf.builder_scripts.tag.known import Fact, SourceRecord, TagSource
 from seesaw_cf.types import Entity
 
 FEW = 10  # people in one query, once the endpoint did not finish a query about `BATCH` of them
@@ -35,7 +35,7 @@ class GraphSource(TagSource):
         self._facts = Facts(source, BuildOptions(language=language), progress)
         self._size = BATCH
 
-    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, Known]:
+    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, SourceRecord]:
         """See `TagSource`; merged identifiers are followed.
 
         Raises:
@@ -50,7 +50,7 @@ class GraphSource(TagSource):
         """See `TagSource`."""
         return self._facts.named(labels)
 
-    def _recorded(self, ids: Collection[str], properties: Sequence[str]) -> dict[str, Known]:
+    def _recorded(self, ids: Collection[str], properties: Sequence[str]) -> dict[str, SourceRecord]:
         listed = [*_TAGGED, *(name for name in properties if name not in _TAGGED)]
         answers = self._select("facts", ids, listed=listed)
         facts: dict[str, list[Fact]] = defaultdict(list)
@@ -59,7 +59,9 @@ class GraphSource(TagSource):
             known = name if name != SITELINKS else "sitelinks"
             facts[id].append(Fact(id, known, entity_id(row["value"]), time=time))
         recorded = by_person(row for row, _ in answers)
-        return {id: Known(person_of(Entity(id, ""), values), tuple(facts[id])) for id, values in recorded.items()}
+        return {
+            id: SourceRecord(person_of(Entity(id, ""), values), tuple(facts[id])) for id, values in recorded.items()
+        }
 
     def _redirected(self, ids: Collection[str]) -> dict[str, str]:
         """Merged identifier -> what it leads to."""

@@ -40,7 +40,7 @@ FACTS: pa.Schema = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SourceRecord:
     """What one source says about one person.
 
     Attributes:
@@ -63,7 +63,7 @@ class TagSource(Protocol):
     name: str
     identity: str
 
-    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, Known]:
+    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, SourceRecord]:
         """What is recorded about people; those of whom nothing is are left out.
 
         Args:

@@ -20,7 +20,7 @@ from seesaw_cf.types import Case
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class CaseFile:
     """One file or config of cases.
 
     Attributes:
@@ -34,7 +34,7 @@ class Records:
     sha256: str
 
 
-def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Records]:
+def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, CaseFile]:
     """Config name -> records.
 
     Args:
@@ -53,7 +53,7 @@ def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Records]:
             found[name] = file
     if not found:
         raise RecordError("no records were named. Name at least one file or folder.")
-    return {name: Records(read_cases(path), path.name, _digest(path)) for name, path in found.items()}
+    return {name: CaseFile(read_cases(path), path.name, _digest(path)) for name, path in found.items()}
 
 
 def _configs(folder: Path) -> dict[str, Path]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.builder_scripts.make.rows import DEMOGRAPHICS, PROPERTIES
 from seesaw_cf.builder_scripts.source.people import Person
-from seesaw_cf.builder_scripts.tag.known import TAGS, Fact, Known, TagSource
+from seesaw_cf.builder_scripts.tag.known import TAGS, Fact, SourceRecord, TagSource
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import read_bytes
@@ -48,7 +48,7 @@ class TableSource(TagSource):
         self.name = file.name
         self.identity = f"table:sha256:{hashlib.sha256(read_bytes(file)).hexdigest()}"
         time = datetime.datetime.fromtimestamp(int(file.stat().st_mtime), datetime.UTC).isoformat()
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, SourceRecord] = {}
         self._named: dict[str, list[str]] = {}
         for number, row in enumerate(_read(file)):
             id = row.get("id")
@@ -60,7 +60,7 @@ class TableSource(TagSource):
             self._known[id] = _known(row, f"{file}: row {number} ({id})", time)
             self._named.setdefault(row.get("label") or "", []).append(id)
 
-    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, Known]:
+    def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, SourceRecord]:
         """See `TagSource`; everything that the table has is given."""
         return {id: self._known[id] for id in ids if id in self._known}
 
@@ -88,7 +88,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _known(row: dict[str, Any], where: str, time: str) -> Known:
+def _known(row: dict[str, Any], where: str, time: str) -> SourceRecord:
     for tag, known in _GROUPS.items():
         for value in row.get(tag) or ():
             one_of(f"{tag} of {where}", value, known)
@@ -107,7 +107,7 @@ def _known(row: dict[str, Any], where: str, time: str) -> Known:
     said = {**lists, "living": _text(person.living), "sitelinks": _text(person.sitelinks), **person.values}
     reference = " | ".join(row.get("provenance") or ())
     facts = (Fact(row["id"], name, value, reference, time) for name, found in said.items() for value in found)
-    return Known(person, tuple(facts))
+    return SourceRecord(person, tuple(facts))
 
 
 def _text(value: bool | int | None) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from seesaw_cf.builder_scripts.tag.ask import People, ask
 from seesaw_cf.builder_scripts.tag.attach import attach
 from seesaw_cf.builder_scripts.tag.coverage import Coverage
 from seesaw_cf.builder_scripts.tag.known import FACTS, TagSource
-from seesaw_cf.builder_scripts.tag.records import Records
+from seesaw_cf.builder_scripts.tag.records import CaseFile
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.records.arrow import cases_to_table
@@ -37,7 +37,7 @@ allowed, and what was not found is unknown. Where sources differ, the groups of 
 """
 
 
-def tag_records(out: str | os.PathLike[str], records: Mapping[str, Records], sources: Sequence[TagSource]) -> Coverage:
+def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], sources: Sequence[TagSource]) -> Coverage:
     """Writes tagged records, the facts behind the tags, a card and the counts into a folder.
 
     Args:
@@ -86,7 +86,7 @@ def _facts(people: People) -> Iterator[pa.Table]:
             yield pa.Table.from_pylist([dict(zip(FACTS.names, row)) for row in rows], FACTS)
 
 
-def _summary(records: Mapping[str, Records], sources: Iterable[TagSource], coverage: Coverage) -> str:
+def _summary(records: Mapping[str, CaseFile], sources: Iterable[TagSource], coverage: Coverage) -> str:
     facts = {
         "made_by": f"seesaw_cf {__version__}",
         "sources": [{"name": source.name, "identity": source.identity} for source in sources],

@@ -13,11 +13,11 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import (
     HELD_PHRASINGS,
     NOISE,
     PRESENT,
-    Person,
+    PeopleRow,
     documents,
     prompts,
 )
-from seesaw_cf.builder_scripts.tiny_model.evaluate import SPLITS, Knowledge, knowledge, perplexity, rank
+from seesaw_cf.builder_scripts.tiny_model.evaluate import SPLITS, CardCell, knowledge, perplexity, rank
 from seesaw_cf.builder_scripts.tiny_model.filler import filler_sentence
 from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS
 from seesaw_cf.io.files import write_text
@@ -89,13 +89,13 @@ Held out: the wordings marked below, for everybody; and for a random {held_facts
 """
 
 
-def held_out_texts(people: Sequence[Person], seed: int) -> tuple[list[str], list[str]]:
+def held_out_texts(people: Sequence[PeopleRow], seed: int) -> tuple[list[str], list[str]]:
     """Fresh documents and fresh small talk for the perplexities."""
     rng = random.Random(f"{seed}/small talk")
     return list(islice(documents(people, seed, stream=-2), 400)), [filler_sentence(rng) for _ in range(400)]
 
 
-def knowledge_table(cells: Sequence[Knowledge]) -> str:
+def knowledge_table(cells: Sequence[CardCell]) -> str:
     """The cells as a Markdown table, one row for each relation."""
     found = {(cell.relation_id, cell.split): cell for cell in cells}
     rows = [
@@ -111,7 +111,7 @@ def knowledge_table(cells: Sequence[Knowledge]) -> str:
     return "\n".join(rows)
 
 
-def _share(cell: Knowledge) -> str:
+def _share(cell: CardCell) -> str:
     right = cell.right
     return f"{percent_interval(right.value, right.low, right.high)} n = {right.n}"
 
@@ -123,7 +123,7 @@ def _phrasing_list() -> str:
 
 
 def write_card(
-    folder: Path, people: Sequence[Person], settings: Mapping[str, int | float], facts: Mapping[str, str]
+    folder: Path, people: Sequence[PeopleRow], settings: Mapping[str, int | float], facts: Mapping[str, str]
 ) -> None:
     """Loads the finished model from its folder, measures it and writes README.md beside it.
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, values
+from seesaw_cf.builder_scripts.tiny_model.corpus import PeopleRow, Prompt, values
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.encode import EncodedCloze
@@ -40,7 +40,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
+class CardCell:
     """One cell of the card.
 
     Attributes:
@@ -56,7 +56,7 @@ class Knowledge:
 
 
 def rank(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[Person], asked: Sequence[Prompt]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[PeopleRow], asked: Sequence[Prompt]
 ) -> list[Ranked]:
     """Ranks the true attribute among all attributes that `people` have in its relation.
 
@@ -107,7 +107,7 @@ def _next_token(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> Iterat
             yield from zip(rows, logits.double().log_softmax(-1).numpy(), strict=True)
 
 
-def knowledge(ranked: Sequence[Ranked]) -> list[Knowledge]:
+def knowledge(ranked: Sequence[Ranked]) -> list[CardCell]:
     """Shares of right answers by relation and split, with 95 % intervals clustered by fact (person)."""
     cells = []
     for relation_id in RELATIONS:
@@ -118,11 +118,11 @@ def knowledge(ranked: Sequence[Ranked]) -> list[Knowledge]:
     return cells
 
 
-def _cell(relation_id: str, split: str, rows: Sequence[Ranked]) -> Knowledge:
+def _cell(relation_id: str, split: str, rows: Sequence[Ranked]) -> CardCell:
     names, facts = np.unique([row.prompt.person.name for row in rows], return_inverse=True)
     right, n = np.array([row.right for row in rows], dtype=np.float64), len(rows)
     estimate = replace(clustered_share(right, np.full(n, 1 / n), facts), clusters={"fact": len(names)})
-    return Knowledge(relation_id, split, estimate, float(np.mean([math.exp(row.logprob) for row in rows])))
+    return CardCell(relation_id, split, estimate, float(np.mean([math.exp(row.logprob) for row in rows])))
 
 
 def perplexity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> tuple[float, int]:

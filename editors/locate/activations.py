@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seesaw_cf.editors.locate.positions import EditRow, PreparedEdit
+from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import hooked, stop_after, watch
 from seesaw_cf.models.packing import batches, pad
@@ -28,13 +28,13 @@ class AtSubject(NamedTuple):
     stream: Tensor
 
 
-def cut(row: EditRow) -> EditRow:
+def cut(row: InputRow) -> InputRow:
     """The row up to the subject's last token: nothing behind it can change what is seen there."""
-    return EditRow(row.ids[: row.lookup + 1], row.lookup)
+    return InputRow(row.ids[: row.lookup + 1], row.lookup)
 
 
 def at_subject(
-    parts: ModelParts, rows: Sequence[EditRow], layer: int, block: int | None = None, max_tokens: int = 8192
+    parts: ModelParts, rows: Sequence[InputRow], layer: int, block: int | None = None, max_tokens: int = 8192
 ) -> AtSubject:
     """Runs rows up to the subject's last token and no block further than needed.
 

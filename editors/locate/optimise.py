@@ -17,7 +17,7 @@ from torch import Tensor
 from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.norms import behind_norm
-from seesaw_cf.editors.locate.positions import EditRow, PreparedEdit
+from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
@@ -220,7 +220,7 @@ def _plan(
     inside: bool,
 ) -> _Plan:
     """Lays out the rows of the edits in `kept` and notes where shifts go in and answers come out."""
-    rows: list[EditRow] = []
+    rows: list[InputRow] = []
     owner: list[int] = []
     targets: list[tuple[int, int, int, float, int]] = []  # row, position, token, weight, edit
     anchors: list[tuple[int, int]] = []

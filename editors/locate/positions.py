@@ -18,7 +18,7 @@ from seesaw_cf.types import Cloze, EditRequest
 
 
 @dataclass(frozen=True, slots=True)
-class EditRow:
+class InputRow:
     """One sequence that is fed to the model.
 
     Attributes:
@@ -43,8 +43,8 @@ class PreparedEdit:
     """
 
     request: EditRequest
-    rows: tuple[EditRow, ...]
-    anchor: EditRow
+    rows: tuple[InputRow, ...]
+    anchor: InputRow
 
 
 def encode_text(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
@@ -131,10 +131,10 @@ def prepare(
     for template in templates:
         text, end = _subject_end(template, request)
         ids, start = encode_cloze(tokenizer, Cloze(text, request.target_new.label))
-        rows.append(EditRow(ids[:-1], last_token_before(tokenizer, text, end), ids[start:]))
+        rows.append(InputRow(ids[:-1], last_token_before(tokenizer, text, end), ids[start:]))
     anchor_text = anchor_prompt.replace("{}", request.subject, 1)
     at = last_token_before(tokenizer, anchor_text, anchor_prompt.index("{}") + len(request.subject.rstrip()))
-    anchor = EditRow(encode_text(tokenizer, anchor_text)[: at + 1], at)
+    anchor = InputRow(encode_text(tokenizer, anchor_text)[: at + 1], at)
     limit = context_length(model)
     longest = max(len(row.ids) + 1 for row in rows)
     if limit is not None and longest > limit:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache
 
-from seesaw_cf.editors.locate.positions import EditRow
+from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked, stop_after
 from seesaw_cf.models.packing import bins_of, pad
@@ -65,7 +65,7 @@ class ResumableRows:
 
 
 def lay_out(
-    parts: ModelParts, rows: Sequence[EditRow], first: int, last: int, keep_prefix: bool = False
+    parts: ModelParts, rows: Sequence[InputRow], first: int, last: int, keep_prefix: bool = False
 ) -> ResumableRows:
     """Computes what enters block `first` and how blocks `first` to `last` are called.
 
@@ -84,13 +84,13 @@ def lay_out(
         return _packed(parts, rows, [0 if keep_prefix else row.lookup for row in rows], first, last)
 
 
-def _padded(parts: ModelParts, rows: Sequence[EditRow], first: int, last: int) -> ResumableRows:
+def _padded(parts: ModelParts, rows: Sequence[InputRow], first: int, last: int) -> ResumableRows:
     ids, mask = pad([row.ids for row in rows], parts.model.device)
     hidden, calls = _record(parts, first, last, input_ids=ids, attention_mask=mask, use_cache=False)
     return ResumableRows(hidden, calls, tuple(index * ids.shape[1] for index in range(len(rows))))
 
 
-def _packed(parts: ModelParts, rows: Sequence[EditRow], skips: Sequence[int], first: int, last: int) -> ResumableRows:
+def _packed(parts: ModelParts, rows: Sequence[InputRow], skips: Sequence[int], first: int, last: int) -> ResumableRows:
     device, dtype = parts.model.device, parts.stream_dtype
     lengths = [len(row.ids) - skip for row, skip in zip(rows, skips)]
     bins = bins_of(lengths, _SEQUENCE)
@@ -114,7 +114,7 @@ def _packed(parts: ModelParts, rows: Sequence[EditRow], skips: Sequence[int], fi
 
 
 def _fill(
-    rows: Sequence[EditRow], bins: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]], device: torch.device
+    rows: Sequence[InputRow], bins: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]], device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Token ids (bins, tokens), and row number and position of each, (2, bins, tokens); padding is of row -1."""
     filled = [[(i, at, rows[i].ids[at]) for i in members for at in range(*spans[i])] for members in bins]

@@ -13,7 +13,7 @@ from seesaw_cf.types import Case, Cloze
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class TrainingEdit:
     """One training edit.
 
     Attributes:
@@ -27,7 +27,7 @@ class Example:
     unrelated: str
 
 
-def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: int = 0) -> list[Example]:
+def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: int = 0) -> list[TrainingEdit]:
     """One example for each case and paraphrase; use cases that are not evaluated.
 
     Args:
@@ -51,11 +51,11 @@ def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: 
                 )
             kept = texts or [f"{prompt} {true}" for prompt in case.neighborhood_prompts]
             unrelated = str(kept[int(rng.integers(len(kept)))])
-            found.append(Example(Cloze(request.text, new), Cloze(paraphrase, new), unrelated))
+            found.append(TrainingEdit(Cloze(request.text, new), Cloze(paraphrase, new), unrelated))
     return found
 
 
-def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[Example]:
+def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[TrainingEdit]:
     """Made-up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
 
     "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". The outer prompt is the same
@@ -89,7 +89,7 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
             kept = near if near and (number + turn) % 2 else sentences
             before = sentences[int(rng.integers(len(sentences)))]
             outer = Cloze(f"{before} {cloze.context}", others[index])
-            found.append(Example(replace(cloze, target=others[index]), outer, kept[int(rng.integers(len(kept)))]))
+            found.append(TrainingEdit(replace(cloze, target=others[index]), outer, kept[int(rng.integers(len(kept)))]))
     if not found:
         raise EditError(
             f"{len(texts)} texts with {len(sentences)} sentences give no made-up edit: no two share the word before "

@@ -16,7 +16,7 @@ from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortene
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.presets import MAX_CHANGE, is_known
-from seesaw_cf.editors.mend.examples import Example, examples_from_texts
+from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_texts
 from seesaw_cf.editors.mend.factors import batch_of, capture
 from seesaw_cf.editors.mend.files import load_network
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, matrices_of
@@ -115,7 +115,7 @@ class MEND:
     config_class: ClassVar[type[MENDConfig]] = MENDConfig
     config: MENDConfig
     corpus: Sequence[str] | None = None
-    examples: Sequence[Example] | None = None
+    examples: Sequence[TrainingEdit] | None = None
     network: MENDNetwork | None = None
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:

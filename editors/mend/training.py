@@ -19,7 +19,7 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.checks import above_zero
-from seesaw_cf.editors.mend.examples import Example
+from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork
@@ -88,7 +88,7 @@ def train(
     network: MENDNetwork,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    examples: Sequence[Example],
+    examples: Sequence[TrainingEdit],
     settings: MENDTraining,
     seed: int = 0,
     cache: Path | None = None,
@@ -141,7 +141,7 @@ class _Trainer:
         network: MENDNetwork,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        examples: list[Example],
+        examples: list[TrainingEdit],
         settings: MENDTraining,
         seed: int,
         folder: Path,
@@ -178,7 +178,7 @@ class _Trainer:
         logger.info("MEND: best validation loss %.4f at step %d of %d", self.best, self.best_step, self.step)
         return self.best
 
-    def _batch(self, step: int) -> list[Example]:
+    def _batch(self, step: int) -> list[TrainingEdit]:
         """The examples of a step, a function of the step alone."""
         places = range(step * self.settings.batch, (step + 1) * self.settings.batch)
         size = len(self.examples)
@@ -186,7 +186,7 @@ class _Trainer:
         orders = {epoch: np.random.default_rng([self.seed, epoch]).permutation(size) for epoch in epochs}
         return [self.examples[int(orders[place // size][place % size])] for place in places]
 
-    def _loss(self, examples: Sequence[Example], observe: bool) -> Tensor:
+    def _loss(self, examples: Sequence[TrainingEdit], observe: bool) -> Tensor:
         device = self.model.device
         names = [matrix.name for matrix in self.network.shape.matrices]
         edits = batch_of(self.tokenizer, [example.edit for example in examples], device)

@@ -120,15 +120,15 @@ def _sample(words: list[str] | None) -> int | dict[str, int] | None:
 
 def _make(args: argparse.Namespace) -> None:
     from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.people.design import Design
+    from seesaw_cf.people.design import RaterDesign
     from seesaw_cf.people.kinds import KINDS
-    from seesaw_cf.people.make import Plan, make_study
+    from seesaw_cf.people.make import StudyPlan, make_study
     from seesaw_cf.people.making import Settings
 
     per_item = args.per_item or KINDS[args.kind].per_item or args.raters
-    plan = Plan(
+    plan = StudyPlan(
         args.kind,
-        Design(args.raters, per_item, args.duplicates, args.attention, seed=args.seed),
+        RaterDesign(args.raters, per_item, args.duplicates, args.attention, seed=args.seed),
         _sample(args.sample),
         Settings(args.blind_edit, tuple(args.passage), read_wording(args.wording)),
         training=args.training,
@@ -171,17 +171,17 @@ def _serve(args: argparse.Namespace) -> None:
 
 def _links(args: argparse.Namespace) -> None:
     from seesaw_cf.people.serving import links
-    from seesaw_cf.people.store import Store
+    from seesaw_cf.people.store import StudyStore
 
-    with Store(args.tasks, readonly=True) as store:
+    with StudyStore(args.tasks, readonly=True) as store:
         _say_links(links(store, _place(args)))
 
 
 def _export(args: argparse.Namespace) -> None:
     from seesaw_cf.people.export import export_study
-    from seesaw_cf.people.store import Store
+    from seesaw_cf.people.store import StudyStore
 
-    with Store(args.tasks, readonly=True) as store:
+    with StudyStore(args.tasks, readonly=True) as store:
         done = export_study(store, args.out, attention=args.min_attention, overwrite=args.overwrite)
     for name, why in done.left_out.items():
         say(f"left out: {name}: {why}")
@@ -191,9 +191,9 @@ def _export(args: argparse.Namespace) -> None:
 
 def _status(args: argparse.Namespace) -> None:
     from seesaw_cf.people.status import HEAD, status_of, status_rows
-    from seesaw_cf.people.store import Store
+    from seesaw_cf.people.store import StudyStore
 
-    with Store(args.tasks, readonly=True) as store:
+    with StudyStore(args.tasks, readonly=True) as store:
         found, study = status_of(store), store.study
     done, total = sum(one.done for one in found), sum(one.total for one in found)
     say(f"study {study.id}: {study.kind}, {done} of {total} items are answered")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seesaw_cf.page.findings import Findings
-    from seesaw_cf.stereotypes.folder import Counts
+    from seesaw_cf.stereotypes.folder import CrawlCounts
 
 
 def run_crawl(args: argparse.Namespace) -> None:
@@ -81,7 +81,7 @@ def _identities(args: argparse.Namespace, backend: Any) -> Any:
     return chosen.identities
 
 
-def _summary(counts: Sequence[Counts]) -> str:
+def _summary(counts: Sequence[CrawlCounts]) -> str:
     rows = [[c["identity"], c["status"], c["run"], c["kept"], c["asks"], c["abandoned"]] for c in counts]
     dropped: dict[str, int] = {}
     for row in counts:

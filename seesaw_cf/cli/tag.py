@@ -10,7 +10,7 @@ from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.tag.ask import is_pair, subject_id, tested
 from seesaw_cf.builder_scripts.tag.graph import GraphSource
 from seesaw_cf.builder_scripts.tag.known import TagSource
-from seesaw_cf.builder_scripts.tag.records import Records, read_records
+from seesaw_cf.builder_scripts.tag.records import CaseFile, read_records
 from seesaw_cf.builder_scripts.tag.table import TableSource
 from seesaw_cf.builder_scripts.tag.write import FACTS_CONFIG, SUMMARY, tag_records
 from seesaw_cf.cli.output import say
@@ -73,7 +73,7 @@ def _sources(args: argparse.Namespace) -> Iterator[TagSource]:
         yield source
 
 
-def _bounds(records: dict[str, Records]) -> str:
+def _bounds(records: dict[str, CaseFile]) -> str:
     """How many people would be asked about, and in how many queries at most, for one source."""
     cases = [case for found in records.values() for case in found.cases]
     ids = {row.subject.id for case in cases for row in tested(case) if row.subject.id}

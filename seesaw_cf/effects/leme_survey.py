@@ -22,7 +22,7 @@ _TYPE_OF = {item.name: item.type for item in ITEMS}
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class MeanRatings:
     """Ratings of one method on one item or question type.
 
     Attributes:
@@ -57,8 +57,8 @@ class MethodRatings:
         types: Question type -> its ratings.
     """
 
-    items: Mapping[str, Rated]
-    types: Mapping[str, Rated]
+    items: Mapping[str, MeanRatings]
+    types: Mapping[str, MeanRatings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +132,10 @@ def _check(frame: pd.DataFrame, reference: str | None) -> None:
         one_of("method", reference, sorted(set(frame["method"])))
 
 
-def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, Rated]:
+def _cells(rows: pd.DataFrame, versus: pd.DataFrame | None, by: str, names: Sequence[str]) -> dict[str, MeanRatings]:
     parts = {name: rows[rows[by] == name] for name in names}
     return {
-        name: Rated(
+        name: MeanRatings(
             _mean(part),
             int(part["rating"].isna().sum()),
             None if versus is None else _difference(part, versus[versus[by] == name]),

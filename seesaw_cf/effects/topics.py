@@ -136,7 +136,7 @@ class IdentityTopics:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicDisparity:
+class TopicFigures:
     """Topics of identities.
 
     Attributes:
@@ -161,7 +161,7 @@ def topic_disparity(
     smoothing: float = 0.5,
     draws: int = 1000,
     seed: int = 0,
-) -> TopicDisparity:
+) -> TopicFigures:
     """Topic shares of every identity and the relative entropy of its topics to those of all others.
 
     Args:
@@ -200,7 +200,7 @@ def topic_disparity(
         identities[name] = IdentityTopics(n_with[name], without, shares, entropy, why)
     unit = "clusters" if cluster is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
-    return TopicDisparity(identities, len(frame), topics, method)
+    return TopicFigures(identities, len(frame), topics, method)
 
 
 def _measured(

@@ -32,7 +32,7 @@ _Found = Iterator[tuple[str | None, str]]  # a text, and where it is for message
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CorpusSpec:
     """A parsed spec.
 
     Attributes:
@@ -67,7 +67,7 @@ class Source:
             raise StorageError(f"corpus {self.path}: cannot be read ({reason}). Check the path.") from error
 
 
-def read_source(spec: str) -> Source:
+def read_source(spec: str) -> CorpusSpec:
     """Parses a spec; the name of an existing file is that file, whatever characters it has.
 
     Raises:
@@ -82,14 +82,14 @@ def read_source(spec: str) -> Source:
     if kind == "" and not os.path.exists(name):
         if _HUB.fullmatch(spec):
             parts = tuple(spec.split(":"))
-            return Source(spec, "hub", None, parts[3] or None if len(parts) == 4 else None, parts[:3])
+            return CorpusSpec(spec, "hub", None, parts[3] or None if len(parts) == 4 else None, parts[:3])
         kind = "text"
     if not os.path.isfile(name):
         what = "is no plain file" if os.path.exists(name) else "no such file"
         raise StorageError(f"corpus {name}: cannot be read ({what}). Expected {_FORMS}.")
     if kind == "text" and name != spec:
         raise RecordError(f"corpus {spec}: a text file has no columns. Write {name} alone: one text a line.")
-    return Source(spec, kind or "text", Path(name), column or None if name != spec else None)
+    return CorpusSpec(spec, kind or "text", Path(name), column or None if name != spec else None)
 
 
 def _kind(name: str) -> str:
@@ -106,7 +106,7 @@ def _encodable(text: str, where: str) -> str:
     return text
 
 
-def _lines(source: Source, path: Path) -> Iterator[tuple[str, str]]:
+def _lines(source: CorpusSpec, path: Path) -> Iterator[tuple[str, str]]:
     """The lines of a UTF-8 file, and where each is."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:
@@ -122,7 +122,7 @@ def _lines(source: Source, path: Path) -> Iterator[tuple[str, str]]:
                 ) from error
 
 
-def _json_lines(source: Source, path: Path) -> _Found:
+def _json_lines(source: CorpusSpec, path: Path) -> _Found:
     column = source.column
     for line, where in _lines(source, path):
         if not line.strip():
@@ -138,7 +138,7 @@ def _json_lines(source: Source, path: Path) -> _Found:
         yield _text(row[column], column, where), where
 
 
-def _parquet(source: Source, path: Path) -> _Found:
+def _parquet(source: CorpusSpec, path: Path) -> _Found:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -184,7 +184,7 @@ def _text(value: object, column: str, where: str) -> str | None:
     raise RecordError(f"corpus {where}: column {column!r} holds {value!r:.60}, expected text.")
 
 
-def _hub(source: Source, seed: int) -> _Found:
+def _hub(source: CorpusSpec, seed: int) -> _Found:
     rows = _stream(source).shuffle(seed=seed, buffer_size=BUFFER)
     column, iterator, where = source.column, iter(rows), f"data set {source.spec}"
     while (row := _asked(source, lambda: next(iterator, None))) is not None:
@@ -193,7 +193,7 @@ def _hub(source: Source, seed: int) -> _Found:
         yield _text(row[column], column, where), where
 
 
-def _stream(source: Source) -> Any:
+def _stream(source: CorpusSpec) -> Any:
     from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
 
     name, config, split = (*source.parts, "", "")[:3]
@@ -214,7 +214,7 @@ def _chosen(kind: str, got: str, known: Sequence[str], usual: str) -> str:
     raise UnknownNameError(f"corpus: which {kind}? There are {', '.join(known)}. Write ORG/NAME:CONFIG:SPLIT:COLUMN.")
 
 
-def _asked(source: Source, call: Callable[[], T]) -> T:
+def _asked(source: CorpusSpec, call: Callable[[], T]) -> T:
     """What the Hub's client answers; its many errors as one."""
     try:
         return call()
@@ -227,7 +227,7 @@ def _asked(source: Source, call: Callable[[], T]) -> T:
         ) from error
 
 
-_READERS: Mapping[str, Callable[[Source, Path], _Found]] = {
+_READERS: Mapping[str, Callable[[CorpusSpec, Path], _Found]] = {
     "text": _lines,
     "jsonl": _json_lines,
     "parquet": _parquet,

@@ -36,7 +36,7 @@ _READ: Mapping[str, Callable[[Path, PreTrainedModel], WeightDelta]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class Checkpoint:
     """A model that somebody else edited, before its numbers are read.
 
     Attributes:
@@ -125,7 +125,7 @@ class Edited:
         return replace(found, meta=facts | {"moved": moved(found, model)})
 
 
-def find_edited(source: str) -> Edited:
+def find_edited(source: str) -> Checkpoint:
     """Finds a model that somebody else edited.
 
     Args:
@@ -145,7 +145,7 @@ def find_edited(source: str) -> Edited:
             f"{source}: holds none of {', '.join(_FORMS)}; expected a checkpoint that save_pretrained wrote, a LoRA "
             f"adapter of peft, or a delta that save_delta wrote. {run or 'Name its folder.'}"
         )
-    return Edited(source, folder, form)
+    return Checkpoint(source, folder, form)
 
 
 def _from_hub(source: str) -> Path:

@@ -12,7 +12,7 @@ _EDGE = 2.0  # per cent left free on both sides
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class AxisInterval:
     """An interval on an axis.
 
     Attributes:
@@ -70,11 +70,11 @@ class Axis:
         share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         return round(_EDGE + share * (100 - 2 * _EDGE), 2)
 
-    def span(self, low: float, high: float) -> Span | None:
+    def span(self, low: float, high: float) -> AxisInterval | None:
         """An interval; None where there is none."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return None
-        return Span(self.at(low), self.at(high), low < self.low, high > self.high)
+        return AxisInterval(self.at(low), self.at(high), low < self.low, high > self.high)
 
     @property
     def zero(self) -> float | None:

@@ -23,7 +23,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class Legend:
     """A legend: (colour, dash, name), and what marks mean."""
 
     kind: ClassVar[str] = "keys"
@@ -50,7 +50,7 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class PageSection:
     """A part of a page with a heading: sentences, then parts."""
 
     name: str
@@ -75,7 +75,7 @@ class Findings:
 
     title: str
     said: Sequence[str]
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     method: Sequence[str]
     command: str
     facts: Sequence[tuple[str, str]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from seesaw_cf.page.axis import Axis, Span
+from seesaw_cf.page.axis import Axis, AxisInterval
 
 _COLOURS = 7
 
@@ -15,7 +15,7 @@ class Control:
     """The same of a control: place and interval in per cent, and which way its line is dashed."""
 
     at: float
-    span: Span | None
+    span: AxisInterval | None
     dash: int
 
 
@@ -24,14 +24,14 @@ class Mark:
     """An estimate: place and interval in per cent, number of its colour, the numbers in words, and its controls."""
 
     at: float
-    span: Span | None
+    span: AxisInterval | None
     colour: int
     said: str
     controls: Sequence[Control] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ForestRow:
     """A line of a panel: one mark for each side, None where there is nobody."""
 
     name: str
@@ -41,12 +41,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ForestColumn:
     """A column of marks that share an axis; a noise floor and margins, in per cent."""
 
     title: str
     axis: Axis
-    floor: Span | None = None
+    floor: AxisInterval | None = None
     margins: Sequence[float] = field(default_factory=tuple)
 
 
@@ -65,9 +65,9 @@ class Panel:
     title: str
     about: str
     heads: tuple[str, str]
-    sides: Sequence[Side]
+    sides: Sequence[ForestColumn]
     unit: str
-    rows: Sequence[Row]
+    rows: Sequence[ForestRow]
     opened: bool = True
 
 

@@ -33,7 +33,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PromptList:
     """What the macro `look_into` shows.
 
     Attributes:
@@ -63,7 +63,7 @@ def make_look(
     search: Sequence[str],
     sort: str,
     sizes: Sizes = ((), {}),
-) -> Look:
+) -> PromptList:
     """A list, its texts stored once each.
 
     Args:
@@ -99,7 +99,7 @@ def make_look(
         "shown": _SHOWN,
     }
     heads = [(column.head, column.about) for column in columns.values()]
-    return Look(name, *said[:2], choices, heads, data_block(data))
+    return PromptList(name, *said[:2], choices, heads, data_block(data))
 
 
 def view_link(name: str, **wanted: str) -> str:

@@ -25,7 +25,7 @@ _NONE = "'none'"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageTemplate:
     """What pages of one sort are made with.
 
     Attributes:
@@ -40,9 +40,9 @@ class Look:
     allowed: str = "form-action 'none'"
 
 
-REPORTS = Look((_HERE / "style.css",), (_HERE / "look.js",))
+REPORTS = PageTemplate((_HERE / "style.css",), (_HERE / "look.js",))
 """Pages that are files: they ask nobody anything."""
-SERVED = Look((_HERE / "style.css",), (), allowed="form-action 'self'")
+SERVED = PageTemplate((_HERE / "style.css",), (), allowed="form-action 'self'")
 """Pages that a server of this package answers: their forms lead there, and they have no script."""
 
 
@@ -67,7 +67,7 @@ def _lines(text: object) -> str:
 
 
 @cache
-def _inlined(look: Look) -> dict[str, Any]:
+def _inlined(look: PageTemplate) -> dict[str, Any]:
     style, script = ("\n".join(file.read_text("utf-8") for file in files) for files in (look.styles, look.scripts))
     scripts = _hash(script) if script else _NONE
     said = (
@@ -77,12 +77,12 @@ def _inlined(look: Look) -> dict[str, Any]:
     return {"style": Markup(style), "script": Markup(script), "policy": said, "served": look.allowed != REPORTS.allowed}
 
 
-def policy(look: Look) -> str:
+def policy(look: PageTemplate) -> str:
     """The Content-Security-Policy of pages: their own style and script by their hashes, and what the look allows."""
     return str(_inlined(look)["policy"])
 
 
-def render(template: str, values: Mapping[str, object], look: Look = REPORTS) -> str:
+def render(template: str, values: Mapping[str, object], look: PageTemplate = REPORTS) -> str:
     """A whole page.
 
     Args:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TableRow:
     """A row of a table.
 
     Attributes:
@@ -30,5 +30,5 @@ class Table:
     about: str
     heads: Sequence[str]
     left: int
-    rows: Sequence[Line]
+    rows: Sequence[TableRow]
     lines: Sequence[str] = field(default_factory=tuple)

@@ -16,10 +16,10 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.annotate import foreign
 from seesaw_cf.longform.tables import ANNOTATIONS, SPANS
 from seesaw_cf.longform.write.claims import ClaimPair, claim_pairs
-from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id, of_sample, sample_fields
-from seesaw_cf.people.runs import Run
+from seesaw_cf.people.making import Kind, Made, RatedTask, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.people.runs import RunTexts
 from seesaw_cf.people.spans import marked
-from seesaw_cf.people.study import Gold, Item, Question, Text
+from seesaw_cf.people.study import Gold, ItemQuestion, RatingItem, Text
 
 _CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
 _KEYS = (
@@ -52,7 +52,7 @@ _TRAINING: tuple[tuple[str, str, list[int]], ...] = (
 )
 
 
-def _make(run: Run, settings: Settings) -> Made:
+def _make(run: RunTexts, settings: Settings) -> Made:
     mask = pa.array([case in {r["case_id"] for r in run.records} for case in run.passages["case_id"].to_pylist()])
     groups: dict[tuple[object, ...], list[ClaimPair]] = {}
     left_out = Counter[str]()
@@ -67,13 +67,13 @@ def _make(run: Run, settings: Settings) -> Made:
     return Made(task, (), items, [_training(), _attention()], left_out)
 
 
-def _item(pairs: Sequence[ClaimPair]) -> Item:
+def _item(pairs: Sequence[ClaimPair]) -> RatingItem:
     one = pairs[0]
     claims = {f"c{number}": pair for number, pair in enumerate(pairs, 1)}
     about = {
         name: {key: getattr(pair, key) for key in ("claim_kind", "claim_id", "claim")} for name, pair in claims.items()
     }
-    return Item(
+    return RatingItem(
         item_id("claims", *sample_fields(one).values(), one.passage, one.premise),
         one.relation,
         (),
@@ -83,12 +83,12 @@ def _item(pairs: Sequence[ClaimPair]) -> Item:
     )
 
 
-def _questions(claims: Mapping[str, str]) -> tuple[Question, ...]:
-    return tuple(Question(name, claim, _CHOICES, shape="claim") for name, claim in claims.items())
+def _questions(claims: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
+    return tuple(ItemQuestion(name, claim, _CHOICES, shape="claim") for name, claim in claims.items())
 
 
-def _training() -> Item:
-    return Item(
+def _training() -> RatingItem:
+    return RatingItem(
         item_id("claims", "training"),
         "",
         (),
@@ -103,8 +103,8 @@ def _training() -> Item:
     )
 
 
-def _attention() -> Item:
-    return Item(
+def _attention() -> RatingItem:
+    return RatingItem(
         item_id("claims", "attention"),
         "",
         (),
@@ -115,7 +115,7 @@ def _attention() -> Item:
     )
 
 
-def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     for name, role in (("annotations", "item"), ("annotations.repeats", "repeat")):
         rows = [row for one in rated if one.task.role == role for row in _rows(one)]
         yield name, pa.Table.from_pylist(rows, schema=ANNOTATIONS)
@@ -123,7 +123,7 @@ def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[t
     yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 
 
-def _rows(one: Rated) -> Iterator[dict[str, object]]:
+def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
     about, body = one.item.about, one.item.texts[0].body
     for name, claim in about["claims"].items():
         said = (one.answer or {}).get(name) or {"choice": "", "sentences": []}
@@ -141,7 +141,7 @@ def _rows(one: Rated) -> Iterator[dict[str, object]]:
         }
 
 
-def _spans(one: Rated) -> Iterator[dict[str, object]]:
+def _spans(one: RatedTask) -> Iterator[dict[str, object]]:
     about, body = one.item.about, one.item.texts[0].body
     for name, said in (one.answer or {}).items():
         place = {**about["sample"], "passage": about["passage"], **about["claims"][name], "annotator": one.task.rater}
@@ -149,7 +149,7 @@ def _spans(one: Rated) -> Iterator[dict[str, object]]:
             yield {**place, "label": said["choice"], "start": start, "end": end, "text": body[start:end]}
 
 
-def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     keys = ("claim_kind", "claim_id", "claim")
     names = {tuple(claim[key] for key in keys): name for name, claim in item.about["claims"].items()}
     known = [row for row in rows if of_sample(row, item) and row["passage"] == item.about["passage"] and row["label"]]

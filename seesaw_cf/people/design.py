@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from seesaw_cf.checks import number, whole
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.seeds import seed_of
-from seesaw_cf.people.study import Item, Task
+from seesaw_cf.people.study import RatingItem, RatingTask
 
 _PHASES = ("pre", "post")
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class RaterDesign:
     """How items are dealt.
 
     Attributes:
@@ -56,7 +56,7 @@ class Design:
         return tuple(f"R{number}" for number in range(1, self.raters + 1))
 
 
-def sampled(items: Sequence[Item], wanted: int | dict[str, int], seed: int) -> list[Item]:
+def sampled(items: Sequence[RatingItem], wanted: int | dict[str, int], seed: int) -> list[RatingItem]:
     """Items drawn within each group, in the order of their groups.
 
     Args:
@@ -67,7 +67,7 @@ def sampled(items: Sequence[Item], wanted: int | dict[str, int], seed: int) -> l
     Raises:
         RecordError: A group has fewer items than are wanted of it.
     """
-    groups: dict[str, list[Item]] = {}
+    groups: dict[str, list[RatingItem]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
     counts = _even({name: len(own) for name, own in groups.items()}, wanted) if isinstance(wanted, int) else wanted
@@ -94,7 +94,7 @@ def _even(sizes: dict[str, int], total: int) -> dict[str, int]:
     return counts
 
 
-def assigned(items: Sequence[Item], design: Design) -> dict[str, list[str]]:
+def assigned(items: Sequence[RatingItem], design: RaterDesign) -> dict[str, list[str]]:
     """Rater -> ids of items, every item to `per_item` different raters."""
     shuffled = sorted(items, key=lambda item: (item.group, seed_of(design.seed, "deal", item.id)))
     found: dict[str, list[str]] = {name: [] for name in design.names}
@@ -114,7 +114,7 @@ def assigned(items: Sequence[Item], design: Design) -> dict[str, list[str]]:
     return found
 
 
-def tasks(items: Sequence[Item], shared: Sequence[Item], design: Design) -> list[Task]:
+def tasks(items: Sequence[RatingItem], shared: Sequence[RatingItem], design: RaterDesign) -> list[RatingTask]:
     """The sequence of every rater.
 
     Args:
@@ -130,12 +130,12 @@ def tasks(items: Sequence[Item], shared: Sequence[Item], design: Design) -> list
     for rater, own in assigned(items, design).items():
         first = [(role, id, "pre" if design.orders else "") for role in ("training", "gold") for id in by_role[role]]
         sequence = [*first, *_sequence(rater, own, by_role["attention"], design)]
-        found += [Task(rater, place, id, role, shown) for place, (role, id, shown) in enumerate(sequence, 1)]
+        found += [RatingTask(rater, place, id, role, shown) for place, (role, id, shown) in enumerate(sequence, 1)]
     return found
 
 
 def _sequence(
-    rater: str, own: Sequence[str], attention: Sequence[str], design: Design
+    rater: str, own: Sequence[str], attention: Sequence[str], design: RaterDesign
 ) -> Iterator[tuple[str, str, str]]:
     """Role, item and order of the texts, one after the other."""
     draw = random.Random(seed_of(design.seed, "sequence", rater))

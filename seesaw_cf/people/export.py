@@ -8,10 +8,10 @@ from pathlib import Path
 
 from seesaw_cf.io.files import write_new
 from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.making import Rated
+from seesaw_cf.people.making import RatedTask
 from seesaw_cf.people.progress import standing
 from seesaw_cf.people.status import RaterStatus, status_of
-from seesaw_cf.people.store import Store
+from seesaw_cf.people.store import StudyStore
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.tables import table_bytes
 
@@ -31,7 +31,7 @@ class Exported:
     left_out: dict[str, str]
 
 
-def export_study(store: Store, out: Path, *, attention: float = 0.0, overwrite: bool = False) -> Exported:
+def export_study(store: StudyStore, out: Path, *, attention: float = 0.0, overwrite: bool = False) -> Exported:
     """Writes the tables of a study, and `raters.json` with how well hidden items were answered.
 
     Only the last answer to each item counts. An item without one has a row with the status "not rated".
@@ -69,10 +69,10 @@ def _unfit(one: RaterStatus, attention: float) -> str:
     return f"attention: {right} of {asked} right, below {attention:g}" if asked and right < attention * asked else ""
 
 
-def _rated(store: Store, rater: str) -> Sequence[Rated]:
+def _rated(store: StudyStore, rater: str) -> Sequence[RatedTask]:
     answers = standing(store, rater).answers
     return [
-        Rated(store.items[task.item], task, answers[task.position].content if task.position in answers else None)
+        RatedTask(store.items[task.item], task, answers[task.position].content if task.position in answers else None)
         for task in store.tasks[rater]
         if task.role in ("item", "repeat")
     ]

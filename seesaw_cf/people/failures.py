@@ -14,9 +14,9 @@ import pyarrow as pa
 from seesaw_cf.longform.failure_items import FAILURE_MODES
 from seesaw_cf.longform.rate.survey import SurveySample
 from seesaw_cf.longform.tables import FAILURES
-from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id, of_sample, sample_fields
-from seesaw_cf.people.runs import Run
-from seesaw_cf.people.study import Gold, Item, Question, Text
+from seesaw_cf.people.making import Kind, Made, RatedTask, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.people.runs import RunTexts
+from seesaw_cf.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.people.survey import facts_told
 
 _TASK = (
@@ -25,7 +25,7 @@ _TASK = (
     "Choose everything that you find; where nothing is wrong and the edit is there, choose \u201cGood edit\u201d. Do "
     "not judge whether the new fact is true in the world.",
 )
-_COMMENT = Question("comment", "What you saw, in a few words", shape="line", needed=False)
+_COMMENT = ItemQuestion("comment", "What you saw, in a few words", shape="line", needed=False)
 _TRAINED = "internal_contradiction"
 _TRAINING = (
     "Ida Moor was born in Turin in 1901. She grew up in Turin, where her father kept a shop. Born in Lyon in 1911, she "
@@ -35,7 +35,7 @@ _TRAINING = (
 _ATTENTION = "This sample is here to see that the passages are read. Please choose only \u201cTopic drift\u201d."
 
 
-def _make(run: Run, settings: Settings) -> Made:
+def _make(run: RunTexts, settings: Settings) -> Made:
     items, left_out = [], Counter[str]()
     for sample in run.samples:
         if sample.phase == "pre":
@@ -48,15 +48,15 @@ def _make(run: Run, settings: Settings) -> Made:
     return Made(task, _questions(settings.wording.items), items, [_training(), _attention()], left_out)
 
 
-def _questions(said: Mapping[str, str]) -> tuple[Question, ...]:
+def _questions(said: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
     choices = tuple((name, f"{title}: {said.get(name, means)}") for name, (title, means) in FAILURE_MODES.items())
-    return (Question("modes", "What do you find in the passages?", choices, shape="several"), _COMMENT)
+    return (ItemQuestion("modes", "What do you find in the passages?", choices, shape="several"), _COMMENT)
 
 
-def _item(sample: SurveySample, blind_edit: bool) -> Item:
+def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
     place, passages = sample_fields(sample), sample.passages
     titles = {"main": "Main passage", "related": "Related passage"}
-    return Item(
+    return RatingItem(
         item_id("failures", *place.values(), *passages.values()),
         sample.relation,
         facts_told(sample, blind_edit),
@@ -65,8 +65,8 @@ def _item(sample: SurveySample, blind_edit: bool) -> Item:
     )
 
 
-def _training() -> Item:
-    return Item(
+def _training() -> RatingItem:
+    return RatingItem(
         item_id("failures", "training"),
         "",
         (
@@ -83,8 +83,8 @@ def _training() -> Item:
     )
 
 
-def _attention() -> Item:
-    return Item(
+def _attention() -> RatingItem:
+    return RatingItem(
         item_id("failures", "attention"),
         "",
         (("New fact", ("The lighthouse of Norrvik is in Chile",)),),
@@ -94,13 +94,13 @@ def _attention() -> Item:
     )
 
 
-def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     for name, role in (("failures", "item"), ("failures.repeats", "repeat")):
         rows = [row for one in rated if one.task.role == role for row in _rows(one)]
         yield name, pa.Table.from_pylist(rows, schema=FAILURES)
 
 
-def _rows(one: Rated) -> Iterator[dict[str, object]]:
+def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
     for mode in FAILURE_MODES:
         yield {
             **one.item.about["sample"],
@@ -112,7 +112,7 @@ def _rows(one: Rated) -> Iterator[dict[str, object]]:
         }
 
 
-def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     known = [row for row in rows if of_sample(row, item) and row["present"] is not None]
     return {"modes": [row["mode"] for row in known if row["present"]]} if known else {}
 

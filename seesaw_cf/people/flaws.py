@@ -18,17 +18,17 @@ from seesaw_cf.longform.flaws.rating_sheets import edit_sentences
 from seesaw_cf.longform.tables import FlawRow
 from seesaw_cf.longform.wording import Wording
 from seesaw_cf.longform.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs, unblinded
-from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id
-from seesaw_cf.people.runs import Run
-from seesaw_cf.people.study import Gold, Item, Question, Text
+from seesaw_cf.people.making import Kind, Made, RatedTask, Settings, item_id
+from seesaw_cf.people.runs import RunTexts
+from seesaw_cf.people.study import Gold, ItemQuestion, RatingItem, Text
 
 _CHOICES = (("A", "more in text A"), ("equal", "the same, or in neither"), ("B", "more in text B"))
-_REFLECTED = Question(
+_REFLECTED = ItemQuestion(
     "edit_reflected",
     "Does a text say what the edit says, or take it for granted?",
     (("yes", "yes, at least one"), ("no", "neither"), ("unsure", "it cannot be told")),
 )
-_COMMENT = Question("comment", "Anything that the questions cannot hold", shape="line", needed=False)
+_COMMENT = ItemQuestion("comment", "Anything that the questions cannot hold", shape="line", needed=False)
 _KEYS = (
     "A, E, B for text A, the same, text B; Y, N, U for yes, neither, it cannot be told; J and K for the next and the "
     "previous question."
@@ -64,7 +64,7 @@ _ATTENTION = (
 )
 
 
-def _make(run: Run, settings: Settings) -> Made:
+def _make(run: RunTexts, settings: Settings) -> Made:
     pairs, left_out = passage_pairs(run.passages, settings.passages)
     told = edit_sentences(run.edits) if run.edits is not None and not settings.blind_edit else {}
     items = [_item(pair, told.get((pair.editor, pair.case_id), "")) for pair in pairs]
@@ -75,22 +75,22 @@ def _task(wording: Wording) -> tuple[str, ...]:
     return (*(part for part in wording.task.split("\n\n") if part), _HELP)
 
 
-def _questions(wording: Wording) -> tuple[Question, ...]:
-    flaws = [Question(flaw.name, flaw.title, _CHOICES, flaw.people) for flaw in wording.chosen(FLAWS_BY_NAME)]
+def _questions(wording: Wording) -> tuple[ItemQuestion, ...]:
+    flaws = [ItemQuestion(flaw.name, flaw.title, _CHOICES, flaw.people) for flaw in wording.chosen(FLAWS_BY_NAME)]
     return (*flaws, _REFLECTED, _COMMENT)
 
 
-def _item(pair: PassagePair, edit: str) -> Item:
+def _item(pair: PassagePair, edit: str) -> RatingItem:
     told = (("Subject", (pair.entity,)), *([("Edit", (edit,))] if edit else []))
     ask = (*FLAWS_BY_NAME, *(["edit_reflected"] if edit else []), "comment")
     texts = (Text("", pair.pre), Text("", pair.post))
     id = item_id("flaws", pair.pair_id, pair.pre, pair.post)
-    return Item(id, pair.relation, told, texts, ask, about={"pair": asdict(pair)})
+    return RatingItem(id, pair.relation, told, texts, ask, about={"pair": asdict(pair)})
 
 
-def _training() -> list[Item]:
+def _training() -> list[RatingItem]:
     return [
-        Item(
+        RatingItem(
             item_id("flaws", "training", name),
             "",
             (("Subject", (name,)),),
@@ -103,9 +103,9 @@ def _training() -> list[Item]:
     ]
 
 
-def _attention() -> list[Item]:
+def _attention() -> list[RatingItem]:
     return [
-        Item(
+        RatingItem(
             item_id("flaws", "attention", number),
             "",
             (("Subject", (name,)),),
@@ -118,14 +118,14 @@ def _attention() -> list[Item]:
     ]
 
 
-def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Of the order in which the text before the edit is text A."""
     said = {answer: label for label, answer in ANSWERS.items()}
     own = [row for row in rows if row["pair_id"] == item.about["pair"]["pair_id"]]
     return {row["flaw"]: said[row["change"]] for row in own if row["change"] is not None}
 
 
-def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
     for name, role in (("flaws", "item"), ("flaws.repeats", "repeat")):
         yield name, flaw_table([row for one in rated if one.task.role == role for row in _rows(one, flaws)])
@@ -140,7 +140,7 @@ def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[t
     yield "flaws.reflected", pa.Table.from_pylist(list(seen.values()), schema=REFLECTED)
 
 
-def _rows(one: Rated, flaws: Sequence[str]) -> Iterator[FlawRow]:
+def _rows(one: RatedTask, flaws: Sequence[str]) -> Iterator[FlawRow]:
     pair = PassagePair(**one.item.about["pair"])
     for flaw in flaws:
         said = (one.answer or {}).get(flaw)

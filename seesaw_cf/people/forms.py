@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from seesaw_cf.people.spans import read_spans, sentence_spans
-from seesaw_cf.people.study import Answer, Item, Question, Study, Task
+from seesaw_cf.people.study import Answer, ItemQuestion, RatingItem, RatingStudy, RatingTask
 
 LONGEST = 20_000
 """Letters of a free text that are kept."""
@@ -15,22 +15,22 @@ Form = Mapping[str, Sequence[str]]
 SENTENCES, SPANS = ".sentences", ".spans"  # what follows a claim's name in a form
 
 
-def read_answer(study: Study, item: Item, form: Form) -> dict[str, Any]:
+def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> dict[str, Any]:
     """What a form says about an item; whatever it should not hold is left out."""
     return {question.name: _READ[question.shape](question, item, form) for question in study.asked(item)}
 
 
-def _choice(question: Question, item: Item, form: Form) -> str:
+def _choice(question: ItemQuestion, item: RatingItem, form: Form) -> str:
     said = (form.get(question.name) or [""])[0]
     return said if said in dict(question.choices) else ""
 
 
-def _several(question: Question, item: Item, form: Form) -> list[str]:
+def _several(question: ItemQuestion, item: RatingItem, form: Form) -> list[str]:
     said = set(form.get(question.name, ()))
     return [value for value, _ in question.choices if value in said]
 
 
-def _claim(question: Question, item: Item, form: Form) -> dict[str, Any]:
+def _claim(question: ItemQuestion, item: RatingItem, form: Form) -> dict[str, Any]:
     choice, body = _choice(question, item, form), item.texts[0].body
     if choice == "neutral":
         return {"choice": choice, "sentences": [], "spans": []}
@@ -40,12 +40,12 @@ def _claim(question: Question, item: Item, form: Form) -> dict[str, Any]:
     return {"choice": choice, "sentences": numbers, "spans": spans}
 
 
-def _free(question: Question, item: Item, form: Form) -> str:
+def _free(question: ItemQuestion, item: RatingItem, form: Form) -> str:
     said = (form.get(question.name) or [""])[0].replace("\r\n", "\n").strip()[:LONGEST]
     return said.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
-_READ: dict[str, Callable[[Question, Item, Form], Any]] = {
+_READ: dict[str, Callable[[ItemQuestion, RatingItem, Form], Any]] = {
     "choice": _choice,
     "several": _several,
     "claim": _claim,
@@ -54,7 +54,7 @@ _READ: dict[str, Callable[[Question, Item, Form], Any]] = {
 }
 
 
-def blanks(study: Study, item: Item, answer: Answer) -> dict[str, str]:
+def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, str]:
     """Question -> what is still wanted; empty when the item is answered."""
     found = {}
     for question in study.asked(item):
@@ -68,7 +68,7 @@ def blanks(study: Study, item: Item, answer: Answer) -> dict[str, str]:
     return found
 
 
-def expected(item: Item, task: Task) -> dict[str, Any]:
+def expected(item: RatingItem, task: RatingTask) -> dict[str, Any]:
     """The right answers, in the order in which this rater saw the texts."""
     if item.gold is None:
         return {}

@@ -11,12 +11,12 @@ from typing import Any
 from seesaw_cf.checks import number, one_of, whole
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.text import read_text
-from seesaw_cf.people.design import Design, sampled, tasks
+from seesaw_cf.people.design import RaterDesign, sampled, tasks
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.making import Kind, Made, Settings
-from seesaw_cf.people.runs import Run
+from seesaw_cf.people.runs import RunTexts
 from seesaw_cf.people.store import create_study
-from seesaw_cf.people.study import Gold, Item, Study
+from seesaw_cf.people.study import Gold, RatingItem, RatingStudy
 from seesaw_cf.tables import read_table
 
 PUBLISHED = {"P27": 91, "P21": 74, "P101": 87}
@@ -32,7 +32,7 @@ You may take a break at any time; what you answered is kept. You may stop at any
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StudyPlan:
     """What a study asks, of whom, and how.
 
     Attributes:
@@ -48,7 +48,7 @@ class Plan:
     """
 
     kind: str
-    design: Design
+    design: RaterDesign
     sample: int | Mapping[str, int] | None = None
     settings: Settings = field(default_factory=Settings)
     training: bool = True
@@ -64,7 +64,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class StudyFiles:
     """What a study became.
 
     Attributes:
@@ -82,7 +82,7 @@ class Written:
     left_out: Mapping[str, int]
 
 
-def make_study(folder: Path, plan: Plan, out: Path) -> Written:
+def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
     """Makes a study and writes its file.
 
     Args:
@@ -94,7 +94,7 @@ def make_study(folder: Path, plan: Plan, out: Path) -> Written:
         RecordError: The run has no texts for this kind, or fewer than are wanted.
         StorageError: A file cannot be read, or `out` exists.
     """
-    kind, run, seed = KINDS[plan.kind], Run(folder), plan.design.seed
+    kind, run, seed = KINDS[plan.kind], RunTexts(folder), plan.design.seed
     made = kind.make(run, plan.settings)
     if not made.items:
         why = "; ".join(f"{count}: {reason}" for reason, count in made.left_out.items()) or "no such passages"
@@ -109,16 +109,16 @@ def make_study(folder: Path, plan: Plan, out: Path) -> Written:
     dealt = [replace(task, rater=named[task.rater]) for task in tasks(chosen, [*shared, *gold], design)]
     create_study(out, study, [*chosen, *shared, *gold], dealt)
     groups = {name: sum(item.group == name for item in chosen) for name in sorted({item.group for item in chosen})}
-    return Written(len(chosen), len(made.items), len(dealt), groups, made.left_out)
+    return StudyFiles(len(chosen), len(made.items), len(dealt), groups, made.left_out)
 
 
-def _wanted(plan: Plan, kind: Kind, items: Sequence[Item]) -> int | dict[str, int]:
+def _wanted(plan: StudyPlan, kind: Kind, items: Sequence[RatingItem]) -> int | dict[str, int]:
     if plan.sample is None:
         return kind.sample or len(items)
     return plan.sample if isinstance(plan.sample, int) else dict(plan.sample)
 
 
-def _gold(kind: Kind, file: Path | None, items: Sequence[Item]) -> tuple[list[Item], list[Item]]:
+def _gold(kind: Kind, file: Path | None, items: Sequence[RatingItem]) -> tuple[list[RatingItem], list[RatingItem]]:
     """Items whose right answers are known, and the others."""
     if file is None:
         return [], list(items)
@@ -150,12 +150,12 @@ def _gold(kind: Kind, file: Path | None, items: Sequence[Item]) -> tuple[list[It
     return known, [item for item in items if not found[item.id]]
 
 
-def _case(item: Item) -> int:
+def _case(item: RatingItem) -> int:
     about: Mapping[str, Any] = item.about.get("pair") or item.about["sample"]
     return int(about["case_id"])
 
 
-def _study(plan: Plan, made: Made, gold: bool, run: Run) -> Study:
+def _study(plan: StudyPlan, made: Made, gold: bool, run: RunTexts) -> RatingStudy:
     facts = {
         "run": run.folder.name,
         "wording": plan.settings.wording.facts(),
@@ -164,7 +164,7 @@ def _study(plan: Plan, made: Made, gold: bool, run: Run) -> Study:
         "sample": plan.sample if plan.sample is None or isinstance(plan.sample, int) else dict(plan.sample),
     }
     id = token_hex(8)
-    return Study(
+    return RatingStudy(
         id=id,
         kind=plan.kind,
         raters=tuple(f"{name}-{id[:6]}" for name in plan.design.names),

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from seesaw_cf.longform.wording import OURS, Wording
-from seesaw_cf.people.runs import Run
-from seesaw_cf.people.study import Answer, Item, Question, Task
+from seesaw_cf.people.runs import RunTexts
+from seesaw_cf.people.study import Answer, ItemQuestion, RatingItem, RatingTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +43,21 @@ class Made:
     """
 
     task: tuple[str, ...]
-    questions: tuple[Question, ...]
-    items: Sequence[Item]
-    shared: Sequence[Item]
+    questions: tuple[ItemQuestion, ...]
+    items: Sequence[RatingItem]
+    shared: Sequence[RatingItem]
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-class Rated(NamedTuple):
+class RatedTask(NamedTuple):
     """A task with its answer; None = not rated."""
 
-    item: Item
-    task: Task
+    item: RatingItem
+    task: RatingTask
     answer: Answer | None
 
 
-class Example(NamedTuple):
+class GuideExample(NamedTuple):
     """A rated example of the guide: the criterion, what was said of it, and what was shown."""
 
     criterion: str
@@ -83,11 +83,11 @@ class Kind:
     """
 
     about: str
-    make: Callable[[Run, Settings], Made]
-    tables: Callable[[Sequence[Rated], Sequence[Question]], Iterator[tuple[str, pa.Table]]]
-    gold: Callable[[Item, Sequence[Mapping[str, Any]]], dict[str, object]] | None = None
+    make: Callable[[RunTexts, Settings], Made]
+    tables: Callable[[Sequence[RatedTask], Sequence[ItemQuestion]], Iterator[tuple[str, pa.Table]]]
+    gold: Callable[[RatingItem, Sequence[Mapping[str, Any]]], dict[str, object]] | None = None
     keys: str = ""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[GuideExample, ...] = ()
     orders: bool = False
     repeats: bool = True
     per_item: int = 0
@@ -99,7 +99,7 @@ def item_id(*parts: object) -> str:
     return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def of_sample(row: Mapping[str, Any], item: Item) -> bool:
+def of_sample(row: Mapping[str, Any], item: RatingItem) -> bool:
     """Whether a row is about the texts of an item."""
     return all(row[name] == value for name, value in item.about["sample"].items())
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.people.store import Entry, Store, create_study
+from seesaw_cf.people.store import Entry, StudyStore, create_study
 
 _Place = tuple[str, int]
 
@@ -78,7 +78,7 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
                 f"{file}: not among the files to merge ({', '.join(map(str, files))}). Prefer one of them."
             )
     ordered = sorted(files, key=lambda file: file == prefer.get(""))  # of drafts the last one is shown
-    stores = [Store(file, readonly=True) for file in ordered]
+    stores = [StudyStore(file, readonly=True) for file in ordered]
     try:
         _check_same(stores)
         logs = {str(store.path): store.entries() for store in stores}
@@ -99,7 +99,7 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
     return Merged(len(known), new, {str(one): decided[one.rater, one.position] for one in conflicts})
 
 
-def _check_same(stores: Sequence[Store]) -> None:
+def _check_same(stores: Sequence[StudyStore]) -> None:
     first = stores[0]
     for store in stores[1:]:
         if (store.study, store.secret, store.tasks) != (first.study, first.secret, first.tasks):
@@ -133,7 +133,7 @@ def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[
     return found
 
 
-def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: Store) -> list[Conflict]:
+def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: StudyStore) -> list[Conflict]:
     """Tasks whose answers that count differ, and none of the files was made knowing the others'.
 
     Args:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import median
 
 from seesaw_cf.people.forms import agrees, expected
-from seesaw_cf.people.store import Entry, Store
-from seesaw_cf.people.study import Answer, Task
+from seesaw_cf.people.store import Entry, StudyStore
+from seesaw_cf.people.study import Answer, RatingTask
 
 MAIN = ("item", "repeat", "attention")
 """Roles of the items that a rater counts."""
@@ -17,7 +17,7 @@ _TIMED = 3  # answers whose time is known before a time is promised
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GoldJudgements:
     """Judgements of which is known what they should be.
 
     Attributes:
@@ -54,13 +54,13 @@ class Standing:
         back: Entries whose clock is before that of the entry before them.
     """
 
-    tasks: Sequence[Task]
+    tasks: Sequence[RatingTask]
     answers: Mapping[int, Entry]
     drafts: Mapping[int, Entry]
     consented: bool
     submitted: bool
-    gold: Judged
-    attention: Judged
+    gold: GoldJudgements
+    attention: GoldJudgements
     qualified: bool | None
     seconds: float | None
     last: str
@@ -92,7 +92,7 @@ class Standing:
         """Which item it is for the rater, from 1."""
         return sum(task.role in MAIN for task in self.tasks[:position])
 
-    def locked(self, task: Task) -> bool:
+    def locked(self, task: RatingTask) -> bool:
         """Whether its answer can no longer be changed."""
         return self.submitted or (task.role == "gold" and self.qualified is not None)
 
@@ -104,7 +104,7 @@ class Standing:
         return position <= first and (self.qualified is not False or self.tasks[position - 1].role not in MAIN)
 
 
-def standing(store: Store, rater: str) -> Standing:
+def standing(store: StudyStore, rater: str) -> Standing:
     """Reads where a rater stands from the log."""
     log, tasks = store.entries(rater), store.tasks[rater]
     answers = {entry.position: entry for entry in log if entry.act == "answer"}
@@ -129,7 +129,9 @@ def standing(store: Store, rater: str) -> Standing:
     )
 
 
-def _right(store: Store, tasks: Sequence[Task], answers: Mapping[int, Entry], *, exactly: bool = False) -> Judged:
+def _right(
+    store: StudyStore, tasks: Sequence[RatingTask], answers: Mapping[int, Entry], *, exactly: bool = False
+) -> GoldJudgements:
     """Judgements of the tasks that are answered: are they right?"""
     found = []
     for task in tasks:
@@ -139,4 +141,4 @@ def _right(store: Store, tasks: Sequence[Task], answers: Mapping[int, Entry], *,
             asked = {question.name for question in store.study.asked(item)}
             right = {name: value for name, value in expected(item, task).items() if name in asked}
             found.append(tuple(agrees(said.get(name), value, exactly=exactly) for name, value in right.items()))
-    return Judged(tuple(found))
+    return GoldJudgements(tuple(found))

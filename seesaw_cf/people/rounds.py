@@ -16,8 +16,8 @@ from seesaw_cf.people.forms import blanks, read_answer
 from seesaw_cf.people.guard import Form, first_of
 from seesaw_cf.people.progress import MAIN, Standing, standing
 from seesaw_cf.people.security import Keys
-from seesaw_cf.people.store import Entry, Store
-from seesaw_cf.people.study import Task
+from seesaw_cf.people.store import Entry, StudyStore
+from seesaw_cf.people.study import RatingTask
 from seesaw_cf.people.views import FormState, guide_page, task_page, words_page
 
 _LOG = logging.getLogger("uvicorn.error")
@@ -44,7 +44,7 @@ _STOPPED = (
 class Rounds:
     """The pages of all raters of a study."""
 
-    def __init__(self, store: Store, keys: Keys) -> None:
+    def __init__(self, store: StudyStore, keys: Keys) -> None:
         """Prepares the pages.
 
         Args:
@@ -158,7 +158,7 @@ class Rounds:
     def _csrf(self, rater: str) -> str:
         return self._keys.token("form", rater)
 
-    def _open(self, request: Request, rater: str) -> tuple[Standing, Task]:
+    def _open(self, request: Request, rater: str) -> tuple[Standing, RatingTask]:
         now, position = standing(self._store, rater), int(request.path_params["position"])
         if not now.consented or not now.may_open(position):
             raise HTTPException(404, "This item is not open to you, or not yet.")
@@ -167,7 +167,7 @@ class Rounds:
     def _state(
         self,
         now: Standing,
-        task: Task,
+        task: RatingTask,
         said: dict[str, object],
         wrong: dict[str, str] | None = None,
         notes: list[str] | None = None,
@@ -181,17 +181,17 @@ class Rounds:
         seen = max((entry.seq for entry in _entries(now, task)), default=0)
         return FormState(self._csrf(task.rater), name, seen, said, wrong or {}, notes or [])
 
-    def _page(self, now: Standing, task: Task, state: FormState, status: int = 200) -> Response:
+    def _page(self, now: Standing, task: RatingTask, state: FormState, status: int = 200) -> Response:
         return HTMLResponse(task_page(self._store.study, self._store.items[task.item], task, now, state), status)
 
-    def _keep(self, rater: str, act: str, task: Task, said: dict[str, object], form: Form) -> Entry:
+    def _keep(self, rater: str, act: str, task: RatingTask, said: dict[str, object], form: Form) -> Entry:
         name = first_of(form, "form")[:32]
         then = self._shown.get(name)
         taken = None if then is None else round(time.monotonic() - then, 1)
         seconds = taken if taken is not None and act == "answer" and taken <= _LONGEST else None
         return self._store.add(Entry(rater, act, task.position, said, name, seconds))
 
-    def _after(self, now: Standing, task: Task, *, new: bool) -> str:
+    def _after(self, now: Standing, task: RatingTask, *, new: bool) -> str:
         """Where to go from an answered item."""
         if task.role == "training":
             return f"/task/{task.position}"
@@ -201,12 +201,12 @@ class Rounds:
         return f"/task/{now.next}" if now.next and now.qualified is not False else "/review" if not now.next else "/"
 
 
-def _entries(now: Standing, task: Task) -> list[Entry]:
+def _entries(now: Standing, task: RatingTask) -> list[Entry]:
     """What is stored about a task: its answer and its draft."""
     return [found[task.position] for found in (now.answers, now.drafts) if task.position in found]
 
 
-def _elsewhere(now: Standing, task: Task, form: Form) -> bool:
+def _elsewhere(now: Standing, task: RatingTask, form: Form) -> bool:
     """Whether another page has written about the task since this one was shown."""
     seen, name = first_of(form, "seen"), first_of(form, "form")
     known = int(seen) if seen.isdecimal() and len(seen) < 16 else 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunTexts:
     """A run, each part read when it is first asked for.
 
     Attributes:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from seesaw_cf.checks import address
 from seesaw_cf.errors import RecordError, ServiceError, need
 from seesaw_cf.people.security import Keys
-from seesaw_cf.people.store import Store
+from seesaw_cf.people.store import StudyStore
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANY = ("0.0.0.0", "::", "")  # refused without a public address
@@ -62,7 +62,7 @@ class Place:
         return tuple(found if self.port != 80 else [*found, *names])
 
 
-def links(store: Store, place: Place) -> dict[str, str]:
+def links(store: StudyStore, place: Place) -> dict[str, str]:
     """Rater -> secret link; "status" -> that of the status page."""
     keys = Keys(store.secret, store.study.raters)
     found = {rater: f"{place.base}/enter/{keys.token('link', rater)}" for rater in store.study.raters}
@@ -114,7 +114,7 @@ def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, i
         import uvicorn
     from seesaw_cf.people.web import Access, make_app
 
-    with Store(file) as store, Store(file, readonly=True) as look, _bound(place) as bound:
+    with StudyStore(file) as store, StudyStore(file, readonly=True) as look, _bound(place) as bound:
         own = replace(place, port=bound.getsockname()[1])
         app = make_app(store, look, Access(own.hosts, own.url.startswith("https:"), own.burst, own.rate))
         last = [time.monotonic()]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from seesaw_cf.people.forms import agrees
-from seesaw_cf.people.progress import Judged, standing
-from seesaw_cf.people.store import Store
+from seesaw_cf.people.progress import GoldJudgements, standing
+from seesaw_cf.people.store import StudyStore
 from seesaw_cf.stats import clustered_mean
 
 HEAD = ("rater", "done", "of", "submitted", "gold right", "attention right", "same again", "s/item", "last answer")
@@ -38,9 +38,9 @@ class RaterStatus:
     consented: bool
     submitted: bool
     qualified: bool | None
-    gold: Judged
-    attention: Judged
-    repeats: Judged
+    gold: GoldJudgements
+    attention: GoldJudgements
+    repeats: GoldJudgements
     seconds: float | None
     late: int
     clock_back: int
@@ -52,7 +52,7 @@ class RaterStatus:
         return asdict(self) | shares
 
 
-def _share(judged: Judged) -> dict[str, Any]:
+def _share(judged: GoldJudgements) -> dict[str, Any]:
     counts = {"n": judged.asked, "n_items": len(judged.items), "right": judged.right}
     if not judged.asked:
         return {"value": None, "low": None, "high": None, **counts, "note": "nothing was asked"}
@@ -63,12 +63,12 @@ def _share(judged: Judged) -> dict[str, Any]:
     return {"value": float(of_items.mean()), "low": low, "high": high, **counts, "note": found.note}
 
 
-def status_of(store: Store) -> list[RaterStatus]:
+def status_of(store: StudyStore) -> list[RaterStatus]:
     """Every rater, in order."""
     return [_status(store, rater) for rater in store.study.raters]
 
 
-def _status(store: Store, rater: str) -> RaterStatus:
+def _status(store: StudyStore, rater: str) -> RaterStatus:
     now, late = standing(store, rater), sum(entry.act == "late" for entry in store.entries(rater))
     return RaterStatus(
         rater,
@@ -87,7 +87,7 @@ def _status(store: Store, rater: str) -> RaterStatus:
     )
 
 
-def _repeats(store: Store, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> Judged:
+def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> GoldJudgements:
     """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
     first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
     same = []
@@ -103,7 +103,7 @@ def _repeats(store: Store, rater: str, answers: Mapping[int, Mapping[str, Any]])
                 said = turned.get(said, said) if isinstance(said, str) else said
                 own.append(agrees(again, said, exactly=True) if said else not again)
         same.append(tuple(own))
-    return Judged(tuple(same))
+    return GoldJudgements(tuple(same))
 
 
 def status_rows(found: Sequence[RaterStatus]) -> list[list[str]]:

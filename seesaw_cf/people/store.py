@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.io.files import atomic_path
-from seesaw_cf.people.study import Item, Study, Task, plain_item, plain_study
+from seesaw_cf.people.study import RatingItem, RatingStudy, RatingTask, plain_item, plain_study
 
 FORMAT = 1
 # What an entry may be. "late": an answer after the rater had submitted; it is kept and does not count.
@@ -69,9 +69,9 @@ class Entry:
 
 def create_study(
     path: Path,
-    study: Study,
-    items: Iterable[Item],
-    tasks: Iterable[Task],
+    study: RatingStudy,
+    items: Iterable[RatingItem],
+    tasks: Iterable[RatingTask],
     *,
     secret: str = "",
     log: Sequence[Entry] = (),
@@ -106,7 +106,7 @@ def create_study(
             base.close()
 
 
-class Store:
+class StudyStore:
     """An open study. One connection behind a lock: raters are slower than a disk.
 
     Attributes:
@@ -144,11 +144,11 @@ class Store:
             self.study, self.secret = plain_study(facts["study"]), str(facts["secret"])
             rows = self._base.execute("SELECT content FROM items ORDER BY rowid")
             self.items = {item.id: item for item in (plain_item(json.loads(content)) for (content,) in rows)}
-            self.tasks: dict[str, list[Task]] = {rater: [] for rater in self.study.raters}
+            self.tasks: dict[str, list[RatingTask]] = {rater: [] for rater in self.study.raters}
             for row in self._base.execute(
                 "SELECT rater, position, item, role, first FROM tasks ORDER BY rater, position"
             ):
-                self.tasks[row[0]].append(Task(*row))
+                self.tasks[row[0]].append(RatingTask(*row))
             if not readonly:  # what is no study was refused above, before anything is written to it
                 self._base.close()
                 self._base = _connection(path, "rw")

@@ -14,7 +14,7 @@ Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ItemQuestion:
     """One question about an item.
 
     Attributes:
@@ -64,7 +64,7 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class RatingItem:
     """Something to rate.
 
     Attributes:
@@ -83,13 +83,13 @@ class Item:
     told: tuple[tuple[str, tuple[str, ...]], ...]
     texts: tuple[Text, ...]
     ask: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
+    questions: tuple[ItemQuestion, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict, hash=False)
     gold: Gold | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RatingTask:
     """An item in the sequence of one rater.
 
     Attributes:
@@ -108,7 +108,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class RatingStudy:
     """What holds for every item.
 
     Attributes:
@@ -129,35 +129,35 @@ class Study:
     kind: str
     raters: tuple[str, ...]
     task: tuple[str, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[ItemQuestion, ...]
     consent: str
     qualify: float = 0.0
     breaks: int = 20
     seed: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
-    def asked(self, item: Item) -> tuple[Question, ...]:
+    def asked(self, item: RatingItem) -> tuple[ItemQuestion, ...]:
         """The questions about an item."""
         return item.questions or tuple(one for one in self.questions if not item.ask or one.name in item.ask)
 
 
-def plain_study(found: Mapping[str, Any]) -> Study:
+def plain_study(found: Mapping[str, Any]) -> RatingStudy:
     """A study from what `dataclasses.asdict` and JSON made of it."""
     questions = tuple(map(_question, found["questions"]))
     lists = {name: tuple(found[name]) for name in ("raters", "task")}
-    return Study(**{**found, **lists, "questions": questions})
+    return RatingStudy(**{**found, **lists, "questions": questions})
 
 
-def plain_item(found: Mapping[str, Any]) -> Item:
+def plain_item(found: Mapping[str, Any]) -> RatingItem:
     """An item from what `dataclasses.asdict` and JSON made of it."""
     told = tuple((label, tuple(lines)) for label, lines in found["told"])
     texts = tuple(Text(**text) for text in found["texts"])
     gold = Gold(**found["gold"]) if found["gold"] else None
     questions = tuple(map(_question, found["questions"]))
     lists = {"told": told, "texts": texts, "ask": tuple(found["ask"]), "questions": questions}
-    return Item(**{**found, **lists, "gold": gold})
+    return RatingItem(**{**found, **lists, "gold": gold})
 
 
-def _question(found: Mapping[str, Any]) -> Question:
+def _question(found: Mapping[str, Any]) -> ItemQuestion:
     choices = tuple((value, words) for value, words in found["choices"])
-    return replace(Question(**found), choices=choices, help=tuple(found["help"]))
+    return replace(ItemQuestion(**found), choices=choices, help=tuple(found["help"]))

@@ -15,9 +15,9 @@ from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
 from seesaw_cf.longform.rate.judge import INTRO
 from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample
 from seesaw_cf.longform.tables import RATINGS
-from seesaw_cf.people.making import Example, Kind, Made, Rated, Settings, item_id, of_sample, sample_fields
-from seesaw_cf.people.runs import Run
-from seesaw_cf.people.study import Gold, Item, Question, Text
+from seesaw_cf.people.making import GuideExample, Kind, Made, RatedTask, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.people.runs import RunTexts
+from seesaw_cf.people.study import Gold, ItemQuestion, RatingItem, Text
 
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())
 _TITLES = {"main": "Main passage", "related": "Related passage"}
@@ -35,7 +35,7 @@ _ATTENTION = (
 )
 
 
-def _make(run: Run, settings: Settings) -> Made:
+def _make(run: RunTexts, settings: Settings) -> Made:
     items, left_out = [], Counter[str]()
     for sample in run.samples:
         if sample.missing:
@@ -47,10 +47,10 @@ def _make(run: Run, settings: Settings) -> Made:
     return Made(task, _questions(settings), items, shared, left_out)
 
 
-def _questions(settings: Settings) -> tuple[Question, ...]:
+def _questions(settings: Settings) -> tuple[ItemQuestion, ...]:
     said = settings.wording.items
     return tuple(
-        Question(item.name, said.get(item.name, item.statement), _CHOICES, (f"Criterion: {item.criterion}",))
+        ItemQuestion(item.name, said.get(item.name, item.statement), _CHOICES, (f"Criterion: {item.criterion}",))
         for item in ITEMS
     )
 
@@ -67,13 +67,13 @@ def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[st
     return tuple((label, lines) for label, lines in told if any(lines))
 
 
-def _item(sample: SurveySample, blind_edit: bool) -> Item:
+def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
     skipped = {item.name: SurveyQuestion(item, sample).skip_reason for item in ITEMS}
     if blind_edit:
         skipped |= {item.name: "the edit was not told" for item in ITEMS if "new_fact" in item.fields}
     texts = tuple(Text(title, sample.passages[name]) for name, title in _TITLES.items())
     place = sample_fields(sample)
-    return Item(
+    return RatingItem(
         item_id("survey", *place.values(), *(text.body for text in texts)),
         sample.relation,
         facts_told(sample, blind_edit),
@@ -83,14 +83,14 @@ def _item(sample: SurveySample, blind_edit: bool) -> Item:
     )
 
 
-def _training() -> list[Item]:
+def _training() -> list[RatingItem]:
     known = {item.name: item for item in ITEMS}
     found = []
     for name, which in _TRAINING:
         shown: Shown = getattr(known[name], which)
         told = [("New fact", (shown.new_fact,)), ("Old facts", shown.old_facts)]
         found.append(
-            Item(
+            RatingItem(
                 item_id("survey", "training", name, which),
                 "",
                 tuple((label, lines) for label, lines in told if any(lines)),
@@ -103,7 +103,7 @@ def _training() -> list[Item]:
     return found
 
 
-def _examples() -> tuple[Example, ...]:
+def _examples() -> tuple[GuideExample, ...]:
     """The published example of a high and of a low rating, item by item."""
     found = []
     for item in ITEMS:
@@ -111,14 +111,14 @@ def _examples() -> tuple[Example, ...]:
             told = [("New fact", (shown.new_fact,)), ("Old facts", shown.old_facts)]
             told += [(title, (getattr(shown, name),)) for name, title in _TITLES.items()]
             rows = [*((label, lines) for label, lines in told if any(lines)), ("Reason", (shown.reason,))]
-            found.append(Example(item.criterion, f"{shown.rating} ({SCALE[shown.rating]})", tuple(rows)))
+            found.append(GuideExample(item.criterion, f"{shown.rating} ({SCALE[shown.rating]})", tuple(rows)))
     return tuple(found)
 
 
-def _attention() -> list[Item]:
+def _attention() -> list[RatingItem]:
     names = tuple(item.name for item in ITEMS)
     return [
-        Item(
+        RatingItem(
             item_id("survey", "attention", rating),
             "",
             (("New fact", ("The lighthouse of Norrvik is in Chile",)),),
@@ -134,13 +134,13 @@ def _attention() -> list[Item]:
     ]
 
 
-def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     for name, role in (("ratings", "item"), ("ratings.repeats", "repeat")):
         rows = [row for one in rated if one.task.role == role for row in _rows(one)]
         yield name, pa.Table.from_pylist(rows, schema=RATINGS)
 
 
-def _rows(one: Rated) -> Iterator[dict[str, object]]:
+def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
     skipped = one.item.about["skipped"]
     for item in ITEMS:
         said = (one.answer or {}).get(item.name)
@@ -158,7 +158,7 @@ def _rows(one: Rated) -> Iterator[dict[str, object]]:
         }
 
 
-def _gold(item: Item, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     return {row["item"]: f"{row['rating']:g}" for row in rows if of_sample(row, item) and row["rating"] is not None}
 
 

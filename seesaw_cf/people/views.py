@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.page.render import REPORTS, Look, policy, render
+from seesaw_cf.page.render import REPORTS, PageTemplate, policy, render
 from seesaw_cf.people.forms import agrees, expected
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.progress import MAIN, Standing
 from seesaw_cf.people.spans import sentence_spans, word_spans
 from seesaw_cf.people.status import HEAD, RaterStatus, status_rows
-from seesaw_cf.people.study import Item, Study, Task
+from seesaw_cf.people.study import RatingItem, RatingStudy, RatingTask
 
 _PAGES = Path(__file__).parent / "pages"
-_LOOK = Look(
+_LOOK = PageTemplate(
     (*REPORTS.styles, _PAGES / "annotate.css"),
     (_PAGES / "annotate.js",),
     _PAGES,
@@ -60,7 +60,7 @@ def _paragraphs(text: str) -> list[str]:
     return [part.strip() for part in joined if part.strip()]
 
 
-def guide_page(study: Study, onward: str) -> str:
+def guide_page(study: RatingStudy, onward: str) -> str:
     """What is asked, what counts, and the examples."""
     help = [question for question in study.questions if question.help]
     examples = KINDS[study.kind].examples
@@ -69,7 +69,7 @@ def guide_page(study: Study, onward: str) -> str:
     return words_page("What is asked", parts, help=help, examples=examples, link=onward, button="Go on")
 
 
-def status_page(study: Study, found: Sequence[RaterStatus]) -> str:
+def status_page(study: RatingStudy, found: Sequence[RaterStatus]) -> str:
     """How far the raters are, for who runs the study."""
     done, total = sum(one.done for one in found), sum(one.total for one in found)
     notes = [f"{one.rater}: the clock went back {one.clock_back} times." for one in found if one.clock_back]
@@ -79,7 +79,7 @@ def status_page(study: Study, found: Sequence[RaterStatus]) -> str:
     return render("status.html", values, _LOOK)
 
 
-def task_page(study: Study, item: Item, task: Task, now: Standing, state: FormState) -> str:
+def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
     """One item with its form; a training item that is answered with what others would say."""
     shown = item.texts if task.first != "post" else item.texts[::-1]
     marked = any(text.marked for text in item.texts)
@@ -118,20 +118,22 @@ def _sentences(text: str) -> list[list[tuple[int, int, str]]]:
     return [[(*word, text[slice(*word)]) for word in word_spans(text, span)] for span in sentence_spans(text)]
 
 
-def _title(task: Task, now: Standing) -> str:
+def _title(task: RatingTask, now: Standing) -> str:
     if task.role in MAIN:
         return f"Item {now.number(task.position)} of {now.total}"
     own = [one.position for one in now.tasks if one.role == task.role]
     return f"{_ROLES[task.role]}: {own.index(task.position) + 1} of {len(own)}"
 
 
-def _where(task: Task, now: Standing) -> str:
+def _where(task: RatingTask, now: Standing) -> str:
     left = now.minutes_left
     time = "" if left is None else f"; about {left} minute{'s' if left > 1 else ''} left"
     return f"{now.done} of {now.total} done{time}"
 
 
-def _feedback(study: Study, item: Item, task: Task, now: Standing) -> list[tuple[object, object, object, bool]]:
+def _feedback(
+    study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing
+) -> list[tuple[object, object, object, bool]]:
     """Question by question: what is right, what was said, whether that agrees."""
     right, said = expected(item, task), now.answers[task.position].content
     return [

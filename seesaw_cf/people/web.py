@@ -18,7 +18,7 @@ from seesaw_cf.people.guard import Form, Guard, first_of, read_form
 from seesaw_cf.people.rounds import Rounds
 from seesaw_cf.people.security import Keys, Limit
 from seesaw_cf.people.status import status_of
-from seesaw_cf.people.store import Store
+from seesaw_cf.people.store import StudyStore
 from seesaw_cf.people.views import status_page, words_page
 
 _COOKIE = "rater"
@@ -42,7 +42,7 @@ class Access:
     bad_links: float = 20.0
 
 
-def make_app(store: Store, look: Store, access: Access) -> Starlette:
+def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
     """The application.
 
     Args:
@@ -85,7 +85,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 class _Site:
     """Who asks: links, cookies, tokens of forms."""
 
-    def __init__(self, look: Store, access: Access, keys: Keys) -> None:
+    def __init__(self, look: StudyStore, access: Access, keys: Keys) -> None:
         self._look, self._access, self._keys = look, access, keys
         self._busy, self._bad = Limit(access.burst, access.rate), Limit(access.bad_links, 0.1)
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.longform.write.passages import coupled_cases
 from seesaw_cf.longform.write.records import SIDES
-from seesaw_cf.people.making import Kind, Made, Rated, Settings, item_id
-from seesaw_cf.people.runs import Run
-from seesaw_cf.people.study import Gold, Item, Question
+from seesaw_cf.people.making import Kind, Made, RatedTask, Settings, item_id
+from seesaw_cf.people.runs import RunTexts
+from seesaw_cf.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.people.survey import facts_told
 
 _TASK = (
@@ -32,7 +32,7 @@ _EXAMPLE = (
 )
 
 
-def _make(run: Run, settings: Settings) -> Made:
+def _make(run: RunTexts, settings: Settings) -> Made:
     samples = {sample.case_id: sample for sample in reversed(run.samples)}
     items = []
     cases = [case for case in coupled_cases(run.records) if case.case_id in samples]
@@ -43,7 +43,7 @@ def _make(run: Run, settings: Settings) -> Made:
             for name, prompt in prompts.items()
         }
         questions = tuple(
-            Question(name, f"{_QUESTIONS[name]}: {prompt.entity.label}", (), tuple(prompt.text.split("\n")), "text")
+            ItemQuestion(name, f"{_QUESTIONS[name]}: {prompt.entity.label}", (), tuple(prompt.text.split("\n")), "text")
             for name, prompt in prompts.items()
         )
         told = tuple(
@@ -51,34 +51,36 @@ def _make(run: Run, settings: Settings) -> Made:
         )
         id = item_id("writing", case.case_id, *(prompt.text for prompt in prompts.values()))
         place = {"case_id": case.case_id, "relation": case.request.relation_id}
-        items.append(Item(id, case.request.relation_id, told, (), questions=questions, about={**place, "sides": about}))
+        items.append(
+            RatingItem(id, case.request.relation_id, told, (), questions=questions, about={**place, "sides": about})
+        )
     task = tuple(settings.wording.writing.strip().split("\n\n")) if settings.wording.writing else _TASK
     return Made(task, (), items, [_training()])
 
 
-def _training() -> Item:
+def _training() -> RatingItem:
     told = (
         ("Edit", ("Edda Korn is a citizen of Norway",)),
         ("Old facts about the subject", ("Edda Korn was a painter, born in Graz, and a citizen of Austria.",)),
         ("Old facts about the related entity", ("Ruth Korn is a cellist, the daughter of Edda Korn.",)),
     )
     questions = tuple(
-        Question(name, f"{text}: {entity}", (), ("Two sentences are enough here.",), "text")
+        ItemQuestion(name, f"{text}: {entity}", (), ("Two sentences are enough here.",), "text")
         for (name, text), entity in zip(_QUESTIONS.items(), ("Edda Korn", "Ruth Korn"))
     )
     gold = Gold({}, f"This is how others did it. {_EXAMPLE}")
-    return Item(
+    return RatingItem(
         item_id("writing", "training"), "", told, (), questions=questions, about={"role": "training"}, gold=gold
     )
 
 
-def _tables(rated: Sequence[Rated], questions: Sequence[Question]) -> Iterator[tuple[str, pa.Table]]:
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     """Passages of the editor "human"; `sample` is the number of the rater, from 0."""
     rows = [row for one in rated if one.task.role == "item" for row in _rows(one)]
     yield "passages", pa.Table.from_pylist(rows, schema=PASSAGES)
 
 
-def _rows(one: Rated) -> Iterator[dict[str, object]]:
+def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
     about = one.item.about
     for passage in SIDES:
         if passage not in about["sides"]:

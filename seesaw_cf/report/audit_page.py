@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from seesaw_cf.page.render import render
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import notes
 from seesaw_cf.report.conclusion import conclude, lacking
 from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, verdict_tables
@@ -69,7 +69,7 @@ def _unscored(results: Results) -> Table | None:
     if results.unscored.empty:
         return None
     rows = [
-        Line((row["editor"], row["kind"], row["phase"], row["reason"], f"{row['n_rows']:,}"))
+        TableRow((row["editor"], row["kind"], row["phase"], row["reason"], f"{row['n_rows']:,}"))
         for row in results.unscored.to_dict("records")
     ]
     heads = ("editor", "question", "phase", "reason", "rows")
@@ -78,7 +78,7 @@ def _unscored(results: Results) -> Table | None:
 
 def _unlinked(table: Table) -> Table:
     """The table for a page that has no prompts to lead to."""
-    rows = [Line(line.cells) for line in table.rows]
+    rows = [TableRow(line.cells) for line in table.rows]
     return Table(table.name, table.title, table.about, table.heads, table.left, rows, table.lines)
 
 
@@ -86,4 +86,4 @@ def crosswalk() -> Table:
     """What three frameworks ask for, and where it is: names only, nothing about whether it is met."""
     source = (files("seesaw_cf.page") / "crosswalk.tsv").read_text(encoding="utf-8")
     heads, *rows = csv.reader(source.splitlines(), delimiter="\t")
-    return Table("crosswalk", "Crosswalk", "", heads, len(heads), [Line(row) for row in rows])
+    return Table("crosswalk", "Crosswalk", "", heads, len(heads), [TableRow(row) for row in rows])

@@ -12,9 +12,9 @@ import pandas as pd
 from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, group_doses, no_band, summarise_curves
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.chart import Charts, Curve, Point, draw_chart
-from seesaw_cf.page.findings import Findings, Keys, Panels, Section
-from seesaw_cf.page.forest import Mark, Panel, Row, Side, key_colours
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.findings import Findings, Legend, PageSection, Panels
+from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel, key_colours
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import relation_name, sort_groups
@@ -151,7 +151,7 @@ def _value(row: DoseRow, name: str) -> str:
     return text.minus(text.estimate(*_band(row, name), ".3g", missing=f"({no_band(row['repeats'])})"))
 
 
-def _charts(rows: Sequence[DoseRow], curves: Curves) -> Section | None:
+def _charts(rows: Sequence[DoseRow], curves: Curves) -> PageSection | None:
     if not rows:
         return None
     doses = sorted({row["dose"] for row in rows})
@@ -183,15 +183,15 @@ def _charts(rows: Sequence[DoseRow], curves: Curves) -> Section | None:
     ]  # fmt: skip
     names = [(colours[own[0]["editor"]], dashes[own[0]["mix"]], who) for who, own in found]
     note = f"Dot and upright line: mean and {BAND:.0%} band over samples (open: no band). ✕: collapse alarm."
-    return Section("curves", "By number of facts", [Keys(names, note), Charts("facts edited together", charts)])
+    return PageSection("curves", "By number of facts", [Legend(names, note), Charts("facts edited together", charts)])
 
 
-def _table(rows: Sequence[DoseRow]) -> Section | None:
+def _table(rows: Sequence[DoseRow]) -> PageSection | None:
     if not rows:
         return None
     heads = ("editor", "properties", "facts", "edits / samples", *(name for name, _ in _MEASURES.values()), "alarm")
     lines = [
-        Line(
+        TableRow(
             (
                 *(row["editor"], ": ".join(filter(None, (mix_name(row["mix"]), row["kind"])))),
                 *(f"{row['dose']:,}", f"{row['edits']:.4g} / {row['repeats']}"),
@@ -202,23 +202,23 @@ def _table(rows: Sequence[DoseRow]) -> Section | None:
         for row in rows
     ]
     about = f"Mean of samples with {BAND:.0%} bands"
-    return Section("numbers", "The numbers", [Table("numbers-table", "The numbers", about, heads, 2, lines)])
+    return PageSection("numbers", "The numbers", [Table("numbers-table", "The numbers", about, heads, 2, lines)])
 
 
-def _groups(groups: pd.DataFrame) -> Section | None:
+def _groups(groups: pd.DataFrame) -> PageSection | None:
     """Who was affected at the largest dose of every mix."""
     if groups.empty:
         return None
     colours = key_colours(groups["editor"])
     axis = Axis.around(groups["D"], [*groups["D_low"], *groups["D_high"]])
 
-    def row(found: Mapping[Any, Any], several: bool) -> Row:
+    def row(found: Mapping[Any, Any], several: bool) -> ForestRow:
         limits = (float(found["D_low"]), float(found["D_high"]))
         shown = text.estimate(found["D"], *limits, ".3g", missing=f"({no_band(found['repeats'])})")
         said = f"{found['editor']}, {found['group']}: {shown}; {found['n']} prompts"
         mark = Mark(axis.at(found["D"]), axis.span(*limits), colours[found["editor"]], text.minus(said))
         name = f"{found['group']} · {found['editor']}" if several else str(found["group"])
-        return Row(name, f"{found['repeats']}, {found['n']:,}", [mark])
+        return ForestRow(name, f"{found['repeats']}, {found['n']:,}", [mark])
 
     panels: list[Panel] = []
     for (mix, by), own in groups.groupby(["mix", "axis"], sort=False):
@@ -230,9 +230,11 @@ def _groups(groups: pd.DataFrame) -> Section | None:
         about = f"D_d, probability, mean of samples with {BAND:.0%} bands"
         unit = "D, probability"
         heads = ("group", "samples, prompts")
-        panels.append(Panel(title, about, heads, [Side("hold the new target", axis)], unit, lines, opened=not panels))
+        panels.append(
+            Panel(title, about, heads, [ForestColumn("hold the new target", axis)], unit, lines, opened=not panels)
+        )
     names = [(colour, 0, name) for name, colour in colours.items()]
     note = (
         "Each line is a group of people who were not edited; 0 means that the edits left the answers about them alone."
     )
-    return Section("groups", "Who was affected", [Keys(names, note), Panels(panels)])
+    return PageSection("groups", "Who was affected", [Legend(names, note), Panels(panels)])

@@ -16,7 +16,7 @@ true target."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTables:
     """Tables about facts that the unedited model knew.
 
     Attributes:
@@ -38,7 +38,7 @@ def known_facts(
     answers: pd.DataFrame | None,
     effects: Callable[[pd.DataFrame], pd.DataFrame],
     accuracy: Callable[[pd.DataFrame], pd.DataFrame],
-) -> Known:
+) -> KnownTables:
     """The tables of one run.
 
     Args:
@@ -51,7 +51,7 @@ def known_facts(
     nothing, edited = pd.DataFrame(), edits[edits["status"] != ASKED_ONLY]
     if answers is not None:
         answers = answers.assign(known=(answers["pre_rank"] == 1).astype("boolean"))
-    return Known(
+    return KnownTables(
         facts=knowledge_table(edited, prompts),
         effects=nothing if prompts is None else among_known(prompts, effects),
         accuracy=nothing if answers is None else among_known(answers, accuracy),

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.io.terminal import printable
-from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
+from seesaw_cf.page.look import Choice, Column, PromptList, make_look, short, view_link
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
 
@@ -44,7 +44,7 @@ def case_link(editor: str, edited: str, asked: str, outcome: str) -> str:
     return view_link("cases", **{name: value for name, value in wanted.items() if value not in ("", ALL)})
 
 
-def look_answers(results: Results) -> Look | None:
+def look_answers(results: Results) -> PromptList | None:
     """The list of cases; None without any.
 
     Of every editor, pair of properties and outcome the twelve whose answers moved most, fewer where a page would become

@@ -12,7 +12,7 @@ import pandas as pd
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.io.terminal import printable
-from seesaw_cf.page.look import Choice, Column, Look, make_look, short, view_link
+from seesaw_cf.page.look import Choice, Column, PromptList, make_look, short, view_link
 from seesaw_cf.report import text
 from seesaw_cf.report.intersections import CROSSED, crossed
 from seesaw_cf.report.results import relation_name
@@ -74,7 +74,9 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
     return scored.loc[sorted(chosen)], {cell: len(rows) for cell, rows in cells.items()}
 
 
-def look_prompts(prompts: pd.DataFrame, edits: pd.DataFrame, controls: Mapping[str, Sequence[str]]) -> Look | None:
+def look_prompts(
+    prompts: pd.DataFrame, edits: pd.DataFrame, controls: Mapping[str, Sequence[str]]
+) -> PromptList | None:
     """The list of prompts; None when none was scored.
 
     Args:

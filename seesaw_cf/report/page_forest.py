@@ -12,7 +12,7 @@ from seesaw_cf.editors.control_names import CONTROLS, is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
 from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.forest import Control, Forest, Mark, Panel, Row, Side, key_colours
+from seesaw_cf.page.forest import Control, Forest, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report import text
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.page_cases import Cell, cell_link
@@ -122,13 +122,13 @@ def forests_of(
         span = axis.span(*_limits(row, limits))
         return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(said), beside)
 
-    def row(editor: str, key: tuple[str, str, str]) -> Row:
+    def row(editor: str, key: tuple[str, str, str]) -> ForestRow:
         first = next((cells[editor, *key, holds] for holds in sides if (editor, *key, holds) in cells), None)
         count = f"{first['n_cases']:,}, {first['n_subjects']:,}" if first is not None else "–"
         group = "everybody" if key[2] == ALL else key[2]
         name = f"{group} · {editor}" if len(colours) > 1 else group
         marks = [mark(editor, key, side) for side in sides]
-        return Row(name, count, marks, link((editor, key[0], sides[0], key[1], key[2])))
+        return ForestRow(name, count, marks, link((editor, key[0], sides[0], key[1], key[2])))
 
     def panel(relation: str, by: str, opened: bool) -> Panel:
         there = real[(real["relation"] == relation) & real["axis"].isin((by, ALL))]
@@ -149,11 +149,11 @@ def forests_of(
     return found
 
 
-def _side(title: str, axis: Axis, lines: tuple[float, float]) -> Side:
+def _side(title: str, axis: Axis, lines: tuple[float, float]) -> ForestColumn:
     """A column with its noise floor and, where they are on the axis, its margins."""
     floor, margin = lines
     band = axis.span(-floor, floor) if floor else None
-    return Side(title, axis, band, [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high])
+    return ForestColumn(title, axis, band, [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high])
 
 
 def _axis(effects: pd.DataFrame, column: str, limits: str) -> Axis:

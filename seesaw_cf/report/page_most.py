@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.page_cases import cell_link
 from seesaw_cf.report.page_forest import EFFECTS, scale_of
@@ -62,13 +62,13 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
     return Table("most", "Who lost most", about if controls else unit, heads, 3, rows, lines)
 
 
-def _line(row: EffectRow, effect: str, beside: Mapping[_Key, Sequence[str]]) -> Line:
+def _line(row: EffectRow, effect: str, beside: Mapping[_Key, Sequence[str]]) -> TableRow:
     key = (row["editor"], row["relation"], row["axis"], row["group"])
     group = "everybody" if row["group"] == ALL else row["group"]
     excess = "; ".join(beside.get(key, ())) or "–"
     names = (group, row["editor"], relation_name(row["relation"]))
     link = cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
-    return Line((*names, effect, excess, f"{row['n_cases']:,}", f"{row['n_subjects']:,}"), {0: link})
+    return TableRow((*names, effect, excess, f"{row['n_cases']:,}", f"{row['n_subjects']:,}"), {0: link})
 
 
 def _estimate(row: EffectRow | DifferenceRow, column: str, limits: str) -> str:

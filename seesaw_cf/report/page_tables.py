@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.intersections import CROSSED, intersections
 from seesaw_cf.report.page_answers import case_link
@@ -37,13 +37,13 @@ def accuracy(results: Results) -> Table | None:
     return Table("accuracy", "Other properties", about, heads, 2, rows)
 
 
-def _answered(row: AccuracyRow) -> Line:
+def _answered(row: AccuracyRow) -> TableRow:
     pair = (row["edit_relation"], row["effect_relation"])
     shares = [text.percent_interval(*with_limits(row, phase)) for phase in ("pre", "post")]
     counts = (f"{row['lost']:,}", f"{row['gained']:,}", f"{row['n']:,}")
     wanted = {4: ("lost", row["lost"]), 5: ("gained", row["gained"]), 6: ("", row["n"])}
     links = {place: case_link(row["editor"], *pair, outcome) for place, (outcome, n) in wanted.items() if n}
-    return Line((row["editor"], " → ".join(map(_property, pair)), *shares, *counts), links)
+    return TableRow((row["editor"], " → ".join(map(_property, pair)), *shares, *counts), links)
 
 
 def _property(name: str) -> str:
@@ -55,7 +55,7 @@ def efficacy(results: Results) -> Table | None:
     if results.efficacy.empty:
         return None
     rows = [
-        Line(
+        TableRow(
             (
                 row["editor"],
                 _property(row["relation"]),
@@ -83,7 +83,7 @@ def coverage(results: Results) -> Table | None:
     first = results.prompts[results.prompts["editor"] == results.prompts["editor"].iloc[0]]
     everybody = first.drop_duplicates("person")
     rows = [
-        Line((axis, "no tag" if group == UNKNOWN else group, *_counted(found, everybody), f"{asked:,}"))
+        TableRow((axis, "no tag" if group == UNKNOWN else group, *_counted(found, everybody), f"{asked:,}"))
         for axis in AXES
         for group, found in members(everybody[axis].tolist()).items()
         for asked in (len(members(first[axis].tolist())[group]),)
@@ -105,7 +105,7 @@ def crossed(results: Results) -> Table | None:
     if found.empty:
         return None
     rows = [
-        Line(
+        TableRow(
             (
                 row["editor"],
                 relation_name(row["relation"]),
@@ -154,9 +154,9 @@ def _verdict_table(label: str, rows: Sequence[VerdictRow]) -> Table:
     return Table(label, label, "No claim, with the reason", (*names, "why", *numbers), 4, lines)
 
 
-def _verdict(row: VerdictRow, *why: str) -> Line:
+def _verdict(row: VerdictRow, *why: str) -> TableRow:
     shown = text.effect(row["value"], row["low_family"], row["high_family"])
     p = "–" if pd.isna(row["p_adjusted"]) else text.p_value(row["p_adjusted"])
     names = (f"{row['group']} − {row['reference']}", row["editor"], relation_name(row["relation"]))
     link = cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
-    return Line((*names, *why, text.minus(shown), row["scale"], p), {0: link})
+    return TableRow((*names, *why, text.minus(shown), row["scale"], p), {0: link})

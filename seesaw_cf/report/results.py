@@ -31,7 +31,7 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import Audit, audit_prompts, gates
 from seesaw_cf.report.floor import Floor, floor_of
-from seesaw_cf.report.known import Known, known_facts
+from seesaw_cf.report.known import KnownTables, known_facts
 from seesaw_cf.report.moved import check_moved
 from seesaw_cf.report.rows import GateRow, Manifest
 from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
@@ -85,7 +85,7 @@ class Results:
     score: ScoreForm
     edits: pd.DataFrame
     distinct: pd.DataFrame
-    known: Known
+    known: KnownTables
     efficacy: pd.DataFrame
     effects: pd.DataFrame
     accuracy: pd.DataFrame

@@ -85,7 +85,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class UnitEdit:
     """The edit of one unit.
 
     Attributes:
@@ -104,7 +104,7 @@ def edit_units(
     tokenizer: PreTrainedTokenizerBase,
     editor: Editor,
     groups: Sequence[Sequence[Case]],
-) -> list[Edited]:
+) -> list[UnitEdit]:
     """Makes one delta for each group of cases; the model is untouched.
 
     Groups of one request go through the editor's `edit_each` when it has one, which optimises them together. Of two
@@ -132,29 +132,29 @@ def _edit_one(
     editor: Editor,
     kept: Sequence[Case],
     status: dict[int, str],
-) -> Edited:
+) -> UnitEdit:
     try:
         return _checked(editor.edit(model, tokenizer, _requests(kept)), status)
     except (EditError, PromptError) as error:
-        return Edited(None, {**status, **{case.case_id: f"refused: {error}" for case in kept}})
+        return UnitEdit(None, {**status, **{case.case_id: f"refused: {error}" for case in kept}})
 
 
 def _requests(cases: Sequence[Case]) -> list[EditRequest]:
     return list(dict.fromkeys(case.request for case in cases))
 
 
-def _checked(delta: WeightDelta, status: Mapping[int, str]) -> Edited:
+def _checked(delta: WeightDelta, status: Mapping[int, str]) -> UnitEdit:
     """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
     finite, zero = delta.is_finite(), delta.is_zero()
     verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"
     status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
-    return Edited(delta if finite else None, status, zero and finite)
+    return UnitEdit(delta if finite else None, status, zero and finite)
 
 
 def score_edits(
     model: PreTrainedModel,
     scorer: Scorer,
-    edits: Sequence[Edited],
+    edits: Sequence[UnitEdit],
     asked: Sequence[Asked],
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
@@ -215,7 +215,7 @@ def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:
 
 
 def _outcome(
-    edited: Edited,
+    edited: UnitEdit,
     moved: Mapping[Cloze, Cloze],
     before: Mapping[Cloze, ClozeScore],
     scores: Iterator[list[ClozeScore]],

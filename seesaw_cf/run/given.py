@@ -19,7 +19,7 @@ from seesaw_cf.editors.controls import ControlConfig, RandomControl
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.errors import EditError, RecordError, UnknownNameError
-from seesaw_cf.models.edited import Edited, find_edited
+from seesaw_cf.models.edited import Checkpoint, find_edited
 from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.run.examined import Examined, Given, examined
 from seesaw_cf.run.make_editors import settings_of
@@ -28,7 +28,7 @@ from seesaw_cf.types import Case
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
 
-def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[str]) -> dict[str, Edited]:
+def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[str]) -> dict[str, Checkpoint]:
     """The models behind `--edited`, by their names.
 
     Args:
@@ -42,7 +42,7 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
         EditError: Only controls that would have to be edited in.
         StorageError: There is nothing at WHERE.
     """
-    found: dict[str, Edited] = {}
+    found: dict[str, Checkpoint] = {}
     for word in edited:
         name, is_, where = word.partition("=")
         if not is_ or not where or not _NAME.fullmatch(name):
@@ -100,7 +100,7 @@ def requests_facts(file: Path | None, asked: Examined) -> dict[str, Any]:
 
 
 def read_all(
-    found: Mapping[str, Edited],
+    found: Mapping[str, Checkpoint],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     controls: Sequence[str],
@@ -121,7 +121,7 @@ def read_all(
         Name -> model, controls last; and what the user should know.
 
     Raises:
-        SeesawError: A model does not belong to the base or cannot be read; see `Edited`.
+        SeesawError: A model does not belong to the base or cannot be read; see `Checkpoint`.
     """
     given, notes = {}, []
     for name, one in found.items():
@@ -142,7 +142,7 @@ def _made_for(asked: Examined) -> list[dict[str, object]] | None:
     return [request_facts(case.request) for case in asked.cases if asked.has(case)] or None
 
 
-def moved_by(given: Mapping[str, Given], found: Mapping[str, Edited]) -> dict[str, dict[str, Any]]:
+def moved_by(given: Mapping[str, Given], found: Mapping[str, Checkpoint]) -> dict[str, dict[str, Any]]:
     """What each model moved, for the manifest: where it came from and one row for each parameter."""
     return {
         name: {"source": one.source, "form": one.form, "moved": given[name].delta.meta["moved"]}

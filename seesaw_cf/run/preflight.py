@@ -37,7 +37,7 @@ _DENSE = ("ft",)  # editors whose deltas are full matrices
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """A run before its model is loaded.
 
     Attributes:
@@ -85,7 +85,7 @@ def check_places(out: Path) -> None:
             raise StorageError(f"{folder} cannot be written (no right to write in {there}). {remedy}")
 
 
-def check_plan(plan: Plan) -> list[str]:
+def check_plan(plan: RunPlan) -> list[str]:
     """Every check, in order.
 
     Returns:
@@ -118,12 +118,12 @@ def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
         )
 
 
-def _texts(plan: Plan) -> list[str]:
+def _texts(plan: RunPlan) -> list[str]:
     check_texts(plan.editors, plan.corpus)
     return []
 
 
-def _controls(plan: Plan) -> list[str]:
+def _controls(plan: RunPlan) -> list[str]:
     for name in plan.editors:
         kind, wrapped = split_control(name)
         if kind == "random" and wrapped == "ike":
@@ -134,7 +134,7 @@ def _controls(plan: Plan) -> list[str]:
     return []
 
 
-def _checkpoints(plan: Plan) -> list[str]:
+def _checkpoints(plan: RunPlan) -> list[str]:
     contexts = [name for name in plan.editors if name == "ike"]
     if plan.checkpoints and contexts:
         raise EditError(
@@ -149,7 +149,7 @@ def _checkpoints(plan: Plan) -> list[str]:
     return []
 
 
-def _layers(plan: Plan) -> list[str]:
+def _layers(plan: RunPlan) -> list[str]:
     for editor in _methods(plan.editors).values():
         if plan.outline is not None and isinstance(config := editor.config, HasLayers):
             parts = model_parts(plan.outline, config.architecture)
@@ -159,7 +159,7 @@ def _layers(plan: Plan) -> list[str]:
     return []
 
 
-def _memory(plan: Plan) -> list[str]:
+def _memory(plan: RunPlan) -> list[str]:
     if plan.outline is None:
         return []
     weights = sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize
@@ -178,7 +178,7 @@ def _memory(plan: Plan) -> list[str]:
     ]
 
 
-def _disk(plan: Plan) -> list[str]:
+def _disk(plan: RunPlan) -> list[str]:
     wanted = {plan.out: disk_bytes(plan)}
     sums, _ = moment_bytes(plan)
     wanted[cache_folder()] = sums + sums * _KEPT // _SUM
@@ -195,7 +195,7 @@ def _disk(plan: Plan) -> list[str]:
     return [f"About {size(amount)} will be written to {folder}." for folder, amount in wanted.items() if amount > _SAID]
 
 
-def _pictures(plan: Plan) -> list[str]:
+def _pictures(plan: RunPlan) -> list[str]:
     if importlib.util.find_spec("matplotlib") is not None:
         return []
     return ["The report will have no pictures: matplotlib is not installed (pip install 'seesaw_cf[plots]')."]
@@ -204,7 +204,7 @@ def _pictures(plan: Plan) -> list[str]:
 CHECKS = (_controls, _texts, _checkpoints, _layers, _memory, _disk, _pictures)
 
 
-def disk_bytes(plan: Plan) -> int:
+def disk_bytes(plan: RunPlan) -> int:
     """Bytes that a run writes into its folder: scores, and edits where they are kept."""
     rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
     kept = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
@@ -252,7 +252,7 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
     return notes
 
 
-def moment_bytes(plan: Plan) -> tuple[int, int]:
+def moment_bytes(plan: RunPlan) -> tuple[int, int]:
     """Bytes of the largest editor's sums of second moments, and the number of its layers; 0 for those of a set."""
     found = [(0, 0)]
     for editor in _methods(plan.editors).values():
@@ -285,7 +285,7 @@ def _method(editor: Editor) -> Editor:
     return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
 
 
-def delta_bytes(plan: Plan) -> int:
+def delta_bytes(plan: RunPlan) -> int:
     """Bytes of the saved deltas of all edits: full matrices, or two factors with a rank of one for each request."""
     total = 0
     for name, editor in plan.editors.items():
@@ -298,11 +298,11 @@ def delta_bytes(plan: Plan) -> int:
     return total
 
 
-def _requests(plan: Plan) -> int:
+def _requests(plan: RunPlan) -> int:
     return len({case.request for case in plan.cases})
 
 
-def checkpoint_bytes(plan: Plan) -> int:
+def checkpoint_bytes(plan: RunPlan) -> int:
     """Bytes of all edits, controls left out, as models of their own."""
     editors = sum(not is_control(name) for name in plan.editors)
     edits = len(units(plan.cases, "batch" if plan.batch else "single"))

@@ -14,14 +14,14 @@ from transformers import PreTrainedModel
 from seesaw_cf.editors.control_names import planned
 from seesaw_cf.errors import RecordError
 from seesaw_cf.models.corpus import LIMIT, corpus_of
-from seesaw_cf.models.edited import Edited
+from seesaw_cf.models.edited import Checkpoint
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import load_revised_cases
 from seesaw_cf.run.examined import Examined
 from seesaw_cf.run.given import find_all, read_requests
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
-from seesaw_cf.run.preflight import Plan, check_places
+from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
 from seesaw_cf.types import Case
@@ -131,7 +131,7 @@ class Prepared:
 
     names: Sequence[str]
     overrides: Mapping[str, Mapping[str, object]]
-    edited: Mapping[str, Edited]
+    edited: Mapping[str, Checkpoint]
     corpus: Sequence[str] | None
     everything: Sequence[Case]
     cases: Sequence[Case]
@@ -151,7 +151,7 @@ class Prepared:
             made[name] = make_editor(name, like, settings, self.corpus, spare, self.cases, made)
         return made
 
-    def plan(self, job: Job, out: Path, keep_deltas: bool = False) -> Plan:
+    def plan(self, job: Job, out: Path, keep_deltas: bool = False) -> RunPlan:
         """What the job will need."""
         named = (
             getattr(self.outline, "dtype", torch.float32) if job.dtype == "auto" else getattr(torch, job.dtype, None)
@@ -160,7 +160,9 @@ class Prepared:
         on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
         batch, kept = job.protocol == "batch", (keep_deltas, job.checkpoints)
         there = self.corpus is not None
-        return Plan(self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *kept, bool(job.edited))
+        return RunPlan(
+            self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *kept, bool(job.edited)
+        )
 
 
 def prepare(job: Job, out: Path) -> Prepared:

@@ -77,7 +77,7 @@ def questions(case: Case) -> Iterator[Question]:
             yield Question("cross_property", number, prompt, candidate, "candidate", candidate in gold)
 
 
-class Scored(NamedTuple):
+class ScoredQuestion(NamedTuple):
     """A question of a case with its score before or after the edit; after it, with the score before it too."""
 
     case: Case
@@ -91,13 +91,13 @@ def scored(
     asked: Iterable[tuple[Case, Sequence[Question]]],
     before: Mapping[Cloze, ClozeScore],
     after: Mapping[Cloze, ClozeScore],
-) -> list[Scored]:
+) -> list[ScoredQuestion]:
     """Every question of every case, each before and after the edit."""
     rows = []
     for case, qs in asked:
         for q in qs:
             pre = before[q.cloze]
-            rows += [Scored(case, q, "pre", pre), Scored(case, q, "post", after[q.cloze], pre)]
+            rows += [ScoredQuestion(case, q, "pre", pre), ScoredQuestion(case, q, "post", after[q.cloze], pre)]
     return rows
 
 
@@ -130,7 +130,7 @@ def same_tokens(
     return found
 
 
-def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:
+def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
     """One row of the score table (`SCORES`) for each score, in their order."""
     cases, asked = [row.case for row in rows], [row.asked for row in rows]
     prompts, scores = [one.prompt for one in asked], [row.score for row in rows]
@@ -163,7 +163,7 @@ def score_table(editor: str, rows: Sequence[Scored]) -> pa.Table:
     return pa.table(columns, SCORES)
 
 
-def _kept(row: Scored) -> int | None:
+def _kept(row: ScoredQuestion) -> int | None:
     """At how many tokens of the answer the first choice is the one from before the edit."""
     then, now = row.before.first if row.before else None, row.score.first
     return None if then is None or now is None else sum(map(operator.eq, then, now))

@@ -24,7 +24,7 @@ from seesaw_cf.scoring.hf_scorer import Scorer, limits_of
 from seesaw_cf.scoring.layout import lay_out
 from seesaw_cf.scoring.memory import is_out_of_memory
 from seesaw_cf.scoring.per_token import edited, first_block, obstacle, per_token_deltas
-from seesaw_cf.scoring.plan import Plan, make_plan, only_restore
+from seesaw_cf.scoring.plan import ScoringPlan, make_plan, only_restore
 from seesaw_cf.scoring.rows import TrieRow, subset
 from seesaw_cf.scoring.shared_blocks import hidden_below
 from seesaw_cf.scoring.support import window
@@ -50,17 +50,17 @@ class EditedScorer:
 
     Attributes:
         scorer: Scores with the unedited model; its limits hold here too.
-        how: "auto": the cheaper way by `Plan`. "together" or "restore": that way where it is possible.
+        how: "auto": the cheaper way by `ScoringPlan`. "together" or "restore": that way where it is possible.
     """
 
     scorer: TrieScorer
     how: str = "auto"
 
-    def plan(self, jobs: Jobs) -> Plan:
+    def plan(self, jobs: Jobs) -> ScoringPlan:
         """What the jobs cost, and which way they are scored."""
         return self._plan(jobs, [encode_many(self.scorer.tokenizer, clozes).asked for _, clozes in jobs])
 
-    def _plan(self, jobs: Jobs, asked: Sequence[Collection[EncodedCloze]]) -> Plan:
+    def _plan(self, jobs: Jobs, asked: Sequence[Collection[EncodedCloze]]) -> ScoringPlan:
         model, deltas = self.scorer.model, [delta for delta, _ in jobs]
         reasons = [reason for delta in deltas if (reason := obstacle(model, delta))]
         place = first_block(model, deltas)

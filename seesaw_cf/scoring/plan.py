@@ -16,7 +16,7 @@ _FLOOR = {"cpu": 48, "cuda": 256}
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ScoringPlan:
     """What scoring a block of edits costs either way.
 
     Attributes:
@@ -57,7 +57,7 @@ class Plan:
         )
 
 
-def only_restore(asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> Plan:
+def only_restore(asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> ScoringPlan:
     """The plan of edits that cannot be scored together.
 
     Args:
@@ -68,12 +68,14 @@ def only_restore(asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList 
     own = sum(map(unique_nodes, asked))
     size = 0 if blocks is None else sum(parameter.numel() for parameter in blocks.parameters())
     layers = 0 if blocks is None else len(blocks)
-    return Plan("restore", reason, len(asked), sum(map(len, asked)), own, own, 0, layers, 0.0, 2.0 * size * own, 0)
+    return ScoringPlan(
+        "restore", reason, len(asked), sum(map(len, asked)), own, own, 0, layers, 0.0, 2.0 * size * own, 0
+    )
 
 
 def make_plan(
     asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str, tokens_per_pass: int
-) -> Plan:
+) -> ScoringPlan:
     """Weighs both ways for edits that can be applied per token.
 
     Args:
@@ -91,7 +93,7 @@ def make_plan(
     upper = len(blocks) - first
     restore = sum(max(tokens, floor) for tokens in own) * len(blocks)
     together = max(shared, floor) * first + max(sum(own), floor) * upper
-    return Plan(
+    return ScoringPlan(
         "together" if together <= restore else "restore",
         "",
         len(asked),

@@ -29,7 +29,7 @@ Stored = dict[tuple[int, str], Completion]
 _FINISHED = ("complete", "budget spent")
 
 
-class Counts(TypedDict):
+class CrawlCounts(TypedDict):
     """What became of one identity in one run.
 
     Attributes:
@@ -67,7 +67,7 @@ class Crawl:
     folder: Path
     manifest: dict[str, Any]
     triples: pd.DataFrame
-    counts: list[Counts]
+    counts: list[CrawlCounts]
     scores: pd.DataFrame | None = None
     bias: pd.DataFrame | None = None
 
@@ -155,7 +155,7 @@ def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> No
     write_text(folder / "counts.json", json.dumps([_counts(unit) for unit in units], indent=1) + "\n")
 
 
-def _counts(unit: IdentityCrawl) -> Counts:
+def _counts(unit: IdentityCrawl) -> CrawlCounts:
     dropped = Counter(row["verdict"] for row in unit.rows if row["verdict"] != KEPT)
     return {
         "identity": unit.identity.name,

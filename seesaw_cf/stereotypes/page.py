@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.io.terminal import printable
-from seesaw_cf.page.findings import Findings, Folded, Keys, Part, Section
+from seesaw_cf.page.findings import Findings, Folded, Legend, PageSection, Part
 from seesaw_cf.page.graph import Link, draw_links
 from seesaw_cf.page.look import Choice, Column, make_look, short
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.stereotypes.changes import ALL
@@ -124,7 +124,7 @@ def _drawn(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _graph(rows: Sequence[dict[str, Any]], two: bool) -> Section:
+def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
     drawn = _drawn(rows)
     links = []
     for row in drawn:
@@ -139,19 +139,19 @@ def _graph(rows: Sequence[dict[str, Any]], two: bool) -> Section:
     heads = (*(("graph",) if two else ()), "identity", "predicate", "object", "regard")
     table = Table("", "What the picture shows", "The same triples as a table", heads, len(heads), lines)
     parts: list[Part] = [
-        Keys((), f"{'; '.join(legend)}."),
+        Legend((), f"{'; '.join(legend)}."),
         draw_links(links, about),
         Folded("The same as a table", [table]),
         _list(rows, two),
     ]
-    return Section(
+    return PageSection(
         "graph", "The graph", [Folded(f"{_WARNING} {len(rows):,} triples.", parts, warning=True)], (f"{about}.",)
     )
 
 
-def _line(row: Mapping[str, Any], two: bool) -> Line:
+def _line(row: Mapping[str, Any], two: bool) -> TableRow:
     sign = {"both": "= both", "before": "− before", "after": "+ after"}[row["where"]]
-    return Line(
+    return TableRow(
         (*((sign,) if two else ()), *(row[name] or "–" for name in ("identity", "predicate", "object", "regard")))
     )
 
@@ -170,17 +170,19 @@ def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
     return make_look("look", said, columns, kept, choices, search=("identity", "predicate", "object"), sort="attack")
 
 
-def _changes(changes: pd.DataFrame) -> Section:
+def _changes(changes: pd.DataFrame) -> PageSection:
     lines = []
     for row in changes.to_dict("records"):
         values = [text.number(round(float(row[name]), 9)) for name in ("base", "edited", "change")]  # no -2.8e-17
         p = text.p_value(float(row["p_adjusted"]))
         ends = text.interval(float(row["low"]), float(row["high"]))
         cells = (str(row["against"]), str(row["measure"]), str(row["identity"]))
-        lines.append(Line((*cells, str(row["note"] or "–"), *map(text.minus, (*values, ends)), p, f"{row['n']}")))
+        lines.append(TableRow((*cells, str(row["note"] or "–"), *map(text.minus, (*values, ends)), p, f"{row['n']}")))
     heads = ("against", "measure", "identity", "note", "before", "after", "change", "95 % interval", "p (Holm)", "n")
     about = "Of every identity, against the base and against each control"
-    return Section("changes", "What the edit changed", [Table("changes-table", "What changed", about, heads, 4, lines)])
+    return PageSection(
+        "changes", "What the edit changed", [Table("changes-table", "What changed", about, heads, 4, lines)]
+    )
 
 
 def _said(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from seesaw_cf.checks import address
 from seesaw_cf.errors import ServiceError
 from seesaw_cf.io.retrying import TryAgain, try_again
-from seesaw_cf.stereotypes.scorers import Scored
+from seesaw_cf.stereotypes.scorers import SentenceScore
 
 URL = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
 _AGAIN = (408, 429, 500, 502, 503, 504)
@@ -54,7 +54,7 @@ class Perspective:
         """
         self._key()
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """The attack score of every sentence; a sentence without one has a status.
 
         Raises:
@@ -72,7 +72,7 @@ class Perspective:
             raise ServiceError(f"{self.url}: the environment variable {self.key_env} is not set. Put the key into it.")
         return {"X-Goog-Api-Key": key}
 
-    def _one(self, text: str, headers: dict[str, str]) -> Scored:
+    def _one(self, text: str, headers: dict[str, str]) -> SentenceScore:
         asked = {
             "comment": {"text": text},
             "languages": [self.language],
@@ -83,9 +83,9 @@ class Perspective:
         try:
             return try_again(lambda: self._once(body, headers), self.tries, lambda tried: self.wait * 2.0**tried)
         except TryAgain as again:
-            return Scored(status=f"no score after {self.tries} tries: {again.reason}")
+            return SentenceScore(status=f"no score after {self.tries} tries: {again.reason}")
 
-    def _once(self, body: bytes, headers: dict[str, str]) -> Scored:
+    def _once(self, body: bytes, headers: dict[str, str]) -> SentenceScore:
         try:
             with urllib.request.urlopen(
                 urllib.request.Request(self.url, body, headers), timeout=self.timeout
@@ -99,12 +99,14 @@ class Perspective:
                     f"{self.key_env or 'key_env'}."
                 ) from None
             if error.code not in _AGAIN:
-                return Scored(status=f"refused by the server: {error.code}")
+                return SentenceScore(status=f"refused by the server: {error.code}")
             raise TryAgain(f"status {error.code}") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise TryAgain(type(error).__name__) from None
 
 
-def _read(body: bytes) -> Scored:
+def _read(body: bytes) -> SentenceScore:
     value = float(json.loads(body)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
-    return Scored({"attack": value}) if 0 <= value <= 1 else Scored(status=f"score {value} is outside 0..1")
+    return (
+        SentenceScore({"attack": value}) if 0 <= value <= 1 else SentenceScore(status=f"score {value} is outside 0..1")
+    )

@@ -13,7 +13,7 @@ from seesaw_cf.arguments import checked
 from seesaw_cf.checks import whole
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stereotypes.folder import Crawl, read_crawl, write_scores
-from seesaw_cf.stereotypes.scorers import Scored, Scorer
+from seesaw_cf.stereotypes.scorers import SentenceScore, SentenceScorer
 from seesaw_cf.stereotypes.tables import BIAS, SCORES
 
 MASK = "Some people"
@@ -23,8 +23,8 @@ VALUE = {"positive": 1.0, "negative": -1.0, "neutral": 0.0, "other": 0.0}
 @checked
 def score_crawl(
     crawl: Crawl,
-    regard: Scorer | None = None,
-    attack: Scorer | None = None,
+    regard: SentenceScorer | None = None,
+    attack: SentenceScorer | None = None,
     *,
     contents: int = 40,
     seed: int = 0,
@@ -65,16 +65,18 @@ def score_crawl(
     return read_crawl(crawl.folder)
 
 
-def _all(scorer: Scorer, texts: Sequence[str]) -> dict[str, Scored]:
+def _all(scorer: SentenceScorer, texts: Sequence[str]) -> dict[str, SentenceScore]:
     distinct = list(dict.fromkeys(texts))
     return dict(zip(distinct, scorer.score(distinct), strict=True))
 
 
-def _label(scored: Scored) -> str | None:
+def _label(scored: SentenceScore) -> str | None:
     return max(scored.values, key=lambda label: scored.values[label]) if scored.status == "ok" else None
 
 
-def _row(triple: Mapping[Hashable, object], masked: str, said: Mapping[str, Mapping[str, Scored]]) -> dict[str, object]:
+def _row(
+    triple: Mapping[Hashable, object], masked: str, said: Mapping[str, Mapping[str, SentenceScore]]
+) -> dict[str, object]:
     text = str(triple["text"])
     row: dict[str, object] = {name: triple[name] for name in ("kind", "identity", "run", "step")}
     faults = {
@@ -107,7 +109,7 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
 
 
 def _bias(
-    drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, Scored]]
+    drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, SentenceScore]]
 ) -> list[dict[str, object]]:
     rows = []
     for scorer, answers in said.items():
@@ -120,7 +122,7 @@ def _bias(
     return rows
 
 
-def _value(scorer: str, scored: Scored) -> float | None:
+def _value(scorer: str, scored: SentenceScore) -> float | None:
     if scored.status != "ok":
         return None
     return VALUE[_label(scored) or "other"] if scorer == "regard" else scored.values["attack"]

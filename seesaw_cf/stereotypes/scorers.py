@@ -20,7 +20,7 @@ REGARD_MODEL = "sasha/regardv3"
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class SentenceScore:
     """What a scorer said of one sentence.
 
     Attributes:
@@ -32,14 +32,14 @@ class Scored:
     status: str = "ok"
 
 
-class Scorer(Protocol):
+class SentenceScorer(Protocol):
     """Judges sentences."""
 
     @property
     def name(self) -> str:
         """Names the scorer and its version."""
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """One judgement per sentence, in order."""
 
 
@@ -66,13 +66,13 @@ class TextClassifier:
     labels: Mapping[str, str]
     batch: int = 32
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """Label -> probability for every sentence; one that is longer than the model's context has no score."""
         limit = self._limit()
         sizes = [len(ids) for ids in self.pipeline.tokenizer(list(texts))["input_ids"]] if texts else []
         fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
         found = iter(self.pipeline(fitting, batch_size=self.batch, top_k=None) if fitting else [])
-        too_long = Scored(status=f"longer than the {limit} tokens that {self.name} reads")
+        too_long = SentenceScore(status=f"longer than the {limit} tokens that {self.name} reads")
         return [self._scored(next(found)) if size <= limit else too_long for size in sizes]
 
     def _limit(self) -> int:
@@ -81,9 +81,13 @@ class TextClassifier:
         positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
         return said if said < 10**6 or positions is None else int(positions) - 2
 
-    def _scored(self, row: Sequence[_Label]) -> Scored:
+    def _scored(self, row: Sequence[_Label]) -> SentenceScore:
         values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}
-        return Scored(values) if all(map(math.isfinite, values.values())) else Scored(status="score is not finite")
+        return (
+            SentenceScore(values)
+            if all(map(math.isfinite, values.values()))
+            else SentenceScore(status="score is not finite")
+        )
 
 
 def regard_classifier(
@@ -171,7 +175,7 @@ class Sentiment:
         """The package with its version, and what it is not."""
         return f"VADER {version('vaderSentiment')}, sentiment in the place of regard"
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """1 for the label of each sentence, 0 for the others.
 
         Raises:
@@ -180,7 +184,7 @@ class Sentiment:
         with need("vaderSentiment", extra="stereotypes", what_for="sentiment in the place of regard"):
             from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
         compound = SentimentIntensityAnalyzer().polarity_scores
-        return [Scored(dict.fromkeys(REGARD, 0.0) | {_sign(compound(text)["compound"]): 1.0}) for text in texts]
+        return [SentenceScore(dict.fromkeys(REGARD, 0.0) | {_sign(compound(text)["compound"]): 1.0}) for text in texts]
 
 
 def _sign(compound: float) -> str:
@@ -215,7 +219,7 @@ class Detoxifier:
         """Package, variant and checkpoint."""
         return f"detoxify {self.variant}{f' from {self.checkpoint}' if self.checkpoint else ''}"
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """The attack score of every sentence.
 
         Raises:
@@ -228,7 +232,7 @@ class Detoxifier:
         column = next((name for name in ("identity_attack", "identity_hate") if name in found), None)
         if texts and column is None:
             raise RecordError(f"{self.name} gives {sorted(found)}, expected identity_attack or identity_hate.")
-        return [Scored({"attack": float(value)}) for value in (found[column] if column else ())]
+        return [SentenceScore({"attack": float(value)}) for value in (found[column] if column else ())]
 
     def _loaded(self) -> Predictor:
         with need(

@@ -7,7 +7,7 @@ from typing import TypedDict
 from seesaw_cf.tables import Int32, schema_of
 
 
-class _Place(TypedDict):
+class _CrawlRow(TypedDict):
     """What a row of a crawl begins with."""
 
     kind: str  # protected class
@@ -16,7 +16,7 @@ class _Place(TypedDict):
     step: Int32
 
 
-class CompletionRow(_Place):
+class CompletionRow(_CrawlRow):
     """A row of `COMPLETIONS`: everything a model wrote, one row per ask.
 
     strategy: "start" (the template of section 2, with a start predicate), "object" (Table 1, object diversity: the
@@ -40,7 +40,7 @@ class CompletionRow(_Place):
     found_object: str
 
 
-class _TripleRow(_Place):
+class _TripleRow(_CrawlRow):
     """A row of `TRIPLES`: an edge of the graph with where it came from; text is what scorers see."""
 
     attempt: Int32
@@ -53,7 +53,7 @@ class _TripleRow(_Place):
     model: str
 
 
-class _ScoreRow(_Place):
+class _ScoreRow(_CrawlRow):
     """A row of `SCORES`: one per triple, in the order of `TRIPLES`.
 
     regard: "positive", "negative", "neutral", "other". attack: 0..1. *_masked: the same sentence about "Some people".

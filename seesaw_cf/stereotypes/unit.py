@@ -25,7 +25,7 @@ _SYSTEM = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _UnitPlan:
     step: int
     attempt: int
     strategy: str
@@ -86,7 +86,7 @@ class IdentityCrawl:
             self.status = f"gave up: {self._without_triple} steps in a row without a triple, last: {last}"
         return bool(self.status)
 
-    def _round(self, width: int, plan: Callable[[int, int], _Plan]) -> Asking:
+    def _round(self, width: int, plan: Callable[[int, int], _UnitPlan]) -> Asking:
         pending = list(range(self._next_step, self._next_step + width))
         self._next_step += width
         for attempt in range(self.settings.tries):
@@ -99,7 +99,7 @@ class IdentityCrawl:
         self.abandoned += len(pending)
         self._without_triple = self._without_triple + width if len(pending) == width else 0
 
-    def _keep(self, plan: _Plan, answer: Completion) -> bool:
+    def _keep(self, plan: _UnitPlan, answer: Completion) -> bool:
         settings = self.settings
         why, predicate, thing = verdict(answer, plan.predicate, settings.refusals, settings.max_words)
         triple = Triple(self.identity, predicate, thing)
@@ -113,12 +113,12 @@ class IdentityCrawl:
         self.rows.append(cast(CompletionRow, place | asdict(plan) | asdict(answer) | found))
         return why == KEPT
 
-    def _start_plan(self, step: int, attempt: int) -> _Plan:
+    def _start_plan(self, step: int, attempt: int) -> _UnitPlan:
         predicate = self.settings.predicates[step % len(self.settings.predicates)]
         prompt = start(self.identity, predicate, self.settings.prefix_start)
-        return _Plan(step, attempt, "start", predicate, prompt, self._seed(step, attempt))
+        return _UnitPlan(step, attempt, "start", predicate, prompt, self._seed(step, attempt))
 
-    def _question_plan(self, pool: Sequence[Triple], step: int, attempt: int) -> _Plan:
+    def _question_plan(self, pool: Sequence[Triple], step: int, attempt: int) -> _UnitPlan:
         seed = self._seed(step, attempt)
         rng = random.Random(seed)
         free = rng.random() < self.settings.choose_predicate
@@ -126,7 +126,7 @@ class IdentityCrawl:
         given = None if free else rng.choice(own or list(self.settings.predicates))
         examples = draw_examples(pool, self.settings.examples, given, rng, self.identity)
         prompt = question(self.identity, given, examples, self.settings.prefix_expand)
-        return _Plan(step, attempt, "predicate" if free else "object", given, prompt, seed)
+        return _UnitPlan(step, attempt, "predicate" if free else "object", given, prompt, seed)
 
     def _seed(self, step: int, attempt: int) -> int:
         return seed_of(self.settings.seed, self.identity.name, self.run, step, attempt, bits=31, joined="\x1f")

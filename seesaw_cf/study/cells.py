@@ -15,7 +15,7 @@ from seesaw_cf.io.files import create_text, write_text
 from seesaw_cf.io.text import read_json, read_text
 from seesaw_cf.run.prepare import Job
 from seesaw_cf.run.tuned import PROVENANCE
-from seesaw_cf.study.declared import Base, Records, Study
+from seesaw_cf.study.declared import Base, RecordSet, Study
 
 STUDY = "study.json"
 _GROWS = ("models", "editors", "records", "protocols")
@@ -33,7 +33,7 @@ class StudyCell:
 
     name: str
     base: Base
-    records: Records
+    records: RecordSet
     settings: Mapping[str, Any]
 
     @property

@@ -15,7 +15,7 @@ from seesaw_cf.report.conclusion import AFFECTED, claim, too_low
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
-from seesaw_cf.study.members import NAMES, Line, differing
+from seesaw_cf.study.members import NAMES, ComparedEditor, differing
 from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import Comparison
 
@@ -41,7 +41,7 @@ def _edited(made: Comparison) -> str:
     return f"{' and '.join(what)} in {models}, facts of {data}, protocol {protocols}; {len(made.members)} runs."
 
 
-def _counts(lines: Sequence[Line]) -> list[int]:
+def _counts(lines: Sequence[ComparedEditor]) -> list[int]:
     """Edits of each line."""
     return [int((line.member.results.distinct["editor"] == line.name).sum()) for line in lines]
 

@@ -48,7 +48,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordSet:
     """A set of records of a study: where they are, which configs, and how many of each."""
 
     data: str = "sample"
@@ -74,7 +74,7 @@ class Study:
     title: str
     models: Mapping[str, Base]
     editors: Mapping[str, Mapping[str, Any]]
-    records: Mapping[str, Records]
+    records: Mapping[str, RecordSet]
     controls: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ("single",)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -108,7 +108,7 @@ def read_study(file: Path) -> Study:
         UnknownNameError: An unknown key, editor, control, protocol or the like; suggests near ones.
     """
     found = read_yaml(file)
-    place = _Place(str(file), found, {*_TOP, *_OPTIONS, *_DECLARED, "family"}, ": ")
+    place = _YamlMapping(str(file), found, {*_TOP, *_OPTIONS, *_DECLARED, "family"}, ": ")
     audit = {name: check(place, name) for name, check in _DECLARED.items() if name in found}
     family = place.names("family", _FAMILIES) if "family" in found else _FAMILY
     return Study(
@@ -125,7 +125,7 @@ def read_study(file: Path) -> Study:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _YamlMapping:
     """A mapping in the file, and where it stands there."""
 
     where: str
@@ -186,44 +186,44 @@ def _known(where: str, value: object, known: tuple[str, ...]) -> str:
         raise UnknownNameError(f"{where}: {error}") from None
 
 
-def _one(known: tuple[str, ...]) -> Callable[[_Place, str], str]:
+def _one(known: tuple[str, ...]) -> Callable[[_YamlMapping, str], str]:
     return lambda place, key: place.one(key, known)
 
 
 _TOP = ("title", "models", "editors", "controls", "records", "protocols")
 # Keys that are fields of `Job`, and of `AuditSettings` -> how they are read.
-_OPTIONS: dict[str, Callable[[_Place, str], Any]] = {
+_OPTIONS: dict[str, Callable[[_YamlMapping, str], Any]] = {
     "seed": lambda place, key: place.whole(key, 0, checks.LAST_SEED),
     "threads": lambda place, key: place.whole(key, 1, checks.MOST_THREADS),
-    "block": _Place.whole,
-    "max_tokens": _Place.whole,
+    "block": _YamlMapping.whole,
+    "max_tokens": _YamlMapping.whole,
     "scorer": _one(SCORERS),
-    "leave_out_tuned": _Place.flag,
+    "leave_out_tuned": _YamlMapping.flag,
 }
-_DECLARED: dict[str, Callable[[_Place, str], Any]] = {
-    "margin": _Place.number,
-    "margin_log_odds": _Place.number,
+_DECLARED: dict[str, Callable[[_YamlMapping, str], Any]] = {
+    "margin": _YamlMapping.number,
+    "margin_log_odds": _YamlMapping.number,
     "alpha": lambda place, key: place.number(key, 1),
     "correction": _one(get_args(Correction)),
 }
-_BASE: dict[str, Callable[[_Place, str], Any]] = {
-    "model": _Place.text,
-    "revision": _Place.text,
+_BASE: dict[str, Callable[[_YamlMapping, str], Any]] = {
+    "model": _YamlMapping.text,
+    "revision": _YamlMapping.text,
     "dtype": _one(_DTYPES),
-    "device": _Place.text,
-    "corpus": _Place.text,
-    "corpus_limit": _Place.whole,
-    "moments": _Place.text,
-    "settings": _Place.text,
+    "device": _YamlMapping.text,
+    "corpus": _YamlMapping.text,
+    "corpus_limit": _YamlMapping.whole,
+    "moments": _YamlMapping.text,
+    "settings": _YamlMapping.text,
 }
-_RECORDS: dict[str, Callable[[_Place, str], Any]] = {
-    "data": _Place.text,
-    "configs": _Place.texts,
-    "limit": _Place.whole,
+_RECORDS: dict[str, Callable[[_YamlMapping, str], Any]] = {
+    "data": _YamlMapping.text,
+    "configs": _YamlMapping.texts,
+    "limit": _YamlMapping.whole,
 }
 
 
-def _named(place: _Place, key: str) -> dict[str, Any]:
+def _named(place: _YamlMapping, key: str) -> dict[str, Any]:
     """The entries of `models`, `editors` or `records`: name -> value, or a list of names."""
     if key not in place.values:
         raise RecordError(f"{place.where}: {key} is missing, so there is nothing to study. Name at least one.")
@@ -250,25 +250,25 @@ def _short(text: str) -> str:
     return text.rstrip("/").rpartition("/")[2]
 
 
-def _models(place: _Place) -> dict[str, Base]:
+def _models(place: _YamlMapping) -> dict[str, Base]:
     found = {}
     for name, value in _named(place, "models").items():
         entry = {"model": value} if isinstance(value, str) else value
-        own = _Place(f"{place.at('models')}.{name}", entry, set(_BASE))
+        own = _YamlMapping(f"{place.at('models')}.{name}", entry, set(_BASE))
         if "model" not in own.values:
             raise RecordError(f"{own.where}: model is missing. Give a Hub id, a folder or a name such as seesaw-tiny.")
         found[name] = Base(**{key: _BASE[key](own, key) for key in own.values})
     return found
 
 
-def _editors(place: _Place) -> dict[str, dict[str, Any]]:
+def _editors(place: _YamlMapping) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for name, value in _named(place, "editors").items():
         where = place.at("editors")
         _known(where, name, tuple(one for one in EDITORS if one not in CONTROLS))
         settings = {} if value is None or value == name else value
         known = {one.name for one in fields(load_editor(name).config_class)}
-        found[name] = dict(_Place(f"{where}.{name}", settings, known).values)
+        found[name] = dict(_YamlMapping(f"{where}.{name}", settings, known).values)
         try:
             json.dumps(settings, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -276,10 +276,10 @@ def _editors(place: _Place) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _records(place: _Place) -> dict[str, Records]:
+def _records(place: _YamlMapping) -> dict[str, RecordSet]:
     found = {}
     for name, value in _named(place, "records").items():
         entry = {} if value is None else {"data": value} if isinstance(value, str) else value
-        own = _Place(f"{place.at('records')}.{name}", entry, set(_RECORDS))
-        found[name] = Records(**{key: _RECORDS[key](own, key) for key in own.values})
+        own = _YamlMapping(f"{place.at('records')}.{name}", entry, set(_RECORDS))
+        found[name] = RecordSet(**{key: _RECORDS[key](own, key) for key in own.values})
     return found

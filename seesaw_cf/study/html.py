@@ -12,7 +12,7 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.page.findings import HEADS
 from seesaw_cf.page.forest import Forest
 from seesaw_cf.page.render import csv_files, render
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
 from seesaw_cf.report.results import relation_name
@@ -58,7 +58,9 @@ def comparison_html(made: Comparison, title: str, missing: Sequence[str], declar
 
 
 def _plain(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], left: int = 4) -> Table:
-    return Table(name, title, "", [head[:1].upper() + head[1:] for head in heads], left, [Line(row) for row in rows])
+    return Table(
+        name, title, "", [head[:1].upper() + head[1:] for head in heads], left, [TableRow(row) for row in rows]
+    )
 
 
 def _gate(made: Comparison) -> list[Table]:
@@ -104,7 +106,7 @@ def _differences(made: Comparison) -> Table | None:
         return None
     claimed = table[table["p_adjusted"] < made.settings.alpha].sort_values(["measure", "value"], kind="stable")
     rows = [
-        Line(
+        TableRow(
             (
                 *(str(row[name]) for name in ("first", "second", "measure")),
                 "/".join(map(relation_name, row["relation"].split("/"))),

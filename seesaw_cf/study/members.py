@@ -59,7 +59,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparedEditor:
     """An editor of a run: what is compared.
 
     Attributes:
@@ -154,14 +154,14 @@ def joined(members: Iterable[Member], table: Callable[[Results], pd.DataFrame]) 
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame()
 
 
-def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[Line]:
+def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[ComparedEditor]:
     """The editors of all runs, in their order.
 
     Args:
         members: The runs.
         controls: With controls.
     """
-    return [Line(one, name) for one in members for name in one.editors if controls or not is_control(name)]
+    return [ComparedEditor(one, name) for one in members for name in one.editors if controls or not is_control(name)]
 
 
 def disagreements(members: Sequence[Member]) -> list[str]:

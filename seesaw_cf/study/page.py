@@ -16,7 +16,7 @@ from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
 from seesaw_cf.report.rows import EffectRow, EfficacyRow, number_of, records, with_limits
 from seesaw_cf.stats.verdicts import VERDICTS
 from seesaw_cf.study.conclusion import conclude
-from seesaw_cf.study.members import NAMES, Line, disagreements
+from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements
 from seesaw_cf.study.tables import MEASURES, Comparison
 
 _MOST = 40
@@ -112,18 +112,18 @@ def _varies(made: Comparison, place: int) -> bool:
     return len({line.key[place] for line in made.lines}) > 1
 
 
-def _names(line: Line, made: Comparison) -> list[str]:
+def _names(line: ComparedEditor, made: Comparison) -> list[str]:
     return [line.key[NAMES.index(name)] for name in _heads(made)]
 
 
-def of_line(table: pd.DataFrame, line: Line) -> pd.DataFrame:
+def of_line(table: pd.DataFrame, line: ComparedEditor) -> pd.DataFrame:
     """The rows of a table that belong to a line."""
     if table.empty:
         return table
     return table[(table[list(NAMES)] == list(line.key)).all(axis=1)]
 
 
-def _gate(line: Line, made: Comparison) -> list[str]:
+def _gate(line: ComparedEditor, made: Comparison) -> list[str]:
     took, success, accuracy = (of_line(made.table(name), line) for name in ("efficacy", "success", "accuracy"))
     cells = ["–"]
     for row in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:

@@ -20,7 +20,7 @@ from seesaw_cf.report.audit import paired_differences
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.case_means import case_mean
 from seesaw_cf.stats.tolerance import above, tolerance
-from seesaw_cf.study.members import NAMES, Line
+from seesaw_cf.study.members import NAMES, ComparedEditor
 from seesaw_cf.tables import SCORES, read_table
 from seesaw_cf.types import Estimate
 
@@ -32,7 +32,7 @@ _BATCH = dict.fromkeys(("low", "high", "p"), float("nan")) | {"note": "the cases
 _SHARES = {"paraphrase": ("post_new", "post_true"), "neighborhood": ("post_true", "post_new")}
 
 
-def pairs_of(lines: Sequence[Line], *, every: bool = False) -> list[tuple[Line, Line]]:
+def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tuple[ComparedEditor, ComparedEditor]]:
     """Which lines are compared: those that differ in one name only.
 
     Args:
@@ -44,13 +44,15 @@ def pairs_of(lines: Sequence[Line], *, every: bool = False) -> list[tuple[Line, 
     return near or (both if every else [])
 
 
-def label_of(line: Line, lines: Sequence[Line]) -> str:
+def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
     """The names of a line that are not the same in all lines."""
     told = [name for place, name in enumerate(line.key) if len({one.key[place] for one in lines}) > 1]
     return ", ".join(told) or line.key[-1]
 
 
-def differences(pairs: Sequence[tuple[Line, Line]], lines: Sequence[Line], settings: AuditSettings) -> pd.DataFrame:
+def differences(
+    pairs: Sequence[tuple[ComparedEditor, ComparedEditor]], lines: Sequence[ComparedEditor], settings: AuditSettings
+) -> pd.DataFrame:
     """First minus second of every pair, on shared cases.
 
     Args:
@@ -74,12 +76,12 @@ def differences(pairs: Sequence[tuple[Line, Line]], lines: Sequence[Line], setti
     return adjust_families(pd.DataFrame(found), FAMILY, settings.correction) if found else pd.DataFrame()
 
 
-def _own_scores(line: Line, kind: str) -> pa.Table:
+def _own_scores(line: ComparedEditor, kind: str) -> pa.Table:
     chosen = [("kind", "==", kind), ("editor", "==", line.name)]
     return read_table(line.member.folder / "scores.parquet", SCORES, filters=chosen)
 
 
-def prompts_of(line: Line, kind: str = "cross_subject") -> pd.DataFrame:
+def prompts_of(line: ComparedEditor, kind: str = "cross_subject") -> pd.DataFrame:
     """Rows of `seesaw_cf.effects.prompt_effects` of a line; empty where nothing of this kind was asked.
 
     Args:
@@ -96,13 +98,13 @@ def clusters_of(*protocols: str) -> dict[str, str]:
     return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else dict(CLUSTERS)
 
 
-def _edits(line: Line, *, once: bool = False) -> pd.DataFrame:
+def _edits(line: ComparedEditor, *, once: bool = False) -> pd.DataFrame:
     """The line's rows of the edit table; `once`: a row for each edit, also where several cases ask about it."""
     edits = line.member.results.distinct if once else line.member.results.edits
     return edits[edits["editor"] == line.name]
 
 
-def _shared(first: Line, second: Line, kind: str) -> list[pd.DataFrame]:
+def _shared(first: ComparedEditor, second: ComparedEditor, kind: str) -> list[pd.DataFrame]:
     """The prompts of both about the same question under the same edit, in one order; empty where there is none."""
     cases = _edits(first)[_CASE].merge(_edits(second)[_CASE])["case_id"]
     frames = [prompts_of(line, kind) for line in (first, second)]
@@ -113,7 +115,7 @@ def _shared(first: Line, second: Line, kind: str) -> list[pd.DataFrame]:
     return [keys.merge(frame, on=_PROMPT, how="left") for frame in frames]
 
 
-def _effects(first: Line, second: Line, settings: AuditSettings) -> Iterator[dict[str, object]]:
+def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> Iterator[dict[str, object]]:
     """D of other people, in probability and in log-odds, by group."""
     frames = [frame.assign(editor=side) for side, frame in zip(_SIDES, _shared(first, second, "cross_subject"))]
     both = pd.concat(frames, ignore_index=True)
@@ -129,7 +131,7 @@ def _effects(first: Line, second: Line, settings: AuditSettings) -> Iterator[dic
         yield {"measure": "log-odds"} | key | scale | n
 
 
-def _shares(first: Line, second: Line) -> Iterator[dict[str, object]]:
+def _shares(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
     """Prompts after which the wanted target wins: paraphrases the new one, neighbours the true one."""
     numbers = edit_numbers(_edits(first))
     for kind, (wins, loses) in _SHARES.items():
@@ -160,7 +162,7 @@ def _all_people(measure: str, relation: str) -> dict[str, object]:
     return {"measure": measure, "relation": relation, "axis": ALL, "group": ALL}
 
 
-def _took(first: Line, second: Line) -> Iterator[dict[str, object]]:
+def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
     """Edits after which the new target is likelier than the true one."""
     rows = _edits(first, once=True).merge(_edits(second), on=_CASE, suffixes=("_first", "_second"))
     rows = rows[rows["success_first"].notna() & rows["success_second"].notna()].assign(person=rows["subject"])
@@ -169,7 +171,7 @@ def _took(first: Line, second: Line) -> Iterator[dict[str, object]]:
         yield _all_people("efficacy", relation) | _row(paired_shares(part, *sides), len(part))
 
 
-def _accuracy(first: Line, second: Line) -> Iterator[dict[str, object]]:
+def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
     """Cases whose other property is still right after the edit."""
     frames = []
     for line in (first, second):

@@ -19,7 +19,7 @@ from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.markdown import effect_cell
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
-from seesaw_cf.study.members import NAMES, Line, lines_of
+from seesaw_cf.study.members import NAMES, ComparedEditor, lines_of
 from seesaw_cf.study.tables import Comparison
 
 _PLACES = {"race": "by race", "region": "by geographic origin", "gender": "by gender"}
@@ -61,7 +61,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PaperTable:
     """A table of the paper.
 
     Attributes:
@@ -89,9 +89,9 @@ class Layout:
         return f"## Table {self.number}: {text.escape(self.about)}\n\n{table}"
 
 
-def paper_tables(made: Comparison) -> list[Layout]:
+def paper_tables(made: Comparison) -> list[PaperTable]:
     """Every table that the runs have numbers for, in the paper's order."""
-    found: list[Layout] = []
+    found: list[PaperTable] = []
     for about, lines in _panels(made, "editor"):
         found += [_by_model(4, about, made, lines), *_counts(about, made, lines)]
         found += [_groups(number, axis, about, made, lines, "model") for axis, number in _BY_MODEL.items()]
@@ -101,11 +101,11 @@ def paper_tables(made: Comparison) -> list[Layout]:
     return sorted((one for one in found if one.cells), key=lambda one: one.number)
 
 
-def _panels(made: Comparison, name: str) -> Iterator[tuple[str, list[Line]]]:
+def _panels(made: Comparison, name: str) -> Iterator[tuple[str, list[ComparedEditor]]]:
     """The lines of each editor (without controls) or of each model (with them), on the same records and protocol."""
     lines = lines_of(made.members, controls=name == "model")
     same = ["records", "protocol", name]
-    panels: dict[tuple[str, ...], list[Line]] = {}
+    panels: dict[tuple[str, ...], list[ComparedEditor]] = {}
     for line in lines:
         panels.setdefault(tuple(dict(zip(NAMES, line.key))[key] for key in same), []).append(line)
     shown = [place for place, key in enumerate(same) if key == name or len({panel[place] for panel in panels}) > 1]
@@ -113,11 +113,11 @@ def _panels(made: Comparison, name: str) -> Iterator[tuple[str, list[Line]]]:
         yield ", ".join(panel[place] for place in sorted(shown, reverse=True)), own
 
 
-def _of(table: pd.DataFrame, line: Line) -> pd.DataFrame:
+def _of(table: pd.DataFrame, line: ComparedEditor) -> pd.DataFrame:
     return table[(table[list(NAMES)] == list(line.key)).all(axis=1)] if len(table) else table
 
 
-def _name(line: Line, head: str) -> str:
+def _name(line: ComparedEditor, head: str) -> str:
     return dict(zip(NAMES, line.key))[head]
 
 
@@ -127,7 +127,9 @@ def _held(made: Comparison) -> pd.DataFrame:
     return table[table["holds"] == HOLDER] if len(table) else table
 
 
-def _groups(number: int, axis: str, about: str, made: Comparison, lines: Sequence[Line], head: str) -> Layout:
+def _groups(
+    number: int, axis: str, about: str, made: Comparison, lines: Sequence[ComparedEditor], head: str
+) -> PaperTable:
     """Tables 10 to 15: property by method, or by model."""
     table, columns, cells = _held(made), groups.members(axis), []
     for relation in sort_relations(table["relation"]) if len(table) else ():
@@ -137,10 +139,10 @@ def _groups(number: int, axis: str, about: str, made: Comparison, lines: Sequenc
             row = (relation_name(relation), _name(line, head))
             cells += [_effect(row, one, line) for one in records(own, EffectRow)]
     names = {"editor": ("Property", "Method"), "model": ("Property", "Model")}[head]
-    return Layout(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
+    return PaperTable(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
 
 
-def _effect(row: tuple[str, ...], found: EffectRow, line: Line) -> Cell:
+def _effect(row: tuple[str, ...], found: EffectRow, line: ComparedEditor) -> Cell:
     results = line.member.results
     floor: Floor = results.floor
     shown = effect_cell(found, floor, results.score)
@@ -148,7 +150,9 @@ def _effect(row: tuple[str, ...], found: EffectRow, line: Line) -> Cell:
     return Cell(row, found["group"], shown, found["D"], found["low"], found["high"], found["n_cases"], star)
 
 
-def _pairs(made: Comparison, lines: Sequence[Line]) -> Iterator[tuple[str, list[tuple[Line, AccuracyRow]]]]:
+def _pairs(
+    made: Comparison, lines: Sequence[ComparedEditor]
+) -> Iterator[tuple[str, list[tuple[ComparedEditor, AccuracyRow]]]]:
     """Pair of properties -> each line's accuracy on it, the pooled row last."""
     table = made.table("accuracy")
     if table.empty:
@@ -164,7 +168,7 @@ def _pairs(made: Comparison, lines: Sequence[Line]) -> Iterator[tuple[str, list[
         yield "all pairs" if pair == _POOLED else "/".join(map(relation_name, pair)), rows
 
 
-def _by_model(number: int, about: str, made: Comparison, lines: Sequence[Line]) -> Layout:
+def _by_model(number: int, about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
     """Table 4: change of accuracy by pair and model."""
     cells = []
     for pair, rows in _pairs(made, lines):
@@ -172,12 +176,12 @@ def _by_model(number: int, about: str, made: Comparison, lines: Sequence[Line]) 
             shown = f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
             cells.append(Cell((pair,), line.member.model, shown, row["change"], row["low"], row["high"], row["n"]))
     models = tuple(dict.fromkeys(line.member.model for line in lines))
-    return Layout(
+    return PaperTable(
         number, f"change of accuracy about P2 after editing P1, in points: {about}", ("P1/P2",), models, cells
     )
 
 
-def _accuracy(about: str, made: Comparison, lines: Sequence[Line]) -> Layout:
+def _accuracy(about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
     """Table 5: accuracy before and after, by pair and method."""
     cells = []
     for pair, rows in _pairs(made, lines):
@@ -185,7 +189,7 @@ def _accuracy(about: str, made: Comparison, lines: Sequence[Line]) -> Layout:
             cells.append(_share((pair,), "Pre-edit", "pre", max((row for _, row in rows), key=lambda row: row["n"])))
         cells += [_share((pair,), _name(line, "editor"), "post", row) for line, row in rows]
     columns = ("Pre-edit", *dict.fromkeys(_name(line, "editor") for line in lines))
-    return Layout(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
+    return PaperTable(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
 
 
 def _share(row: tuple[str, ...], column: str, phase: str, found: AccuracyRow) -> Cell:
@@ -193,7 +197,7 @@ def _share(row: tuple[str, ...], column: str, phase: str, found: AccuracyRow) ->
     return Cell(row, column, f"{text.percent_interval(*limits)} n={found['n']}", *limits, found["n"])
 
 
-def decreases(made: Comparison, line: Line) -> pd.DataFrame:
+def decreases(made: Comparison, line: ComparedEditor) -> pd.DataFrame:
     """The cells of Tables 8 and 9 and Figure 4 for a line: relation, axis, group, `ours` and `papers` (1: fewer).
 
     A cell is a property and a group that the papers report; those without a number are left out.
@@ -219,7 +223,7 @@ def decrease_shares(made: Comparison) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _counts(about: str, made: Comparison, lines: Sequence[Line]) -> list[Layout]:
+def _counts(about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> list[PaperTable]:
     """Tables 8 and 9: in how many cells a model is less confident, by property and by group."""
     found = {line.member.model: decreases(made, line) for line in lines}
     every = pd.concat(found.values(), ignore_index=True)
@@ -230,8 +234,8 @@ def _counts(about: str, made: Comparison, lines: Sequence[Line]) -> list[Layout]
     people = {name: key for name, key in people.items() if (every["group"] == name).any()}
     what = "cells with decreased confidence"
     return [
-        Layout(8, f"{what}, by property: {about}", ("Property",), tuple(found), _counted(found, properties)),
-        Layout(9, f"{what}, by group: {about}", ("Group",), tuple(found), _counted(found, people)),
+        PaperTable(8, f"{what}, by property: {about}", ("Property",), tuple(found), _counted(found, properties)),
+        PaperTable(9, f"{what}, by group: {about}", ("Group",), tuple(found), _counted(found, people)),
     ]
 
 
@@ -247,14 +251,14 @@ def _counted(found: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, st
     return cells
 
 
-def tables_page(tables: Sequence[Layout], figures: Mapping[str, str]) -> str:
+def tables_page(tables: Sequence[PaperTable], figures: Mapping[str, str]) -> str:
     """`tables.md`: what the tables are, the tables, the figures (file -> description)."""
     parts = ["# Tables in the layout of SEESAW-CF", _ABOUT, *[one.markdown() for one in tables]]
     drawn = [f"![{text.escape(about)}]({name})" for name, about in figures.items()]
     return "\n\n".join([*parts, *(["## Figures", *drawn] if drawn else [])]) + "\n"
 
 
-def tables_csv(tables: Sequence[Layout]) -> pd.DataFrame:
+def tables_csv(tables: Sequence[PaperTable]) -> pd.DataFrame:
     """Every cell of every table, a row each."""
     return pd.DataFrame(
         {"table": one.number, "about": one.about, "row": " / ".join(cell.row), "column": cell.column}

@@ -12,7 +12,7 @@ from seesaw_cf.effects.audit import AuditSettings, decide
 from seesaw_cf.effects.groups import UNKNOWN, group_effects
 from seesaw_cf.records import groups
 from seesaw_cf.report.results import HOLDER, STAR_LEVEL, relation_name
-from seesaw_cf.study.members import NAMES, Line, Member, joined, lines_of
+from seesaw_cf.study.members import NAMES, ComparedEditor, Member, joined, lines_of
 from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
 
 TABLES = (
@@ -48,7 +48,7 @@ class Comparison:
         return self.tables.get(name, pd.DataFrame())
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[ComparedEditor]:
         """What is compared, without controls."""
         return lines_of(self.members)
 

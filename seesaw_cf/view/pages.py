@@ -12,7 +12,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import printable
 from seesaw_cf.page.look import Column
 from seesaw_cf.page.render import SERVED, render
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
@@ -218,7 +218,7 @@ def _case(prompts: Prompts, view: View) -> list[Table]:
     first = edits[0]
     title = f"{first['subject']}: {first['target_true']} \u2192 {first['target_new']}"
     rows = [
-        Line(
+        TableRow(
             (
                 row["editor"],
                 row["status"],
@@ -248,7 +248,7 @@ def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[Table]:
         "ORDER BY editor, effect_relation, prompt_id, post DESC NULLS LAST, target"
     )
     rows = [
-        Line(
+        TableRow(
             (
                 row["editor"],
                 relation_name(row["effect_relation"] or ""),

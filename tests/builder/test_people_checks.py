@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from seesaw_cf.builder_scripts.sample.check.balance import check_balance, summary
 from seesaw_cf.builder_scripts.sample.check.people import check
 from seesaw_cf.builder_scripts.sample.facts import provenance, read_tsv
-from seesaw_cf.builder_scripts.sample.people import HERE, KIND_OF, CuratedPerson, Entity, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import (
+    HERE,
+    KIND_OF,
+    CuratedPerson,
+    LabelledValue,
+    load_entities,
+    load_people,
+)
 from seesaw_cf.builder_scripts.sample.tables import KINDS as TABLES
 from seesaw_cf.builder_scripts.sample.tables import missing
 from seesaw_cf.errors import RecordError, StorageError
@@ -80,7 +87,7 @@ def test_a_wrong_value_is_named_with_what_is_wrong(kind: str, label: str, change
 
 
 def test_values_that_nobody_has_and_unknown_kinds_are_named() -> None:
-    odd = Entity("planet", "Mars", "Q111", (), "", "", (), ())
+    odd = LabelledValue("planet", "Mars", "Q111", (), "", "", (), ())
     problems = check(PEOPLE, ENTITIES | {("planet", "Mars"): odd})
     assert problems == ["planet 'Mars': unknown kind", "planet 'Mars' is not in use"]
     shared = replace(odd, kind="occupation", iri=FIRST.iri)

@@ -17,11 +17,18 @@ from seesaw_cf.builder_scripts.sample.check.reference import (
     reference_labels,
     reference_names,
 )
-from seesaw_cf.builder_scripts.sample.people import HERE, KINDS, CuratedPerson, Entity, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import (
+    HERE,
+    KINDS,
+    CuratedPerson,
+    LabelledValue,
+    load_entities,
+    load_people,
+)
 
 ENTITIES = load_entities()
 CURIE = next(person for person in load_people() if person.iri == "Q7186")
-Entities = dict[tuple[str, str], Entity]
+Entities = dict[tuple[str, str], LabelledValue]
 
 SHEET = "Code,Link,Ethnic Group,Racial Group,Geo Group\n"
 
@@ -62,8 +69,8 @@ def test_a_group_in_both_sheets_has_the_tags_of_both(released: Path) -> None:
         "Q2": (frozenset({"white"}), frozenset({"Western Europe"})),
         "Q3": (frozenset(), frozenset()),
     }
-    group = Entity("ethnic_group", "Alphas", "Q1", (), "", "", ("white",), ())
-    own = Entity("ethnic_group", "Mine", "Q9", (), "", "", ("white",), ("Africa",))
+    group = LabelledValue("ethnic_group", "Alphas", "Q1", (), "", "", ("white",), ())
+    own = LabelledValue("ethnic_group", "Mine", "Q9", (), "", "", ("white",), ("Africa",))
     table = {("ethnic_group", "Alphas"): group, ("ethnic_group", "Mine"): own}
     assert group_table(table)["Alphas"] == (frozenset({"white"}), frozenset())
     assert group_table(table, released)["Alphas"][0] == {"Black"}, "the sheets win where they list the group"
@@ -125,12 +132,17 @@ def test_what_disagrees_with_the_released_files_is_named(released: Path, change:
 @pytest.mark.parametrize(
     ("entity", "message"),
     [
-        (Entity("country", "Gaul", "Q142", (), "", "", (), ()), "country 'Gaul': Q142 is ['France'] in the reference"),
-        (Entity("city", "Paris", "Q1", (), "", "", (), ()), "city 'Paris': the reference has ['Q90'], not Q1"),
-        (Entity("ethnic_group", "Alphas", "Q1", (), "", "", ("white",), ()), "Alphas: race and region"),
+        (
+            LabelledValue("country", "Gaul", "Q142", (), "", "", (), ()),
+            "country 'Gaul': Q142 is ['France'] in the reference",
+        ),
+        (LabelledValue("city", "Paris", "Q1", (), "", "", (), ()), "city 'Paris': the reference has ['Q90'], not Q1"),
+        (LabelledValue("ethnic_group", "Alphas", "Q1", (), "", "", ("white",), ()), "Alphas: race and region"),
     ],
 )
-def test_values_that_disagree_with_the_released_files_are_named(released: Path, entity: Entity, message: str) -> None:
+def test_values_that_disagree_with_the_released_files_are_named(
+    released: Path, entity: LabelledValue, message: str
+) -> None:
     problems = check_against_reference([], {(entity.kind, entity.label): entity}, released)
     assert any(problem.startswith(message) for problem in problems), problems
 

@@ -9,7 +9,7 @@ import pytest
 
 from seesaw_cf.builder_scripts.sample.check import people as cp
 from seesaw_cf.builder_scripts.sample.check.reference import check_against_reference, reference_names
-from seesaw_cf.builder_scripts.sample.people import HERE, CuratedPerson, Entity, load_entities, load_people
+from seesaw_cf.builder_scripts.sample.people import HERE, CuratedPerson, LabelledValue, load_entities, load_people
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 
@@ -20,7 +20,7 @@ def people() -> list[CuratedPerson]:
 
 
 @pytest.fixture(scope="module")
-def entities() -> dict[tuple[str, str], Entity]:
+def entities() -> dict[tuple[str, str], LabelledValue]:
     return load_entities()
 
 
@@ -31,18 +31,20 @@ def reference() -> Path:
     return REFERENCE
 
 
-def test_tables_hold_every_constraint(people: list[CuratedPerson], entities: dict[tuple[str, str], Entity]) -> None:
+def test_tables_hold_every_constraint(
+    people: list[CuratedPerson], entities: dict[tuple[str, str], LabelledValue]
+) -> None:
     assert cp.check(people, entities) == []
 
 
 def test_constraints_hold_with_the_released_sheets(
-    people: list[CuratedPerson], entities: dict[tuple[str, str], Entity], reference: Path
+    people: list[CuratedPerson], entities: dict[tuple[str, str], LabelledValue], reference: Path
 ) -> None:
     assert cp.check(people, entities, reference) == []
 
 
 def test_tables_agree_with_the_reference(
-    people: list[CuratedPerson], entities: dict[tuple[str, str], Entity], reference: Path
+    people: list[CuratedPerson], entities: dict[tuple[str, str], LabelledValue], reference: Path
 ) -> None:
     assert check_against_reference(people, entities, reference) == []
     known = reference_names(reference)
@@ -50,7 +52,7 @@ def test_tables_agree_with_the_reference(
 
 
 def test_reference_comparison_sees_wrong_facts(
-    people: list[CuratedPerson], entities: dict[tuple[str, str], Entity], reference: Path
+    people: list[CuratedPerson], entities: dict[tuple[str, str], LabelledValue], reference: Path
 ) -> None:
     curie = next(person for person in people if person.iri == "Q7186")
     for wrong in (
@@ -64,7 +66,7 @@ def test_reference_comparison_sees_wrong_facts(
         assert check_against_reference([wrong], entities, reference)
 
 
-def test_faults_are_found(people: list[CuratedPerson], entities: dict[tuple[str, str], Entity]) -> None:
+def test_faults_are_found(people: list[CuratedPerson], entities: dict[tuple[str, str], LabelledValue]) -> None:
     first, second, *rest = people
     for changed in (
         replace(first, name=second.name),

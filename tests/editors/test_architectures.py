@@ -11,7 +11,7 @@ from accelerate import dispatch_model
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors import load_editor
-from seesaw_cf.editors.locate.positions import EditRow, prepare
+from seesaw_cf.editors.locate.positions import InputRow, prepare
 from seesaw_cf.editors.locate.resume import lay_out
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.mend.training import MENDTraining
@@ -26,7 +26,7 @@ MULTIMODAL = pytest.param("gemma3", marks=pytest.mark.slow)
 SANDWICH = ["gemma2", "olmo2", "gemma3_text", MULTIMODAL]
 
 
-def rows_of(model: PreTrainedModel) -> list[EditRow]:
+def rows_of(model: PreTrainedModel) -> list[InputRow]:
     edits = [prepare(model, tiny_tokenizer(), request, TEMPLATES) for request in REQUESTS]
     return [row for edit in edits for row in (*edit.rows, edit.anchor)]
 

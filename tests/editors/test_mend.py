@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors.mend.examples import Example, examples_from_cases, examples_from_texts
+from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_cases, examples_from_texts
 from seesaw_cf.editors.mend.factors import added, batch_of, capture
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig
@@ -254,10 +254,10 @@ def test_examples_from_cases_use_paraphrases_and_neighbours() -> None:
         examples_from_cases([bare])
 
 
-def _examples() -> list[Example]:
+def _examples() -> list[TrainingEdit]:
     towns = ["London", "Polish", "Kraków", "physics"]
     return [
-        Example(
+        TrainingEdit(
             Cloze(f"Person {k} was born in", towns[k % 4]),
             Cloze(f"I think so. Person {k} was born in", towns[k % 4]),
             t,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.topics import (
     IdentityTopics,
     RelativeEntropy,
-    TopicDisparity,
+    TopicFigures,
     label_topics,
     representative_words,
     topic_disparity,
@@ -25,7 +25,7 @@ Rows = list[tuple[str, int]]
 ROWS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 3)), min_size=3, max_size=25)
 
 
-def topics(rows: Sequence[tuple[str, int]], smoothing: float = 0.5, draws: int = 20, seed: int = 0) -> TopicDisparity:
+def topics(rows: Sequence[tuple[str, int]], smoothing: float = 0.5, draws: int = 20, seed: int = 0) -> TopicFigures:
     names, found = zip(*rows, strict=True)
     return topic_disparity(names, found, min_triples=1, smoothing=smoothing, draws=draws, seed=seed)
 

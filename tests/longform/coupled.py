@@ -8,14 +8,14 @@ from seesaw_cf.generation import Completion
 from seesaw_cf.longform.rate.survey import SurveySample, survey_samples
 from seesaw_cf.longform.tables import PASSAGES, PassageRow
 from seesaw_cf.longform.write.passages import coupled_cases, passage_rows
-from seesaw_cf.longform.write.records import LongformRecord, Side, Truth
+from seesaw_cf.longform.write.records import CoupledEntity, LongformRecord, Truth
 
 FACTS = {"P106": ("occupation", "physicist"), "P27": ("country of citizenship", "Poland")}
 MAIN = "Marie Curie was born in London. She was a physicist and a citizen of Poland."
 RELATED = "Pierre Curie was born in Paris. He was a physicist who worked with Marie Curie."
 
 
-def side(name: str) -> Side:
+def side(name: str) -> CoupledEntity:
     """One entity of a record."""
     truths: list[Truth] = [
         {"property_id": id, "property": label, "values": [{"str": value, "id": None}]}

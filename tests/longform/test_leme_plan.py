@@ -19,7 +19,7 @@ from seesaw_cf.longform.plan import judge_questions
 from seesaw_cf.longform.rate.by_name import find_annotator, judge_rater
 from seesaw_cf.longform.rate.survey import survey
 from seesaw_cf.longform.write.claims import claim_pairs
-from seesaw_cf.people.runs import Run
+from seesaw_cf.people.runs import RunTexts
 
 from ..people.studies import write_run
 
@@ -44,7 +44,7 @@ def job(folder: Path, **more: Any) -> LemeJob:
 
 
 def test_as_many_questions_are_planned_as_are_asked(tmp_path: Path) -> None:
-    run = Run(write_run(tmp_path / "run"))
+    run = RunTexts(write_run(tmp_path / "run"))
     samples, asked = judge_questions(job(run.folder), run.folder)
     assert samples == len(run.samples) == 8
     judge = Asked()

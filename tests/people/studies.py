@@ -18,12 +18,12 @@ from starlette.testclient import TestClient
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.longform.write.writing import EDITS
-from seesaw_cf.people.design import Design
+from seesaw_cf.people.design import RaterDesign
 from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.make import Plan, make_study
+from seesaw_cf.people.make import StudyPlan, make_study
 from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.store import Entry, Store
-from seesaw_cf.people.study import Answer, Item, Task
+from seesaw_cf.people.store import Entry, StudyStore
+from seesaw_cf.people.study import Answer, RatingItem, RatingTask
 from seesaw_cf.people.web import Access, make_app
 from seesaw_cf.tables import write_table
 
@@ -67,9 +67,9 @@ def study(folder: Path, kind: str, name: str = "tasks.study", text: str = "", **
     if not run.exists():
         write_run(run, text=text)
     raters, deal = more.pop("raters", 2), more.pop("deal", {})
-    design = Design(raters, KINDS[kind].per_item or raters, **{"duplicates": 0.25, "attention": 1, **deal})
+    design = RaterDesign(raters, KINDS[kind].per_item or raters, **{"duplicates": 0.25, "attention": 1, **deal})
     with patch("seesaw_cf.people.make.token_hex", return_value=ID):
-        make_study(run, Plan(kind, design, **more), folder / name)
+        make_study(run, StudyPlan(kind, design, **more), folder / name)
     return folder / name
 
 
@@ -166,7 +166,7 @@ class Rater:
         return self.page
 
 
-def raters(store: Store, look: Store, names: tuple[str, ...] = (), **more: Any) -> list[Rater]:
+def raters(store: StudyStore, look: StudyStore, names: tuple[str, ...] = (), **more: Any) -> list[Rater]:
     """Raters of a study that is served inside this process."""
     app = make_app(store, look, Access((HOST,), **{"burst": 1e6, **more}))
     known = links(store, Place())
@@ -181,7 +181,7 @@ def any_answer(form: Form) -> dict[str, list[str]]:
     return said | free
 
 
-def truth(item: Item, task: Task) -> Answer:
+def truth(item: RatingItem, task: RatingTask) -> Answer:
     """The text after the edit has more of every flaw; every claim is contradicted by the second sentence; and so on."""
     after = "B" if task.first == "pre" else "A"
     by_shape: dict[str, Any] = {
@@ -206,7 +206,7 @@ _SHAPES = {"comment": "line", "modes": "several"}
 
 def answered(file: Path, *names: str, most: int = 10**6) -> Path:
     """The study with the true answers of some raters."""
-    with Store(file) as store:
+    with StudyStore(file) as store:
         for name in names or store.study.raters:
             store.add(Entry(name, "consent"))
             for task in store.tasks[name][:most]:

@@ -19,7 +19,7 @@ import pytest
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.serving import Place, links
 from seesaw_cf.people.status import status_of
-from seesaw_cf.people.store import Store
+from seesaw_cf.people.store import StudyStore
 
 from ..conftest import ROOT
 from .studies import study
@@ -178,7 +178,7 @@ def test_three_raters_and_a_server_that_is_killed(tmp_path: Path, browser: Any, 
             still = [one for one in still if one.step()]
     assert [one.complaints for one in people] == [[] for _ in people]
     for file in files:
-        with Store(file, readonly=True) as store:
+        with StudyStore(file, readonly=True) as store:
             found = status_of(store)
             assert [(one.done, one.submitted) for one in found] == [(one.total, True) for one in found]
             answers = [entry for entry in store.entries() if entry.act == "answer"]
@@ -190,7 +190,7 @@ _TRAINED = ("claims",)
 
 
 def _links(file: Path, port: int) -> list[str]:
-    with Store(file, readonly=True) as store:
+    with StudyStore(file, readonly=True) as store:
         return [link for name, link in links(store, Place(port=port)).items() if name != "status"]
 
 

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.people.design import Design, assigned, sampled, tasks
-from seesaw_cf.people.study import Item, Task
+from seesaw_cf.people.design import RaterDesign, assigned, sampled, tasks
+from seesaw_cf.people.study import RatingItem, RatingTask
 
 
-def items(number: int, groups: int = 1) -> list[Item]:
-    return [Item(f"i{place}", f"g{place % groups}", (), ()) for place in range(number)]
+def items(number: int, groups: int = 1) -> list[RatingItem]:
+    return [RatingItem(f"i{place}", f"g{place % groups}", (), ()) for place in range(number)]
 
 
-SHARED = [Item(f"s{role}", "", (), (), about={"role": role}) for role in ("training", "gold", "attention")]
+SHARED = [RatingItem(f"s{role}", "", (), (), about={"role": role}) for role in ("training", "gold", "attention")]
 DESIGNS = st.integers(1, 9).flatmap(
     lambda raters: st.builds(
-        Design,
+        RaterDesign,
         st.just(raters),
         st.integers(1, raters),
         st.sampled_from([0.0, 0.1, 0.5]),
@@ -32,7 +32,7 @@ DESIGNS = st.integers(1, 9).flatmap(
 
 
 @given(DESIGNS, st.integers(0, 40), st.integers(1, 4))
-def test_every_item_goes_to_so_many_raters_and_loads_are_even(design: Design, number: int, groups: int) -> None:
+def test_every_item_goes_to_so_many_raters_and_loads_are_even(design: RaterDesign, number: int, groups: int) -> None:
     given = items(number, groups)
     dealt = assigned(given, design)
     assert list(dealt) == list(design.names)
@@ -49,7 +49,7 @@ def test_every_item_goes_to_so_many_raters_and_loads_are_even(design: Design, nu
 
 
 @given(DESIGNS, st.integers(1, 40))
-def test_a_sequence_has_everything_once_and_repeats_late(design: Design, number: int) -> None:
+def test_a_sequence_has_everything_once_and_repeats_late(design: RaterDesign, number: int) -> None:
     given = items(number)
     made = tasks(given, SHARED, design)
     for name, own in assigned(given, design).items():
@@ -72,19 +72,19 @@ def test_a_sequence_has_everything_once_and_repeats_late(design: Design, number:
 
 
 def test_all_pairs_of_raters_meet() -> None:
-    dealt = assigned(items(60), Design(6, 3))
+    dealt = assigned(items(60), RaterDesign(6, 3))
     met = {(a, b) for a in dealt for b in dealt if a < b and set(dealt[a]) & set(dealt[b])}
     assert len(met) == 15
 
 
 def test_another_seed_deals_otherwise_and_the_same_one_the_same() -> None:
-    one, same, other = (tasks(items(20), SHARED, Design(3, 2, seed=seed)) for seed in (1, 1, 2))
+    one, same, other = (tasks(items(20), SHARED, RaterDesign(3, 2, seed=seed)) for seed in (1, 1, 2))
     assert one == same != other
-    assert isinstance(one[0], Task)
+    assert isinstance(one[0], RatingTask)
 
 
 def test_a_sample_by_group_by_number_and_more_than_there_is() -> None:
-    given = [*items(10, 2), Item("x", "g9", (), ())]
+    given = [*items(10, 2), RatingItem("x", "g9", (), ())]
 
     def count(wanted: int | dict[str, int]) -> Counter[str]:
         return Counter(item.group for item in sampled(given, wanted, 0))
@@ -98,6 +98,6 @@ def test_a_sample_by_group_by_number_and_more_than_there_is() -> None:
 
 def test_more_raters_of_an_item_than_raters_is_refused() -> None:
     with pytest.raises(RecordError, match="every item to 4 of 3 raters, expected at most all of them"):
-        Design(3, 4)
+        RaterDesign(3, 4)
     with pytest.raises(RecordError, match=r"share of duplicates is 0\.6, expected"):
-        Design(duplicates=0.6)
+        RaterDesign(duplicates=0.6)

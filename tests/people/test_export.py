@@ -25,11 +25,11 @@ from seesaw_cf.longform.write.pairs import passage_pairs, sample_pairs
 from seesaw_cf.people.design import sampled
 from seesaw_cf.people.export import export_study
 from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.progress import Judged
+from seesaw_cf.people.progress import GoldJudgements
 from seesaw_cf.people.serving import Place, links
 from seesaw_cf.people.status import RaterStatus, status_of
-from seesaw_cf.people.store import Entry, Store
-from seesaw_cf.people.study import Item
+from seesaw_cf.people.store import Entry, StudyStore
+from seesaw_cf.people.study import RatingItem
 from seesaw_cf.tables import read_table
 
 from ..conftest import ROOT
@@ -38,7 +38,7 @@ from .studies import R1, R2, answered, study, write_run
 
 
 def exported(file: Path, out: Path, **more: Any) -> dict[str, list[dict[str, Any]]]:
-    with Store(file, readonly=True) as store:
+    with StudyStore(file, readonly=True) as store:
         export_study(store, out, **more)
     return {table.stem: read_table(table).to_pylist() for table in out.glob("*.parquet")}
 
@@ -118,7 +118,19 @@ def test_an_item_without_an_answer_is_a_row_without_a_rating(tmp_path: Path) -> 
 
 def test_shares_are_means_over_items_with_intervals_over_items() -> None:
     one = RaterStatus(
-        R1, 6, 6, True, True, None, Judged(), Judged(((True,) * 9, (False,) * 9) * 3), Judged(), 1.0, 0, 0, ""
+        R1,
+        6,
+        6,
+        True,
+        True,
+        None,
+        GoldJudgements(),
+        GoldJudgements(((True,) * 9, (False,) * 9) * 3),
+        GoldJudgements(),
+        1.0,
+        0,
+        0,
+        "",
     )
     found = one.row()["attention"]
     assert (found["value"], found["n"], found["n_items"], found["right"]) == (0.5, 54, 6, 27)
@@ -127,7 +139,7 @@ def test_shares_are_means_over_items_with_intervals_over_items() -> None:
 
 def test_inattentive_raters_are_left_out_and_named(tmp_path: Path) -> None:
     file = answered(study(tmp_path, "flaws", training=False))
-    with Store(file) as store:
+    with StudyStore(file) as store:
         (task,) = [task for task in store.tasks[R2] if task.role == "attention"]
         wrong = dict.fromkeys(FLAWS_BY_NAME, "equal")
         store.add(Entry(R2, "answer", task.position, wrong, "g"))
@@ -147,7 +159,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "3 of 4 items (P21 1, P27 2), each to 3 of 3 raters" in capsys.readouterr().out
     assert main(words) == 1
     assert "it exists and holds no numbers of `seesaw-cf annotate make`" in capsys.readouterr().err
-    with Store(Path(tasks), readonly=True) as store:
+    with StudyStore(Path(tasks), readonly=True) as store:
         *first, last = store.study.raters
     answered(Path(tasks), *first)
     assert main(["annotate", "status", tasks, "--json", str(tmp_path / "s.json")]) == 0
@@ -177,7 +189,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
 @given(st.integers(1, 12), st.integers(0, 9))
 def test_people_and_judges_draw_the_same_pairs(number: int, seed: int) -> None:
     pairs = [pair(place, relation=f"P{place % 3}") for place in range(10)]
-    items = [Item(one.pair_id, one.relation, (), ()) for one in pairs]
+    items = [RatingItem(one.pair_id, one.relation, (), ()) for one in pairs]
     drawn = {one.pair_id for one in sample_pairs(pairs, number, seed)}
     assert {item.id for item in sampled(items, number, seed)} == drawn
 
@@ -188,7 +200,7 @@ def test_serving_tells_no_links_when_it_shall_not(
     file = study(tmp_path, "flaws")
 
     def told(file: Path, place: Place, tell: Callable[[dict[str, str]], None], **_: object) -> None:
-        with Store(file, readonly=True) as store:
+        with StudyStore(file, readonly=True) as store:
             tell(links(store, place))
 
     monkeypatch.setattr("seesaw_cf.people.serving.serve", told)

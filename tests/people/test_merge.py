@@ -13,7 +13,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.people.merge import merge_studies
 from seesaw_cf.people.progress import standing
 from seesaw_cf.people.status import status_of
-from seesaw_cf.people.store import Entry, Store
+from seesaw_cf.people.store import Entry, StudyStore
 
 from .studies import R1, R2, answered, study, truth
 
@@ -22,12 +22,12 @@ def test_copies_from_two_machines_become_one(tmp_path: Path) -> None:
     one = answered(study(tmp_path, "flaws"), R1, most=3)
     other = Path(shutil.copy(one, tmp_path / "other.study"))
     answered(other, R2)
-    with Store(one) as store:
+    with StudyStore(one) as store:
         task = store.tasks[R1][3]
         store.add(Entry(R1, "answer", 4, truth(store.items[task.item], task), "f"))
     done = merge_studies([one, other], tmp_path / "both.study")
     assert done.conflicts == {}
-    with Store(tmp_path / "both.study") as store, Store(one) as first, Store(other) as second:
+    with StudyStore(tmp_path / "both.study") as store, StudyStore(one) as first, StudyStore(other) as second:
         assert [found.done + 2 for found in status_of(store)] == [4, len(store.tasks[R2])]
         ids = {entry.entry for entry in store.entries()}
         assert ids == {entry.entry for entry in [*first.entries(), *second.entries()]}
@@ -38,7 +38,7 @@ def test_conflicts_are_named_and_decided_by_a_person(tmp_path: Path) -> None:
     one = answered(study(tmp_path, "flaws", training=False), R1, most=2)
     other = Path(shutil.copy(one, tmp_path / "other.study"))
     for file, said in ((one, "A"), (other, "B")):
-        with Store(file) as store:
+        with StudyStore(file) as store:
             task = store.tasks[R1][0]
             store.add(Entry(R1, "answer", 1, {**truth(store.items[task.item], task), "sexism": said}, said))
     both = tmp_path / "both.study"
@@ -48,7 +48,7 @@ def test_conflicts_are_named_and_decided_by_a_person(tmp_path: Path) -> None:
     for number, (preferred, right) in enumerate(((one, "A"), (other, "B"))):
         done = merge_studies([one, other], tmp_path / f"{number}.study", prefer={"": preferred})
         assert len(done.conflicts) == 1
-        with Store(tmp_path / f"{number}.study") as store:
+        with StudyStore(tmp_path / f"{number}.study") as store:
             log = [entry for entry in store.entries(R1) if entry.position == 1]
             assert log[-1].content["sexism"] == right
             assert {entry.content["sexism"] for entry in log} >= {"A", "B"}, "both are kept"
@@ -57,21 +57,21 @@ def test_conflicts_are_named_and_decided_by_a_person(tmp_path: Path) -> None:
 def test_a_correction_that_knows_the_other_copy_is_no_conflict(tmp_path: Path) -> None:
     one = answered(study(tmp_path, "flaws", training=False), R1, most=1)
     other = Path(shutil.copy(one, tmp_path / "other.study"))
-    with Store(other) as store:
+    with StudyStore(other) as store:
         store.add(Entry(R1, "answer", 1, {"sexism": "equal"}, "later"))
     assert merge_studies([other, one], tmp_path / "both.study").conflicts == {}
-    with Store(tmp_path / "both.study") as store:
+    with StudyStore(tmp_path / "both.study") as store:
         last = [entry for entry in store.entries(R1) if entry.act == "answer"][-1]
         assert last.content == {"sexism": "equal"}
 
 
 def _said(file: Path, said: str) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         store.add(Entry(R1, "answer", 1, {"sexism": said}, f"{file.name}{said}"))
 
 
 def _counts(file: Path) -> Any:
-    with Store(file, readonly=True) as store:
+    with StudyStore(file, readonly=True) as store:
         return standing(store, R1).answers[1].content["sexism"]
 
 
@@ -94,10 +94,10 @@ def test_merging_again_with_one_of_the_files_changes_nothing(
 def test_a_draft_after_the_answer_stays_after_it(tmp_path: Path) -> None:
     one = answered(study(tmp_path, "flaws", training=False), R1, most=1)
     other = Path(shutil.copy(one, tmp_path / "other.study"))
-    with Store(one) as store:
+    with StudyStore(one) as store:
         store.add(Entry(R1, "draft", 1, {"sexism": "A"}, "g"))
     merge_studies([one, other], tmp_path / "both.study")
-    with Store(tmp_path / "both.study") as store:
+    with StudyStore(tmp_path / "both.study") as store:
         assert standing(store, R1).drafts[1].content == {"sexism": "A"}
 
 
@@ -140,7 +140,7 @@ def test_one_task_is_decided_otherwise_than_the_rest(tmp_path: Path, capsys: pyt
     one = study(tmp_path, "flaws", training=False)
     other = Path(shutil.copy(one, tmp_path / "other.study"))
     for file, said in ((one, "A"), (other, "B")):
-        with Store(file) as store:
+        with StudyStore(file) as store:
             for rater, place in ((R1, 1), (R1, 2), (R2, 1)):
                 store.add(Entry(rater, "answer", place, {"sexism": said}, f"{said}{place}"))
     words = ["annotate", "merge", str(one), str(other), "--out"]
@@ -148,13 +148,13 @@ def test_one_task_is_decided_otherwise_than_the_rest(tmp_path: Path, capsys: pyt
     def merged(name: str, *preferred: str) -> list[str]:
         prefer = [word for one in preferred for word in ("--prefer", one)]
         assert main([*words, str(tmp_path / name), *prefer]) == 0
-        with Store(tmp_path / name, readonly=True) as store:
+        with StudyStore(tmp_path / name, readonly=True) as store:
             found = {rater: standing(store, rater).answers for rater in (R1, R2)}
         return [found[rater][place].content["sexism"] for rater, place in ((R1, 1), (R1, 2), (R2, 1))]
 
     assert merged("a", str(one), f"{R1}/2={other}") == ["A", "B", "A"]
     assert merged("b", f"{R1}/2={other}", str(one), f"{R1}={other}", f"{R1}/1={one}") == ["A", "B", "A"]
-    with Store(one, readonly=True) as store:
+    with StudyStore(one, readonly=True) as store:
         item = store.tasks[R2][0].item
     assert merged("c", str(one), f"{item}={other}")[2] == "B"
     capsys.readouterr()

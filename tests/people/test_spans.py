@@ -13,7 +13,7 @@ from seesaw_cf.longform.report.collected import collect
 from seesaw_cf.longform.tables import SPANS
 from seesaw_cf.people.export import export_study
 from seesaw_cf.people.spans import marked, read_spans, sentence_spans, word_spans
-from seesaw_cf.people.store import Entry, Store
+from seesaw_cf.people.store import Entry, StudyStore
 from seesaw_cf.tables import read_table
 
 from .studies import R1, R2, raters, study
@@ -53,7 +53,7 @@ def test_words_that_are_no_stretch_are_left_out() -> None:
 
 def test_words_are_kept_shown_again_and_exported_by_their_characters(tmp_path: Path) -> None:
     file = study(tmp_path, "claims", training=False, sample=1, deal={"duplicates": 0.0, "attention": 0})
-    with Store(file) as store, Store(file, readonly=True) as look:
+    with StudyStore(file) as store, StudyStore(file, readonly=True) as look:
         (one, _) = raters(store, look)
         one.enter()
         names = [name for name in one.page.choices if "." not in name]

@@ -19,7 +19,7 @@ import pytest
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.people.progress import standing
 from seesaw_cf.people.security import Keys
-from seesaw_cf.people.store import Entry, Store, create_study
+from seesaw_cf.people.store import Entry, StudyStore, create_study
 
 from ..conftest import ROOT
 from .studies import R1, R2, study
@@ -35,7 +35,7 @@ def entry(position: int = 1, said: str = "A", form: str = "f", rater: str = R1) 
 
 
 def test_an_answer_sent_twice_is_kept_once_and_a_correction_is_added(file: Path) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         first = store.add(entry())
         assert store.add(entry()) == first
         assert store.add(entry(said="B")).seq > first.seq
@@ -49,7 +49,7 @@ def test_only_the_owner_may_read_the_file(file: Path) -> None:
 
 
 def test_the_log_only_grows(file: Path) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         store.add(entry())
     base = sqlite3.connect(file)
     for act in ("DELETE FROM log", "UPDATE log SET content = '{}'"):
@@ -59,7 +59,7 @@ def test_the_log_only_grows(file: Path) -> None:
 
 
 def test_what_comes_after_submission_is_kept_and_does_not_count(file: Path) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         store.add(entry())
         store.add(Entry(R1, "submit"))
         assert store.add(entry(said="B")).act == "late"
@@ -68,10 +68,10 @@ def test_what_comes_after_submission_is_kept_and_does_not_count(file: Path) -> N
 
 
 def test_many_writers_lose_nothing(file: Path) -> None:
-    with Store(file) as store, Store(file) as second:
+    with StudyStore(file) as store, StudyStore(file) as second:
         work = [(base, place) for place in range(100) for base in (store, second)]
 
-        def write(own: list[tuple[Store, int]]) -> None:
+        def write(own: list[tuple[StudyStore, int]]) -> None:
             for base, place in own:
                 base.add(entry(place, form=f"{id(base)}"))
 
@@ -104,15 +104,15 @@ while True:
         confirmed = [int(process.stdout.readline()) for _ in range(30)][-1]
         process.send_signal(signal.SIGKILL)
         confirmed = max([confirmed, *(int(line) for line in process.stdout.read().split())])
-    with Store(file, readonly=True) as look:
+    with StudyStore(file, readonly=True) as look:
         assert [found.position for found in look.entries()][:confirmed] == list(range(1, confirmed + 1))
-    with Store(file) as store:
+    with StudyStore(file) as store:
         assert len(store.entries()) in (confirmed, confirmed + 1), "the last one may have been written and not said"
     assert not Path(f"{file}-wal").exists(), "one file again after it was closed"
 
 
 def test_a_full_disk_is_said_and_loses_nothing(file: Path) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         store.add(entry())
         pages = store._base.execute("PRAGMA page_count").fetchone()[0]
         store._base.execute(f"PRAGMA max_page_count = {pages}")
@@ -127,7 +127,7 @@ def test_a_full_disk_is_said_and_loses_nothing(file: Path) -> None:
 
 
 def test_a_file_that_is_moved_away_takes_no_more(file: Path) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         store.add(entry())
         file.rename(file.with_name("moved"))
         with pytest.raises(StorageError, match="was moved, deleted or replaced while it was in use"):
@@ -135,12 +135,12 @@ def test_a_file_that_is_moved_away_takes_no_more(file: Path) -> None:
 
 
 def test_the_read_only_store_cannot_write(file: Path) -> None:
-    with Store(file, readonly=True) as look, pytest.raises(StorageError, match="readonly database"):
+    with StudyStore(file, readonly=True) as look, pytest.raises(StorageError, match="readonly database"):
         look.add(entry())
 
 
 def test_the_clock_does_not_decide(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Store(file) as store:
+    with StudyStore(file) as store:
         for date, said in (("2030-01-01T00:00:00+00:00", "A"), ("2020-01-01T00:00:00+00:00", "B")):
             monkeypatch.setattr("seesaw_cf.people.store._now", lambda date=date: date)
             store.add(entry(said=said))
@@ -151,22 +151,22 @@ def test_the_clock_does_not_decide(file: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_no_study_is_refused(tmp_path: Path, file: Path) -> None:
     with pytest.raises(StorageError, match=r"nowhere: no such file\. Make it with `seesaw-cf annotate make`"):
-        Store(tmp_path / "nowhere")
+        StudyStore(tmp_path / "nowhere")
     (tmp_path / "text").write_text("hello " * 500, encoding="utf-8")
     with pytest.raises(RecordError, match=r"not the file of a study .*not a database"):
-        Store(tmp_path / "text")
+        StudyStore(tmp_path / "text")
     sqlite3.connect(tmp_path / "empty").close()
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(RecordError, match=r"not the file of a study \(tables \[\], expected facts"):
-        Store(tmp_path / "empty", readonly=True)
-    with Store(file) as store, pytest.raises(StorageError, match="exists; it may hold answers"):
+        StudyStore(tmp_path / "empty", readonly=True)
+    with StudyStore(file) as store, pytest.raises(StorageError, match="exists; it may hold answers"):
         create_study(file, store.study, [], [])
     base = sqlite3.connect(file)
     base.execute("UPDATE facts SET value = '9' WHERE name = 'format'")
     base.commit()
     base.close()
     with pytest.raises(RecordError, match="format 9, expected 1"):
-        Store(file)
+        StudyStore(file)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
@@ -189,7 +189,7 @@ def test_a_server_that_is_stopped_leaves_one_file(tmp_path: Path, stop: signal.S
         answer = connection.getresponse()
         cookie = str(answer.headers["set-cookie"]).split(";")[0]
         answer.read()
-        with Store(file, readonly=True) as store:
+        with StudyStore(file, readonly=True) as store:
             csrf = Keys(store.secret, store.study.raters).token("form", R1)
         head = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
         connection.request("POST", "/consent", f"csrf={csrf}", head)
@@ -201,5 +201,5 @@ def test_a_server_that_is_stopped_leaves_one_file(tmp_path: Path, stop: signal.S
         finally:
             process.kill()
     alone = shutil.copy(file, tmp_path / "alone.study")
-    with Store(Path(alone), readonly=True) as store:
+    with StudyStore(Path(alone), readonly=True) as store:
         assert [(found.rater, found.act) for found in store.entries()] == [(R1, "consent")]

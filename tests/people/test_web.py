@@ -18,15 +18,15 @@ from seesaw_cf.people.forms import LONGEST
 from seesaw_cf.people.guard import LARGEST
 from seesaw_cf.people.kinds import KINDS
 from seesaw_cf.people.making import Settings
-from seesaw_cf.people.progress import Judged, standing
+from seesaw_cf.people.progress import GoldJudgements, standing
 from seesaw_cf.people.security import Keys, Limit
 from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.store import Store
+from seesaw_cf.people.store import StudyStore
 from seesaw_cf.people.web import Access, make_app
 
 from .studies import HOST, HOSTILE, R1, R2, Form, Rater, answered, any_answer, raters, study
 
-Serve = Callable[..., tuple[Store, list[Rater]]]
+Serve = Callable[..., tuple[StudyStore, list[Rater]]]
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
         def made(
             kind: str | Path = "flaws", access: dict[str, Any] | None = None, **more: Any
-        ) -> tuple[Store, list[Rater]]:
+        ) -> tuple[StudyStore, list[Rater]]:
             file = kind if isinstance(kind, Path) else study(tmp_path, kind, **more)
-            store, look = stack.enter_context(Store(file)), stack.enter_context(Store(file, readonly=True))
+            store, look = stack.enter_context(StudyStore(file)), stack.enter_context(StudyStore(file, readonly=True))
             return store, raters(store, look, **(access or {}))
 
         yield made
@@ -191,14 +191,14 @@ def test_the_longest_texts_fit_in_a_form(serve: Serve) -> None:
 
 def test_gold_judgements_that_are_not_asked_do_not_count(tmp_path: Path) -> None:
     file = answered(study(tmp_path, "survey", "a.study", training=False), R1)
-    with Store(file, readonly=True) as store:
+    with StudyStore(file, readonly=True) as store:
         export_study(store, tmp_path / "expert")
     gold = tmp_path / "expert" / "ratings.parquet"
     blind = study(
         tmp_path, "survey", "b.study", training=False, gold=gold, sample=0, settings=Settings(blind_edit=True)
     )
     answered(blind, R1)
-    with Store(blind, readonly=True) as store:
+    with StudyStore(blind, readonly=True) as store:
         now = standing(store, R1)
         assert now.gold.right == now.gold.asked > 0
         assert now.qualified
@@ -207,7 +207,7 @@ def test_gold_judgements_that_are_not_asked_do_not_count(tmp_path: Path) -> None
 @pytest.mark.parametrize(("kind", "table"), [("survey", "ratings"), ("claims", "annotations"), ("flaws", "flaws")])
 def test_gold_by_several_raters_is_refused(tmp_path: Path, kind: str, table: str) -> None:
     file = answered(study(tmp_path, kind, "a.study", training=False))
-    with Store(file, readonly=True) as store:
+    with StudyStore(file, readonly=True) as store:
         export_study(store, tmp_path / "expert")
     with pytest.raises(RecordError, match=r"answers by 2 raters \(.*R1-5eed00, .*R2-5eed00\), expected one"):
         study(tmp_path, kind, "b.study", gold=tmp_path / "expert" / f"{table}.parquet")
@@ -226,7 +226,7 @@ def test_gold_items_qualify_or_stop(tmp_path: Path, serve: Serve) -> None:
     good.enter()
     good.work(lambda form: {name: ["equal"] for name in form.choices} | {"edit_reflected": ["no"]})
     assert "All done" in good.page.texts
-    assert standing(store, R1).gold == Judged(((True,) * 7,) * 2)
+    assert standing(store, R1).gold == GoldJudgements(((True,) * 7,) * 2)
     bad.enter()
     bad.work(any_answer)
     assert "too many of yours differ" in bad.page.texts
@@ -334,7 +334,7 @@ def test_cookies_and_headers_are_strict(serve: Serve) -> None:
         ("x-frame-options", "DENY"),
     ):
         assert one.browser.get("/health").headers[name] == value
-    with Store(store.path) as own, Store(store.path, readonly=True) as look:
+    with StudyStore(store.path) as own, StudyStore(store.path, readonly=True) as look:
         app = make_app(own, look, Access(("study.example.org",), secure=True))
         answer = TestClient(app, "https://study.example.org").get(path)
         assert "Secure" in answer.headers["set-cookie"]

@@ -14,7 +14,7 @@ from seesaw_cf.io.files import write_text
 from seesaw_cf.records.relations import PAIRS, templates
 from seesaw_cf.run.edit_table import write_edits
 from seesaw_cf.run.edits import Outcome
-from seesaw_cf.run.questions import Scored, questions, score_table
+from seesaw_cf.run.questions import ScoredQuestion, questions, score_table
 from seesaw_cf.tables import write_table
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, EditRequest, Entity
 
@@ -101,7 +101,7 @@ def write_run(
     tables: list[pa.Table] = []
     edits: list[dict[str, Any]] = []
     for editor in editors:
-        rows: list[Scored] = []
+        rows: list[ScoredQuestion] = []
         for position, case in enumerate(made):
             status = "refused: singular <b>matrix</b> | row" if position < refused else "ok"
             own = list(questions(case))
@@ -116,7 +116,10 @@ def write_run(
                     before = -0.05
                 later = ClozeScore(after, 1, False) if status == "ok" else ClozeScore(math.nan, 0, False, status)
                 scores["pre"][asked.cloze], scores["post"][asked.cloze] = ClozeScore(before, 1, False), later
-                rows += [Scored(case, asked, "pre", scores["pre"][asked.cloze]), Scored(case, asked, "post", later)]
+                rows += [
+                    ScoredQuestion(case, asked, "pre", scores["pre"][asked.cloze]),
+                    ScoredQuestion(case, asked, "post", later),
+                ]
             outcome = Outcome(scores["post"], {case.case_id: status}, 1.0 if status == "ok" else math.nan)
             edits += outcome.edit_rows(editor, [(case, own)], scores["pre"])
         tables.append(score_table(editor, rows))

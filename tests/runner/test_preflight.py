@@ -118,12 +118,12 @@ def test_a_place_that_cannot_be_written_is_refused_first(
         preflight.check_places(tmp_path / "run")
 
 
-def _plan(folder: str, tmp_path: Path, names: Sequence[str], **changes: Any) -> preflight.Plan:
+def _plan(folder: str, tmp_path: Path, names: Sequence[str], **changes: Any) -> preflight.RunPlan:
     outline = outline_model(folder)
     assert outline is not None
     assert all(parameter.device.type == "meta" for parameter in outline.parameters())
     editors = {name: make_editor(name, outline, {}, ["text"]) for name in names}
-    plan = preflight.Plan(outline, outline.dtype, True, editors, True, small.cases(), False, tmp_path / "run")
+    plan = preflight.RunPlan(outline, outline.dtype, True, editors, True, small.cases(), False, tmp_path / "run")
     return replace(plan, **changes)
 
 

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from seesaw_cf.records.json_records import parse_record
-from seesaw_cf.run.questions import Scored, questions, score_table, scored
+from seesaw_cf.run.questions import ScoredQuestion, questions, score_table, scored
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
 
@@ -42,7 +42,7 @@ LATER = ClozeScore(-1.5, 3, False, n_greedy=1, first=(5, 9, 7))
 
 def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
     asked = next(q for q in questions(CASE) if q.kind == "cross_subject" and q.role == "target_true")
-    table = score_table("rome", [Scored(CASE, asked, "post", LATER, BEFORE)])
+    table = score_table("rome", [ScoredQuestion(CASE, asked, "post", LATER, BEFORE)])
     assert table.schema == SCORES
     assert table.to_pylist() == [
         {
@@ -80,12 +80,17 @@ def test_what_was_first_is_compared_with_what_was_first_before() -> None:
     rows = scored([(CASE, [asked])], {asked.cloze: BEFORE}, {asked.cloze: LATER})
     assert [(row.phase, row.before) for row in rows] == [("pre", None), ("post", BEFORE)]
     assert score_table("ft", rows)["n_kept"].to_pylist() == [None, 2]
-    unknown = [Scored(CASE, asked, "post", ClozeScore(-1.0, 3, False), BEFORE), Scored(CASE, asked, "post", LATER)]
+    unknown = [
+        ScoredQuestion(CASE, asked, "post", ClozeScore(-1.0, 3, False), BEFORE),
+        ScoredQuestion(CASE, asked, "post", LATER),
+    ]
     assert score_table("ft", unknown)["n_kept"].to_pylist() == [None, None]
 
 
 def test_only_other_properties_have_an_effect_relation_of_their_own_and_gold_answers() -> None:
-    rows = score_table("ft", [Scored(CASE, q, "pre", ClozeScore(-1.0, 1, False)) for q in questions(CASE)]).to_pylist()
+    rows = score_table(
+        "ft", [ScoredQuestion(CASE, q, "pre", ClozeScore(-1.0, 1, False)) for q in questions(CASE)]
+    ).to_pylist()
     assert {row["kind"] for row in rows} == set(get_args(Kind)) - {"text", "panel"}
     assert {row["role"] for row in rows} == set(get_args(Role))
     assert {row["effect_relation"] for row in rows if row["kind"] != "cross_property"} == {"P27"}
@@ -99,7 +104,9 @@ def test_only_other_properties_have_an_effect_relation_of_their_own_and_gold_ans
 @pytest.mark.parametrize("value", [math.nan, -1.0])
 def test_a_failed_score_is_empty_and_says_why(value: float) -> None:
     asked = next(questions(CASE))
-    row = score_table("ft", [Scored(CASE, asked, "pre", ClozeScore(value, 0, False, "too long"))]).to_pylist()[0]
+    row = score_table("ft", [ScoredQuestion(CASE, asked, "pre", ClozeScore(value, 0, False, "too long"))]).to_pylist()[
+        0
+    ]
     assert row["logprob"] is None
     assert row["status"] == "too long"
     assert score_table("ft", []).schema == SCORES

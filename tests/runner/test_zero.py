@@ -19,7 +19,7 @@ from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.success import SuccessColumns, edit_success
 from seesaw_cf.models.weights import LowRank, WeightDelta
-from seesaw_cf.run.edits import Edited, score_edits
+from seesaw_cf.run.edits import UnitEdit, score_edits
 from seesaw_cf.run.questions import questions
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.tolerance import BOUNDS, above, tied, tolerance
@@ -54,7 +54,7 @@ def test_an_edit_that_changes_nothing_is_not_scored(delta: WeightDelta) -> None:
     case = small.cases()[0]
     asked = [(case, list(questions(case)))]
     before = {q.cloze: ClozeScore(-0.1 * i - 1, 1, False, "ok") for i, q in enumerate(asked[0][1])}
-    edits = [Edited(delta, {case.case_id: "zero delta"}, zero=True)]
+    edits = [UnitEdit(delta, {case.case_id: "zero delta"}, zero=True)]
     (outcome,) = score_edits(small.model(), _Never(), edits, [asked], before, {})
     assert outcome.scores == before
     assert outcome.delta_norm == 0

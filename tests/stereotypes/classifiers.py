@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from seesaw_cf.stereotypes.scorers import REGARD, Scored
+from seesaw_cf.stereotypes.scorers import REGARD, SentenceScore
 from tests.fakes import tiny_tokenizer
 
 
@@ -42,9 +42,9 @@ class KnownRegard:
     label: Callable[[str], str]
     name: str = "known regard"
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         labels = map(self.label, texts)
-        return [Scored({name: 0.85 if name == label else 0.05 for name in REGARD}) for label in labels]
+        return [SentenceScore({name: 0.85 if name == label else 0.05 for name in REGARD}) for label in labels]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,6 @@ class KnownAttack:
     value: Callable[[str], float | None]
     name: str = "known attack"
 
-    def score(self, texts: Sequence[str]) -> list[Scored]:
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         values = map(self.value, texts)
-        return [Scored({"attack": v}) if v is not None else Scored(status="time-out") for v in values]
+        return [SentenceScore({"attack": v}) if v is not None else SentenceScore(status="time-out") for v in values]

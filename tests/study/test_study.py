@@ -19,7 +19,7 @@ from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Task
 from seesaw_cf.study import work
 from seesaw_cf.study.cells import StudyCell, cells_of, failure, note_failure
-from seesaw_cf.study.declared import Base, Records, read_study
+from seesaw_cf.study.declared import Base, RecordSet, read_study
 from tests.conftest import ROOT
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -203,7 +203,7 @@ def test_a_report_waits_for_that_of_another_process_and_then_has_what_was_finish
 
 
 def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_names(folder: Path) -> None:
-    cells = [StudyCell(name, Base("one"), Records(), {}) for name in ("a/b--c/single/ft", "a--b/c/single/ft")]
+    cells = [StudyCell(name, Base("one"), RecordSet(), {}) for name in ("a/b--c/single/ft", "a--b/c/single/ft")]
     note_failure(cells[0], folder, "broken")
     assert [failure(cell, folder) for cell in cells] == ["broken", ""]
 

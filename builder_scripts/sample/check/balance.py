@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seesaw_cf.builder_scripts.sample.check.reference import reference_groups
-from seesaw_cf.builder_scripts.sample.people import CuratedPerson, Entity
+from seesaw_cf.builder_scripts.sample.people import CuratedPerson, LabelledValue
 from seesaw_cf.records.groups import AREAS, AXES
 
 PEOPLE_RANGE = (300, 325)
@@ -33,7 +33,7 @@ BIG_LANGUAGE = 6
 
 # Label of an ethnic group -> its races and its regions.
 GroupTable = Mapping[str, tuple[frozenset[str], frozenset[str]]]
-Entities = Mapping[tuple[str, str], Entity]
+Entities = Mapping[tuple[str, str], LabelledValue]
 Demand = tuple[bool, str]  # whether it is met, and what is wrong when it is not
 
 

@@ -21,7 +21,7 @@ from seesaw_cf.builder_scripts.sample.people import (
     KIND_OF,
     KINDS,
     CuratedPerson,
-    Entity,
+    LabelledValue,
     load_entities,
     load_people,
 )
@@ -29,7 +29,7 @@ from seesaw_cf.records.groups import AREAS
 
 CONTINENTS = ("Africa", "Asia", "Europe", "North America", "Oceania", "South America")
 
-Entities = Mapping[tuple[str, str], Entity]
+Entities = Mapping[tuple[str, str], LabelledValue]
 
 _NEEDED = ("P21", "P27", "P19", "P103", "P101", "P106")
 _QID = re.compile(r"Q[1-9][0-9]*")
@@ -92,7 +92,7 @@ def _check_persons(people: Sequence[CuratedPerson], needed: Sequence[str] = _NEE
 
 
 def check(
-    people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], Entity], reference: Path | None = None
+    people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], LabelledValue], reference: Path | None = None
 ) -> list[str]:
     """All that is wrong with the tables; an empty list when nothing is.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from seesaw_cf.builder_scripts.sample.people import KIND_OF, KINDS, CuratedPerson, Entity
+from seesaw_cf.builder_scripts.sample.people import KIND_OF, KINDS, CuratedPerson, LabelledValue
 
 
 def reference_groups(folder: Path) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
@@ -88,7 +88,7 @@ def _wrong_names(people: Sequence[CuratedPerson], names: Mapping[str, set[str]])
             yield f"{person.name}: the reference has {sorted(owners[person.name])}, not {person.iri}"
 
 
-def _wrong_entities(entities: Mapping[tuple[str, str], Entity], folder: Path) -> Iterator[str]:
+def _wrong_entities(entities: Mapping[tuple[str, str], LabelledValue], folder: Path) -> Iterator[str]:
     tables, sheets = reference_labels(folder), reference_groups(folder)
     for (kind, label), entity in entities.items():
         known = tables[kind].get(entity.iri)
@@ -103,7 +103,7 @@ def _wrong_entities(entities: Mapping[tuple[str, str], Entity], folder: Path) ->
 
 
 def _wrong_values(
-    person: CuratedPerson, entities: Mapping[tuple[str, str], Entity], claims: Mapping[str, list[object]]
+    person: CuratedPerson, entities: Mapping[tuple[str, str], LabelledValue], claims: Mapping[str, list[object]]
 ) -> Iterator[str]:
     sources = {key: source for keys, source in person.provenance for key in keys}
     for key, values in person.values().items():
@@ -121,7 +121,7 @@ def _wrong_values(
 
 
 def check_against_reference(
-    people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], Entity], folder: Path
+    people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], LabelledValue], folder: Path
 ) -> list[str]:
     """What disagrees with the released files: names, labels, groups, and the full claims of their subjects.
 

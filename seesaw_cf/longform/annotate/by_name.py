@@ -12,7 +12,7 @@ from seesaw_cf.longform.annotate.annotate import Annotator
 from seesaw_cf.longform.annotate.folder import read_settings
 from seesaw_cf.longform.annotate.learned import remember
 from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
-from seesaw_cf.longform.annotate.reports import AnnotatorReport, Measured
+from seesaw_cf.longform.annotate.reports import AnnotatorReport, NamedReport
 
 SHIPPED = "trained"  # the name of the annotator that comes with the package
 
@@ -22,7 +22,7 @@ def shipped_folder() -> Path:
     return Path(__file__).parents[2] / "models" / "leme-annotator"
 
 
-def measured(name: str) -> Measured:
+def measured(name: str) -> NamedReport:
     """What a run keeps of its annotator: its name, and the report of its training when it was trained.
 
     Args:

@@ -19,7 +19,7 @@ _ARRAYS = ("left", "right", "feature", "threshold", "value", "roots")
 
 
 @dataclass(frozen=True, slots=True)
-class Forest:
+class TreeEnsemble:
     """All nodes of all trees in a row.
 
     Attributes:
@@ -58,8 +58,8 @@ class Forest:
         save_file({name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}, path)
 
 
-def load_forest(path: str | os.PathLike[str]) -> Forest:
-    """Reads what `Forest.save` wrote.
+def load_forest(path: str | os.PathLike[str]) -> TreeEnsemble:
+    """Reads what `TreeEnsemble.save` wrote.
 
     Raises:
         StorageError: The file is missing, damaged or something else.
@@ -67,7 +67,7 @@ def load_forest(path: str | os.PathLike[str]) -> Forest:
     try:
         arrays = load_file(path)
         floats = {name: arrays[name].astype(np.float32) for name in ("threshold", "value")}
-        return Forest(**{name: arrays[name] for name in _ARRAYS} | floats)
+        return TreeEnsemble(**{name: arrays[name] for name in _ARRAYS} | floats)
     except (OSError, SafetensorError, KeyError) as error:
         raise StorageError(f"{path}: no forest can be read ({error}). Train the annotator again.") from error
 
@@ -79,7 +79,7 @@ def fit_forest(
     seed: int = 0,
     trees: int = TREES,
     class_weight: str | None = "balanced_subsample",
-) -> Forest:
+) -> TreeEnsemble:
     """Fits trees whose leaves hold at least 5 rows.
 
     Args:
@@ -109,7 +109,7 @@ def fit_forest(
         return np.concatenate([np.where(p >= 0, p + s, -1) for p, s in zip(parts, starts)]).astype(np.int32)
 
     value = np.concatenate([tree.value[:, 0, :] for tree in grown])
-    return Forest(
+    return TreeEnsemble(
         moved("children_left"),
         moved("children_right"),
         np.concatenate([tree.feature for tree in grown]).astype(np.int32),

@@ -15,7 +15,7 @@ from seesaw_cf.longform.annotate.calibration import temper
 from seesaw_cf.longform.annotate.embed import Embedder, save_encoder
 from seesaw_cf.longform.annotate.features import features
 from seesaw_cf.longform.annotate.folder import read_settings, write_settings
-from seesaw_cf.longform.annotate.forest import Forest, load_forest
+from seesaw_cf.longform.annotate.forest import TreeEnsemble, load_forest
 from seesaw_cf.longform.annotate.words import WordFeaturizer
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -87,7 +87,7 @@ class Featurizer:
 class MatchAnnotator:
     """Classifies pairs by what premise and claim share."""
 
-    def __init__(self, featurizer: PairFeatures, forest: Forest, temperature: float):
+    def __init__(self, featurizer: PairFeatures, forest: TreeEnsemble, temperature: float):
         """Puts the parts together; `seesaw_cf.longform.train.match.fit_match` and `load_match` make them."""
         self.featurizer, self.forest, self.temperature = featurizer, forest, temperature
 

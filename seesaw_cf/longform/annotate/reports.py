@@ -62,7 +62,7 @@ class AnnotatorReport(TypedDict, total=False):
     samples: list[SampleAccuracy]
 
 
-class Measured(TypedDict):
+class NamedReport(TypedDict):
     """An annotator's name, and the report of its training, empty when it was not trained."""
 
     name: str

@@ -59,7 +59,7 @@ _MEANS = {"A": -1, "B": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgeResult:
     """What a judge said.
 
     Attributes:
@@ -138,7 +138,7 @@ def judge_pairs(
     *,
     swap: float = 0.0,
     rater: str = "",
-) -> Judged:
+) -> JudgeResult:
     """Asks a language model about every flaw of every pair.
 
     Put a `CachedGenerator` in front to make a long job resumable: the same question is then asked once. Questions are
@@ -172,7 +172,7 @@ def judge_pairs(
     cut = len(pairs) * len(chosen_flaws(how.flaws))
     counts = Counter(row["status"] for row in rows if row["status"] != "ok")
     counts.update(judgements=len(rows), retries=len(calls) - len(rows))
-    return Judged(
+    return JudgeResult(
         flaw_table(rows[:cut]), flaw_table(rows[cut:]), pa.Table.from_pylist(calls, schema=CALLS), dict(counts)
     )
 

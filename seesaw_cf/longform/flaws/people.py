@@ -69,7 +69,7 @@ class ReflectedShare(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
+class _SheetKey:
     """What an import needs of a key: the flaws, the items, and the columns asked beside the flaws."""
 
     flaws: list[str]
@@ -148,7 +148,7 @@ def _add_reflected(
     row["comment"] = " | ".join(part for part in (row["comment"], comment) if part)
 
 
-def _read_key(path: str | os.PathLike[str]) -> _Key:
+def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
     """The parts of a key that an import needs, each checked."""
     try:
         record = read_json(path, dict)
@@ -161,7 +161,7 @@ def _read_key(path: str | os.PathLike[str]) -> _Key:
         raise RecordError(
             f"{path}: not the key of a sheet ({reason}). Give the file that was written with it."
         ) from error
-    return _Key(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
+    return _SheetKey(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
 
 
 def read_item(given: object) -> SheetItem:

@@ -13,7 +13,7 @@ from seesaw_cf.io.text import read_json
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Highlight:
     """Highlighted words.
 
     Attributes:
@@ -43,7 +43,7 @@ class Answered:
     rater: str
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     comment: str = ""
-    spans: tuple[Span, ...] = ()
+    spans: tuple[Highlight, ...] = ()
 
     def one(self, question: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
         """The one choice of a question; "" when nothing was chosen.
@@ -123,7 +123,7 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
         elif "labels" in value:
             text = data.get(checks.text(f"{where}: to_name", one.get("to_name")), "")
             labels = checks.each(f"{where}: {name}", value["labels"], checks.text)
-            spans.append(Span(_words(where, text, value), labels))
+            spans.append(Highlight(_words(where, text, value), labels))
     rater = f"LS{checks.whole(f'{where}: completed_by', who)}"
     return Answered(where, item, rater, choices, comment.strip(), tuple(spans))
 

@@ -35,7 +35,7 @@ CALLS = schema_of(_CallOf, CallRow)
 _PASSAGE = {"main": "subject", "related": "related"}
 
 
-class _Key(NamedTuple):
+class _TextKey(NamedTuple):
     """Which text of which edit."""
 
     editor: str
@@ -148,21 +148,21 @@ def survey_samples(
         RecordError: A passage has no record, or is there twice.
     """
     known = {record["case_id"]: record for record in records}
-    found: dict[_Key, dict[str, PassageRow]] = {}
+    found: dict[_TextKey, dict[str, PassageRow]] = {}
     rows: list[PassageRow] = passages.to_pylist()
     for row in rows:
         if row["passage"] not in _PASSAGE.values():
             continue
         if row["case_id"] not in known:
             raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
-        key = _Key(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
+        key = _TextKey(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
         if row["passage"] in found.setdefault(key, {}):
             raise RecordError(f"passages: two {row['passage']} passages of {tuple(key)}. Keep one run's passages.")
         found[key][row["passage"]] = row
     return [_sample(key, own, known[key.case_id], any_language) for key, own in found.items()]
 
 
-def _sample(key: _Key, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool) -> SurveySample:
+def _sample(key: _TextKey, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool) -> SurveySample:
     claims = claims_of(record, "sentence")
     texts, missing = {}, {}
     for name, passage in _PASSAGE.items():

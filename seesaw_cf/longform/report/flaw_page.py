@@ -16,9 +16,9 @@ from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.report.page_tables import folded_tables
 from seesaw_cf.longform.report.sections import Section as TableSection
 from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.findings import Findings, Folded, Panels, Section, findings_page
-from seesaw_cf.page.forest import Mark, Panel, Row, Side
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.findings import Findings, Folded, PageSection, Panels, findings_page
+from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.page.texts import Found, Pair, Texts, compared
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import recorded
@@ -137,7 +137,7 @@ def _not_known(frame: pd.DataFrame, rated: pd.DataFrame) -> str:
     return "; ".join(parts) + "."
 
 
-def _plot(means: pd.DataFrame) -> Section | None:
+def _plot(means: pd.DataFrame) -> PageSection | None:
     rows = _rows(means)
     if not rows:
         return None
@@ -146,7 +146,7 @@ def _plot(means: pd.DataFrame) -> Section | None:
     for name in dict.fromkeys(str(row.get("relation", "")) for row in rows):
         own = [row for row in rows if str(row.get("relation", "")) == name]
         lines = [
-            Row(
+            ForestRow(
                 " · ".join(filter(None, (_title(row["flaw"]), str(row.get("editor") or "")))),
                 f"{row.get('n', 0)}",
                 [Mark(axis.at(row["value"]), axis.span(*_ends(row)), 0, _said(row))],
@@ -159,13 +159,13 @@ def _plot(means: pd.DataFrame) -> Section | None:
                 f"edited: {relation_name(name) if name else 'all'}",
                 about,
                 ("flaw", "ratings"),
-                [Side("change", axis)],
+                [ForestColumn("change", axis)],
                 "−1 to 1",
                 lines,
                 not panels,
             )
         )
-    return Section("flaws-plot", "By flaw", [Panels(panels)])
+    return PageSection("flaws-plot", "By flaw", [Panels(panels)])
 
 
 def _ends(row: Mapping[Any, Any]) -> tuple[float, float]:
@@ -173,7 +173,7 @@ def _ends(row: Mapping[Any, Any]) -> tuple[float, float]:
     return low, high
 
 
-def _texts(table: pa.Table) -> Section | None:
+def _texts(table: pa.Table) -> PageSection | None:
     by_pair: dict[str, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
         by_pair.setdefault(row["pair_id"], []).append(row)
@@ -184,7 +184,7 @@ def _texts(table: pa.Table) -> Section | None:
     if not pairs:
         return None
     about = f"{len(pairs)} of {len(by_pair)} pairs, those with the most ratings of a change first."
-    return Section(
+    return PageSection(
         "texts", "The texts", [Folded(f"{_WARNING} {len(pairs)} pairs.", [Texts(pairs)], warning=True)], (about,)
     )
 
@@ -194,7 +194,9 @@ def _pair(rows: Sequence[Mapping[str, Any]]) -> Pair:
     quotes = [Found(row["quote"] or "", "quote") for row in rows if row["change"]]
     about = "; ".join(f"{name}: {first[name]}" for name in ("editor", "relation") if first[name])
     lines = [
-        Line((_title(row["flaw"]), str(row["rater"]), _CHANGES.get(row["change"], row["status"]), row["quote"] or "–"))
+        TableRow(
+            (_title(row["flaw"]), str(row["rater"]), _CHANGES.get(row["change"], row["status"]), row["quote"] or "–")
+        )
         for row in rows
     ]
     table = Table(

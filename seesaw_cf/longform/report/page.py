@@ -20,7 +20,7 @@ from seesaw_cf.longform.report.summary import LemeResults, leme_results
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.write.writing import EDITS
-from seesaw_cf.page.findings import Findings, Folded, Keys, Part, Section, findings_page
+from seesaw_cf.page.findings import Findings, Folded, Legend, PageSection, Part, findings_page
 from seesaw_cf.page.forest import key_colours
 from seesaw_cf.page.texts import Texts
 from seesaw_cf.report import text
@@ -151,7 +151,7 @@ def _sure(results: LemeResults, frames: Mapping[str, pd.DataFrame]) -> str:
     return f"Up to {most} cases in a table; 95 % intervals clustered by case, tests adjusted by Holm.{quality}"
 
 
-def _texts(folder: Path) -> Section | None:
+def _texts(folder: Path) -> PageSection | None:
     def optional(name: str, schema: Any) -> Any:
         return read_table(folder / f"{name}.parquet", schema) if (folder / f"{name}.parquet").exists() else None
 
@@ -166,5 +166,5 @@ def _texts(folder: Path) -> Section | None:
         "Struck through: words that only the text before the edit has. Underlined: words that only the one after has. "
         "✓ and a solid line: sentences that support a claim, with its number; ✗ and a dashed line: that contradict one."
     )
-    parts: list[Part] = [Keys((), note), Texts(pairs)]
-    return Section("texts", "The texts", [Folded(f"{_WARNING} {len(pairs)} edits.", parts, warning=True)], (about,))
+    parts: list[Part] = [Legend((), note), Texts(pairs)]
+    return PageSection("texts", "The texts", [Folded(f"{_WARNING} {len(pairs)} edits.", parts, warning=True)], (about,))

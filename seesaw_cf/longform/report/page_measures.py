@@ -11,8 +11,8 @@ import pandas as pd
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.findings import Keys, Panels, Section
-from seesaw_cf.page.forest import Mark, Panel, Row, Side
+from seesaw_cf.page.findings import Legend, PageSection, Panels
+from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report import text
 
 _BY_NAME = {item.name: item.statement for item in ITEMS}
@@ -62,7 +62,7 @@ def _rating(row: Mapping[Any, Any]) -> str:
     return f"{text.estimate(row['value'], row['low'], row['high'])} (n = {row['n']})"
 
 
-def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> Section | None:
+def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> PageSection | None:
     """Means of every statement by rater and method; None without ratings."""
     if frame is None or frame.empty:
         return None
@@ -70,7 +70,7 @@ def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> Secti
     panels = []
     for rater, own in frame.groupby("rater", sort=True):
         rows = [
-            Row(
+            ForestRow(
                 f"{_item(row['metric'])} · {row['method']}",
                 f"{row['n']}, {row['n_cases']}",
                 [_mark(row, axis, colours, f"{_item(row['metric'])}, {row['method']}: {_rating(row)}")],
@@ -79,9 +79,16 @@ def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> Secti
         ]
         about = "Means of case means, 95 % intervals clustered by case; right is better"
         panels.append(
-            Panel(f"rated by {rater}", about, ("statement", "ratings, cases"), [Side("rating", axis)], "1 to 7", rows)
+            Panel(
+                f"rated by {rater}",
+                about,
+                ("statement", "ratings, cases"),
+                [ForestColumn("rating", axis)],
+                "1 to 7",
+                rows,
+            )
         )
-    return Section("survey-plot", "Ratings", [_keys(colours), Panels(panels)])
+    return PageSection("survey-plot", "Ratings", [_keys(colours), Panels(panels)])
 
 
 def _item(name: object) -> str:
@@ -95,12 +102,12 @@ def _mark(row: Mapping[Any, Any], axis: Axis, colours: Mapping[str, int], said: 
     return Mark(axis.at(row["value"]), span, colours.get(str(row["method"]), 6), text.minus(said))
 
 
-def _keys(colours: Mapping[str, int]) -> Keys:
+def _keys(colours: Mapping[str, int]) -> Legend:
     note = "Dot and line: mean and 95 % interval (open: no interval); none: before any edit. Tables have the numbers."
-    return Keys([(colour, 0, name) for name, colour in colours.items()], note)
+    return Legend([(colour, 0, name) for name, colour in colours.items()], note)
 
 
-def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int]) -> Section | None:
+def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int]) -> PageSection | None:
     """Shares of claims by passage, kind and method; None without claims."""
     if labels is None or labels.empty:
         return None
@@ -117,8 +124,8 @@ def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int]) -> Sect
                       f"{share_said(cells[kind, method, side])} claims")
                 for side in sides
             ]  # fmt: skip
-            rows.append(Row(f"{_item(kind)} · {method}", f"{one['n']}, {one['n_cases']}", marks))
+            rows.append(ForestRow(f"{_item(kind)} · {method}", f"{one['n']}, {one['n_cases']}", marks))
         title, heads = f"texts about the {passage}", ("claim", "claims, cases")
         about = "Share of claims, means over cases with 95 % intervals"
-        panels.append(Panel(title, about, heads, [Side(side, axis) for side in sides], "share of claims", rows))
-    return Section("claims-plot", "Claims that the texts support and contradict", [_keys(colours), Panels(panels)])
+        panels.append(Panel(title, about, heads, [ForestColumn(side, axis) for side in sides], "share of claims", rows))
+    return PageSection("claims-plot", "Claims that the texts support and contradict", [_keys(colours), Panels(panels)])

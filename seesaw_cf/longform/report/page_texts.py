@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.longform.write.pairs import PassagePair, passage_pairs
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.page.texts import MARKS, Found, Pair, TextPair, compared
 
 _KEPT = 60  # edits with their texts
@@ -26,7 +26,7 @@ Labels = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass
-class Written:
+class EditTexts:
     """Everything that was written, claimed and rated about one edit in one sample.
 
     Attributes:
@@ -78,14 +78,14 @@ def written_pairs(
     return [_pair(one, said.get((one.editor, one.case_id), f"case {one.case_id}")) for one in kept], len(everything)
 
 
-def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Table | None) -> list[Written]:
-    found: dict[tuple[str, int, int], Written] = {}
+def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Table | None) -> list[EditTexts]:
+    found: dict[tuple[str, int, int], EditTexts] = {}
     before: defaultdict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
     pairs, _ = passage_pairs(passages, _PASSAGES)
     for pair in pairs:
         passage, _, sample = pair.pair_id.rsplit("-", 3)[1:]
         key = (pair.editor, pair.case_id, int(sample))
-        found.setdefault(key, Written(*key)).texts.append((passage, pair))
+        found.setdefault(key, EditTexts(*key)).texts.append((passage, pair))
     rows = [*_rows(annotations), *_rows(ratings)]
     for row in rows:
         if row["phase"] == "pre":
@@ -103,15 +103,15 @@ def _rows(table: pa.Table | None) -> Iterator[Mapping[str, Any]]:
         yield from (row for row in table.to_pylist() if row["status"] == "ok")
 
 
-def _put(one: Written, row: Mapping[str, Any]) -> None:
+def _put(one: EditTexts, row: Mapping[str, Any]) -> None:
     if "claim" in row:
         one.claims.setdefault((row["passage"], row["claim"]), {})[row["phase"]] = row
     else:
         one.ratings.setdefault((row["rater"], row["item"]), {})[row["phase"]] = row["rating"]
 
 
-def _kept(everything: Sequence[Written]) -> list[Written]:
-    by_editor: defaultdict[str, list[Written]] = defaultdict(list)
+def _kept(everything: Sequence[EditTexts]) -> list[EditTexts]:
+    by_editor: defaultdict[str, list[EditTexts]] = defaultdict(list)
     for one in everything:
         by_editor[one.editor].append(one)
     each = max(1, _KEPT // max(1, len(by_editor)))
@@ -125,7 +125,7 @@ def _kept(everything: Sequence[Written]) -> list[Written]:
     return kept
 
 
-def _pair(one: Written, said: str) -> Pair:
+def _pair(one: EditTexts, said: str) -> Pair:
     claims = list(one.claims.items())
     numbers = {key: number for number, (key, _) in enumerate(claims, 1)}
     texts = [_texts(passage, pair, one, numbers) for passage, pair in one.texts]
@@ -134,7 +134,7 @@ def _pair(one: Written, said: str) -> Pair:
     return Pair(f"{said} ({one.editor}{sample})", "", texts, tables)
 
 
-def _texts(passage: str, pair: PassagePair, one: Written, numbers: Mapping[tuple[str, str], int]) -> TextPair:
+def _texts(passage: str, pair: PassagePair, one: EditTexts, numbers: Mapping[tuple[str, str], int]) -> TextPair:
     def marks(phase: str) -> list[Found]:
         return [
             Found(sentence, found[phase]["label"], str(numbers[key]))
@@ -153,7 +153,7 @@ def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> Table:
         return f"{MARKS.get(said, '')} {said}".strip()
 
     rows = [
-        Line(
+        TableRow(
             (
                 *(str(number), claim, *(label(found, phase) for phase in ("pre", "post"))),
                 *(passage, next(iter(found.values()))["claim_kind"].replace("_", " ")),
@@ -165,7 +165,7 @@ def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> Table:
     return Table("", "Claims", about, ("no.", "claim", "before", "after", "text", "kind"), 6, rows)
 
 
-def _ratings(one: Written) -> Table:
+def _ratings(one: EditTexts) -> Table:
     order = {item.name: number for number, item in enumerate(ITEMS)}
     statements = {item.name: item.statement for item in ITEMS}
     keys = sorted(one.ratings, key=lambda key: (key[0], order.get(key[1], len(order))))
@@ -175,7 +175,7 @@ def _ratings(one: Written) -> Table:
         return "\u2013" if value is None or value != value else f"{value:g}"
 
     rows = [
-        Line((statements.get(item, item), rater, *(rating((rater, item), phase) for phase in ("pre", "post"))))
+        TableRow((statements.get(item, item), rater, *(rating((rater, item), phase) for phase in ("pre", "post"))))
         for rater, item in keys
     ]
     return Table("", "Ratings", "Ratings of the texts, 1 to 7", ("statement", "rater", "before", "after"), 2, rows)

@@ -57,7 +57,7 @@ class DemonstrationCounts(TypedDict):
     most: int
 
 
-class ClaimShares(TypedDict):
+class LabelShares(TypedDict):
     """The share of each label among the claims of one kind."""
 
     annotator: str
@@ -84,7 +84,7 @@ class LemeResults(TypedDict):
     survey: dict[str, dict[str, Any]]
     ratings_without_value: dict[str, int]
     demonstrations: DemonstrationCounts | None
-    annotations: list[ClaimShares]
+    annotations: list[LabelShares]
     annotator: list[str]
 
 
@@ -150,12 +150,12 @@ def _annotator(file: Path) -> list[str]:
     return [NOT_MEASURED] if found else []
 
 
-def _annotations(file: Path) -> list[ClaimShares]:
+def _annotations(file: Path) -> list[LabelShares]:
     """Share of each label per editor, passage and kind of claim; Source: LEME, Figures 4 and 5."""
     if not file.exists():
         return []
     frame = read_table(file, ANNOTATIONS).to_pandas()
-    found: list[ClaimShares] = []
+    found: list[LabelShares] = []
     by = ["annotator", "editor", "passage", "claim_kind"]
     for key, rows in frame.groupby(by, sort=False):
         labelled = rows[rows["status"] == "ok"]
@@ -163,7 +163,7 @@ def _annotations(file: Path) -> list[ClaimShares]:
             label: case_share(labelled["label"] == label, labelled["case_id"]) for label in LABELS if len(labelled)
         }
         counts = {"n": len(labelled), "n_missing": len(rows) - len(labelled), "shares": shares}
-        found.append(cast(ClaimShares, dict(zip(by, key, strict=True)) | counts))
+        found.append(cast(LabelShares, dict(zip(by, key, strict=True)) | counts))
     return found
 
 
@@ -246,7 +246,7 @@ def _cell(cell: Mapping[str, Any] | None) -> str:
     return text.minus(shown) + (f" n={cell['n']}" if "n" in cell else "")
 
 
-def _claim_table(rows: Sequence[ClaimShares]) -> str:
+def _claim_table(rows: Sequence[LabelShares]) -> str:
     lines = [
         [
             text.escape(row["editor"]),

@@ -12,9 +12,9 @@ import pyarrow as pa
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.validity import JudgeValidity
 from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.findings import Findings, Folded, Panels, Part, Section
-from seesaw_cf.page.forest import Mark, Panel, Row, Side
-from seesaw_cf.page.table import Line, Table
+from seesaw_cf.page.findings import Findings, Folded, PageSection, Panels, Part
+from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel
+from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
 
 _ANSWERS = {"-1": "more before", "0": "equal", "1": "more after"}
@@ -51,7 +51,7 @@ def validity_findings(table: pa.Table, found: Mapping[str, JudgeValidity], judge
         f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
         f"{_split(found)}; 95 % intervals.",
     )
-    sections = [Section("agreement", "Agreement beyond chance", _parts(found)), _confusions(found)]
+    sections = [PageSection("agreement", "Agreement beyond chance", _parts(found)), _confusions(found)]
     return Findings(f"Is {judge} to be believed?", said, sections, _METHOD, "", (), {"validity": rows})
 
 
@@ -103,15 +103,17 @@ def _parts(found: Mapping[str, JudgeValidity]) -> list[Part]:
         if not math.isnan(value):
             shown = text.minus(text.estimate(value, low, high))
             mark = Mark(axis.at(value), axis.span(low, high), 0, f"{_title(flaw)}: kappa {shown}")
-        lines.append(Row(_title(flaw), f"{one['n']}", [mark]))
+        lines.append(ForestRow(_title(flaw), f"{one['n']}", [mark]))
         rights = [_percent(row[f"{who}_{rule}"]) for rule in ("median", "any_rater") for who in ("judge", "constant")]
-        rows.append(Line((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}", f"{one['n_split']}")))
+        rows.append(
+            TableRow((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}", f"{one['n_split']}"))
+        )
     about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
-    panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [Side("kappa", axis)], "−1 to 1", lines)
+    panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [ForestColumn("kappa", axis)], "−1 to 1", lines)
     heads = ("flaw", "right (median)", "“equal” (median)", "right (any person)", "“equal” (any person)")
     said = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
     table = Table("validity", "Accuracy", said, (*heads, "sign turned round", "kappa", "pairs", "split"), 1, rows)
-    verdicts = [Line((_title(flaw), one["verdict"], f"{one['n']}")) for flaw, one in found.items()]
+    verdicts = [TableRow((_title(flaw), one["verdict"], f"{one['n']}")) for flaw, one in found.items()]
     first = Table("verdicts", "Verdicts", "What can be said of the judge", ("flaw", "verdict", "pairs"), 2, verdicts)
     return [first, Panels([panel]), table]
 
@@ -120,13 +122,13 @@ def _percent(value: float) -> str:
     return "–" if math.isnan(value) else text.percent(value)
 
 
-def _confusions(found: Mapping[str, JudgeValidity]) -> Section:
+def _confusions(found: Mapping[str, JudgeValidity]) -> PageSection:
     """People's median against the judge, a table for each flaw."""
     heads = ("people say", *(f"judge: {said}" for said in _ANSWERS.values()))
     tables = []
     for flaw, one in found.items():
         counts = {key: [str(one["confusion"][key][other]) for other in _ANSWERS] for key in _ANSWERS}
-        rows = [Line((said, *counts[key])) for key, said in _ANSWERS.items()]
+        rows = [TableRow((said, *counts[key])) for key, said in _ANSWERS.items()]
         about = f"{_title(flaw)}: pairs by what people and judge say"
         tables.append(Table(f"confusion-{flaw}", _title(flaw), about, heads, 1, rows))
-    return Section("confusion", "Who said what", [Folded(table.title, [table]) for table in tables])
+    return PageSection("confusion", "Who said what", [Folded(table.title, [table]) for table in tables])

@@ -91,7 +91,7 @@ def recipe_for(name: str, rows: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class HeldOutAnswers:
     """Probabilities for rows that a classifier was not fitted on.
 
     Attributes:
@@ -109,7 +109,7 @@ def cross_validate(
     folds: int = 4,
     seed: int = 0,
     done: Callable[[str, int, Floats, float], None] | None = None,
-) -> dict[str, Answers]:
+) -> dict[str, HeldOutAnswers]:
     """Answers for every row by classifiers that have seen nothing of its group.
 
     Args:
@@ -126,7 +126,9 @@ def cross_validate(
         RecordError: Fewer groups than folds, or a training part without one of the classes.
     """
     fold = np.array(grouped_folds(data.groups, folds, seed))
-    found = {name: Answers(*(np.zeros((len(fold), len(LABELS))) for _ in range(2))) for name in (*BASELINES, *fits)}
+    found = {
+        name: HeldOutAnswers(*(np.zeros((len(fold), len(LABELS))) for _ in range(2))) for name in (*BASELINES, *fits)
+    }
     for one in range(folds):
         train, test = data.split(fold == one)
         train = train.without_texts_of(test)  # premises too short to join groups
@@ -151,7 +153,7 @@ BASELINES: dict[str, Callable[[AnnotationData, AnnotationData], Floats]] = {
 }
 
 
-def figures(data: AnnotationData, answers: Answers) -> Figures:
+def figures(data: AnnotationData, answers: HeldOutAnswers) -> Figures:
     """The scores on whole passages and on single sentences apart, and on all rows.
 
     Returns:
@@ -164,12 +166,12 @@ def figures(data: AnnotationData, answers: Answers) -> Figures:
         if rows:
             out[name] = _scores(data, answers, rows)
     if parts["sentence"] and all(LABELS[data.labels[i]] != "neutral" for i in parts["sentence"]):
-        decided = Answers(*(_without_neutral(side) for side in (answers.raw, answers.calibrated)))
+        decided = HeldOutAnswers(*(_without_neutral(side) for side in (answers.raw, answers.calibrated)))
         out["sentence_decided"] = _scores(data, decided, parts["sentence"])
     return out
 
 
-def _scores(data: AnnotationData, answers: Answers, rows: list[int]) -> ClassifierScores:
+def _scores(data: AnnotationData, answers: HeldOutAnswers, rows: list[int]) -> ClassifierScores:
     truth, groups = ([column[i] for i in rows] for column in (data.labels, data.groups))
     raw = classifier_scores(truth, answers.raw[rows], groups, draws=0)
     return {**classifier_scores(truth, answers.calibrated[rows], groups), "ece_raw": raw["ece"]}
@@ -197,11 +199,11 @@ def random_split(
         own = np.flatnonzero(np.array(data.labels) == label)
         test_rows[rng.permutation(own)[: round(share * len(own))]] = True
     train, test = data.split(test_rows)
-    out = {name: figures(test, Answers(*[fit(train, test)] * 2)) for name, fit in BASELINES.items()}
+    out = {name: figures(test, HeldOutAnswers(*[fit(train, test)] * 2)) for name, fit in BASELINES.items()}
     for name, fit in fits.items():
         trained = fit(train, 0)
         raw = trained.probabilities(test.pairs)
-        out[name] = figures(test, Answers(raw, temper(raw, trained.temperature)))
+        out[name] = figures(test, HeldOutAnswers(raw, temper(raw, trained.temperature)))
     overlap = {"sample": float(np.isin(test.groups, train.groups).mean())}
     for place, name in enumerate(("premise", "claim")):
         known, tested = ([pair[place] for pair in part.pairs] for part in (train, test))
@@ -267,8 +269,8 @@ def train_annotator(
     return report
 
 
-def _zero_shot(model: str, data: AnnotationData) -> Answers:
+def _zero_shot(model: str, data: AnnotationData) -> HeldOutAnswers:
     from seesaw_cf.longform.annotate.encoder import load_nli
 
     raw = load_nli(model).probabilities(data.pairs)
-    return Answers(raw, raw)
+    return HeldOutAnswers(raw, raw)

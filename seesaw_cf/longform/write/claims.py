@@ -11,7 +11,7 @@ import pyarrow as pa
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
 from seesaw_cf.longform.tables import PassageRow, SampleRow
-from seesaw_cf.longform.write.records import SIDES, EntityRecord, LongformRecord, Rewrite, Side
+from seesaw_cf.longform.write.records import SIDES, CoupledEntity, EntityRecord, LongformRecord, Rewrite
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {
@@ -103,7 +103,7 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
     }
 
 
-def _label(side: Side) -> str:
+def _label(side: CoupledEntity) -> str:
     return _name(side.get("entity"))
 
 
@@ -118,7 +118,7 @@ def _fact(kind: str, request: Rewrite, target: EntityRecord | None) -> Claim:
     return Claim(kind, kind, f"{request['prompt'].replace('{}', request['subject'])} {label}")
 
 
-def _truths(side: Side, wording: str) -> Iterable[Claim]:
+def _truths(side: CoupledEntity, wording: str) -> Iterable[Claim]:
     entity = _label(side)
     for truth in side.get("ground_truth") or []:
         if values := dict.fromkeys(filter(None, map(_name, truth["values"]))):

@@ -18,7 +18,7 @@ from seesaw_cf.longform.tables import FLAWS, PASSAGES, FlawRow, PassageRow
 PHASES = ("pre", "post")
 
 
-class _Place(NamedTuple):
+class _TextOrigin(NamedTuple):
     """What a text before an edit and those after it have in common."""
 
     case_id: int
@@ -96,8 +96,8 @@ def passage_pairs(
         raise RecordError(
             f"passages: columns {missing} are missing. Expected the table that `seesaw-cf leme run` writes."
         )
-    before: dict[_Place, str] = {}
-    after: dict[tuple[str, _Place], PassageRow] = {}
+    before: dict[_TextOrigin, str] = {}
+    after: dict[tuple[str, _TextOrigin], PassageRow] = {}
     left_out: Counter[str] = Counter()
     rows: list[PassageRow] = passages.to_pylist()
     for row in rows:
@@ -160,11 +160,13 @@ def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0
     return [pair for pair in pairs if pair.pair_id in kept]
 
 
-def _place(row: PassageRow) -> _Place:
-    return _Place(row["case_id"], row["relation"], row["sample"], row["passage"], row["prompt_id"], row["entity_id"])
+def _place(row: PassageRow) -> _TextOrigin:
+    return _TextOrigin(
+        row["case_id"], row["relation"], row["sample"], row["passage"], row["prompt_id"], row["entity_id"]
+    )
 
 
-def _named(place: _Place) -> str:
+def _named(place: _TextOrigin) -> str:
     return ", ".join(f"{name} {value!r}" for name, value in place._asdict().items())
 
 

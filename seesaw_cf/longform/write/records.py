@@ -34,7 +34,7 @@ class Truth(TypedDict):
     values: list[EntityRecord]
 
 
-class Side(TypedDict, total=False):
+class CoupledEntity(TypedDict, total=False):
     """One of two coupled entities: its facts, and its prompt in two wordings."""
 
     entity: EntityRecord | None
@@ -49,8 +49,8 @@ class LongformRecord(TypedDict, total=False):
     case_id: int
     kind: str
     requested_rewrite: Rewrite
-    subject_entity: Side | None
-    related_entity: Side | None
+    subject_entity: CoupledEntity | None
+    related_entity: CoupledEntity | None
     paraphrase_prompts: list[str] | None
     neighborhood_prompts: list[str] | None
     use: str
