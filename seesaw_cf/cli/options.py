@@ -167,6 +167,11 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
 
 
+def full_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--full`."""
+    parser.add_argument("--full", action="store_true", help="print every table of a run's report, not one screen")
+
+
 def open_option(parser: argparse.ArgumentParser) -> None:
     """Adds whether the page is shown."""
     parser.add_argument("--open", action="store_true", help="open the page in the browser")

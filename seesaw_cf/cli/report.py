@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, inside, one_of, open_option
+from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, full_option, inside, one_of, open_option
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import output_folder, source
 
@@ -41,11 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     again = "measure the floor against the pre-edit scores of this other run"
     add("--noise-run", type=source, metavar="RUN2", help=again)
     add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
+    full_option(parser)
     open_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the report and prints its tables."""
+    """Write the report and print its conclusion, or all its tables."""
     from seesaw_cf.report import AuditSettings, write_report
 
     settings = fields_of(AuditSettings, args)
@@ -55,7 +56,8 @@ def run(args: argparse.Namespace) -> None:
         _compare(args, AuditSettings(**settings))
     else:
         settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
-        say(write_report(folder, args.out, settings=AuditSettings(**settings), dose=args.dose_run))
+        declared = AuditSettings(**settings)
+        say(write_report(folder, args.out, settings=declared, dose=args.dose_run, full=args.full))
     if args.open:
         open_page((args.out or folder / "report") / "report.html")
 

@@ -9,6 +9,7 @@ from seesaw_cf.checks import shown
 from seesaw_cf.cli.options import (
     SCORERS,
     at_least_zero,
+    full_option,
     job_of,
     job_options,
     one_of,
@@ -48,6 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--anyway", action="store_true", help="go on when an editor's first edits spoil what the model knew of others")
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
+    full_option(parser)
     open_option(parser)
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
     add("--checkpoints", action="store_true", help="write every edit as a whole model below OUT/checkpoints")
@@ -63,7 +65,7 @@ def _bytes(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Runs the job the options describe and prints the tables."""
+    """Run the job that the options describe and print its conclusion, or all its tables."""
     from seesaw_cf.run.job import run_job
 
     if args.explain:
@@ -82,6 +84,6 @@ def run(args: argparse.Namespace) -> None:
         return
     from seesaw_cf.report import write_report
 
-    say(write_report(args.out, args.report))
+    say(write_report(args.out, args.report, full=args.full))
     if args.open:
         open_page((args.report or args.out / "report") / "report.html")

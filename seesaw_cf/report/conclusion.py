@@ -3,7 +3,7 @@ facts, to people who hold either answer and to groups, did the model know it, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -38,9 +38,10 @@ def conclude(results: Results) -> dict[str, str]:
     }
 
 
-def conclusion_text(results: Results) -> str:
-    """The conclusion for a terminal."""
-    lines = [wrap(f"{head}: {printable(said)}", "  ") for head, said in conclude(results).items()]
+def conclusion_text(results: Results, without: Sequence[str] = ()) -> str:
+    """Return the conclusion for a terminal, without the sentences that have these heads."""
+    sentences = {head: sentence for head, sentence in conclude(results).items() if head not in without}
+    lines = [wrap(f"{head}: {printable(sentence)}", "  ") for head, sentence in sentences.items()]
     missing = [wrap(f"The records lack something: {printable(note)}", "  ") for note in lacking(results)]
     return "\n".join(["CONCLUSION", *lines, *missing])
 

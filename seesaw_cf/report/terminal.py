@@ -15,6 +15,7 @@ from seesaw_cf.report.rows import AccuracyRow, EffectRow, EfficacyRow, records, 
 from seesaw_cf.report.success import success_text
 from seesaw_cf.report.verdicts import claims, verdict_counts
 
+_DETAILS = ("Knew", "How sure")  # sentences of the conclusion that one screen leaves to report.md
 _REASONS = 8
 _CLAIMS = 20
 _TESTS = {
@@ -23,9 +24,16 @@ _TESTS = {
 }
 
 
-def terminal_report(results: Results, note: str = "") -> str:
-    """Every section of a run: what it was, efficacy gate, what was known before, D_d per axis and scale, accuracy, what
-    could not be scored; then a note such as where files went, and the conclusion."""
+def terminal_report(results: Results, note: str = "", full: bool = True) -> str:
+    """Return a run's tables, a note such as where files went, and the conclusion.
+
+    Args:
+        results: The numbers of a run.
+        note: Stands before the conclusion.
+        full: Every table; else one screen: efficacy, note and the sentences of the conclusion that say what happened.
+    """
+    if not full:
+        return "\n\n".join((gate_section(results, brief=True), note, conclusion_text(results, _DETAILS)))
     edits = (_head, _moved, gate_section, success_text, knowledge_text)
     effects = (effects_section, scales_text, verdict_section, accuracy_section, unscored_section)
     return "\n\n".join(
@@ -48,8 +56,8 @@ def _moved(results: Results) -> str:
     return moved_text(results.manifest)
 
 
-def gate_section(results: Results) -> str:
-    """Did the edits take? One row per editor."""
+def gate_section(results: Results, brief: bool = False) -> str:
+    """Return whether the edits took, one row per editor; the brief table has the shares after and before alone."""
     rows = [
         [
             row["editor"],
@@ -62,7 +70,8 @@ def gate_section(results: Results) -> str:
     ]
     heads = ("editor", "edits", "after the edit", "before", "p(new) raised", "0/inf/refused", "unscored")
     about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
-    table = column_table(heads, rows) if rows else wrap(notes.NO_FACTS)
+    columns = 4 if brief else len(heads)
+    table = column_table(heads[:columns], [row[:columns] for row in rows]) if rows else wrap(notes.NO_FACTS)
     return f"EFFICACY GATE\n{wrap(about)}\n{table}"
 
 

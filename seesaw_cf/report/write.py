@@ -32,6 +32,7 @@ def write_report(
     *,
     settings: AuditSettings | None = None,
     dose: str | os.PathLike[str] | None = None,
+    full: bool = True,
 ) -> str:
     """Writes the report of a finished run.
 
@@ -48,9 +49,10 @@ def write_report(
         out: Where the files go; `RUN_FOLDER/report` when None.
         settings: What is declared for the audit: margins, level, correction, families, method, noise floors.
         dose: A folder of `seesaw-cf dose` whose curves are shown as well.
+        full: Return every table; else one screen with efficacy, files and conclusion.
 
     Returns:
-        The tables as plain text for a terminal.
+        Plain text for a terminal, the conclusion last.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -76,7 +78,8 @@ def write_report(
     written = (
         f"Written to {folder}:\nreport.html, report.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."
     )
-    return terminal_report(results, "\n".join(filter(None, (written, without))))
+    more = "" if full else "All tables: report.md, or this command with --full."
+    return terminal_report(results, "\n".join(filter(None, (written, without, more))), full)
 
 
 def _draw(results: Results, folder: Path, curves: Curves | None) -> dict[str, str]:

@@ -378,7 +378,7 @@ def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
     configs = [word for pair in ("P27_P101", "P21_P101", "P19_P101") for word in ("--config", pair)]
     words = ["run", "--model", "seesaw-tiny", "--editor", "ft", *configs, "--quiet", "--data", str(tmp_path / "tagged")]
     capsys.readouterr()
-    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    assert main([*words, "--out", str(tmp_path / "run"), "--full"]) == 0
     shown = capsys.readouterr().out
     assert "D_d by race" in shown
     assert "CROSS-PROPERTY ACCURACY" in shown

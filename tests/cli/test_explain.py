@@ -19,7 +19,7 @@ RUN = ("run", "--model", "seesaw-tiny", "--editor", "ft", "--limit", "2", "--qui
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An empty cache, no report, and the log's levels as they were."""
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("seesaw_cf.report.write_report", lambda *_: "")
+    monkeypatch.setattr("seesaw_cf.report.write_report", lambda *_, **__: "")
     yield
     for logger in seesaw_cf.run.explain._TOLD:
         logger.setLevel(logging.NOTSET)

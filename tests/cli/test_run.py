@@ -45,7 +45,8 @@ def test_a_run_prints_its_tables_and_writes_its_files(
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report")]) == 0
     out = capsys.readouterr().out
-    assert "D_d" in out
+    assert "CONCLUSION" in out
+    assert "D_d" not in out, "tables are printed with --full"
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["editors"]["ft"]["steps"] == 1
     assert manifest["data"]["cases"] == 2
@@ -54,9 +55,11 @@ def test_a_run_prints_its_tables_and_writes_its_files(
     assert set(rows["phase"]) == {"pre", "post"}
     assert len(set(rows["case_id"])) == 2
     assert (tmp_path / "report" / "report.md").exists()
-    # The same command again computes nothing and prints the same tables.
+    # The same command again computes nothing and prints the same; every table with --full.
     assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report")]) == 0
     assert capsys.readouterr().out == out
+    assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report"), "--full"]) == 0
+    assert "D_d" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

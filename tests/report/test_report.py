@@ -273,6 +273,21 @@ def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
         assert fact in markdown
 
 
+def test_one_screen_has_efficacy_files_and_the_conclusion(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = write_report(run_folder, tmp_path, full=False)
+    gate, files, conclusion = shown.split("\n\n")
+    assert gate.startswith("EFFICACY GATE\n")
+    assert files.endswith("or this command with --full.")
+    assert [line.split(":")[0] for line in conclusion.split("\n") if not line.startswith(" ")] == [
+        *("CONCLUSION", "Edited", "Took", "Other facts", "Old answer", "New answer", "Groups", "Not known")
+    ]
+    assert len(shown.split("\n")) <= 40
+    assert max(map(len, f"{gate}\n{conclusion}".split("\n"))) <= 80  # paths and file names are not broken
+
+
 def test_without_matplotlib_the_rest_is_written_and_the_remedy_named(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
