@@ -26,7 +26,7 @@ def call(*words: object) -> int:
 def test_report_prints_its_table_and_writes_its_files(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call("report", run_folder, "--out", tmp_path / "report") == 0
+    assert call("report", run_folder, "--out", tmp_path / "report", "--full") == 0
     shown = capsys.readouterr().out
     assert "EFFICACY GATE" in shown
     assert "D_d by race" in shown
