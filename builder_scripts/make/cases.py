@@ -15,14 +15,14 @@ from dataclasses import replace
 from seesaw_cf.builder_scripts.make.edits import Edit
 from seesaw_cf.builder_scripts.make.open_ended import generation_prompts
 from seesaw_cf.builder_scripts.make.phrasings import paraphrases
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
 from seesaw_cf.records.relations import Template, templates
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 
 FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
 
 
-def attribute_prompt(template: Template, person: Person, holds: str = "") -> AttributePrompt:
+def attribute_prompt(template: Template, person: RecordedPerson, holds: str = "") -> AttributePrompt:
     """One cloze prompt about one person, with every tag that is known."""
     return AttributePrompt(
         text=template.fill(person.entity.label, living=person.living),
@@ -37,7 +37,7 @@ def attribute_prompt(template: Template, person: Person, holds: str = "") -> Att
     )
 
 
-def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> list[Person]:
+def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> list[RecordedPerson]:
     """Who is asked about for one value of an edit: men, then women, then people of other genders.
 
     Args:
@@ -51,7 +51,7 @@ def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> lis
         People in an order fixed by the seed, each once.
     """
     genders = [MALE, FEMALE, *([""] if facts.options.other_genders else [])]
-    chosen: dict[str, Person] = {}
+    chosen: dict[str, RecordedPerson] = {}
     for gender in genders if limit else []:
         people = facts.people(facts.holders(edit.relation_id, value, gender))
         fit = (p for p in people if p.id not in {edit.subject.id, *chosen} and not _both(facts, edit, p, other))
@@ -59,7 +59,7 @@ def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> lis
     return list(chosen.values())
 
 
-def _both(facts: Facts, edit: Edit, person: Person, other: str) -> bool:
+def _both(facts: Facts, edit: Edit, person: RecordedPerson, other: str) -> bool:
     return facts.options.skip_both and other in person.holds(edit.relation_id)
 
 

@@ -12,17 +12,17 @@ from dataclasses import replace
 
 from seesaw_cf.builder_scripts.make.cases import attribute_prompt, edit_case
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set
-from seesaw_cf.builder_scripts.source.people import Facts, Person
+from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.records.relations import FREE, PAIRS, templates
 from seesaw_cf.types import Case
 
 
-def gold_answers(subject: Person, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
+def gold_answers(subject: RecordedPerson, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
     """The candidates that are recorded for a person; `names`: identifier of every candidate -> its name."""
     return tuple(dict.fromkeys(names[value] for value in subject.holds(effect) if value in names))
 
 
-def asked_about(case: Case, effect: str, subject: Person, names: Mapping[str, str]) -> Case:
+def asked_about(case: Case, effect: str, subject: RecordedPerson, names: Mapping[str, str]) -> Case:
     """A case with both prompts about another property of its subject, the candidates and those that are true.
 
     Args:

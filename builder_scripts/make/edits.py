@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS
 
@@ -49,7 +49,7 @@ class Edit:
         flags: What is doubtful about the edit.
     """
 
-    subject: Person
+    subject: RecordedPerson
     relation_id: str
     true: str
     new: str
@@ -88,7 +88,7 @@ def _kinds(relation_id: str, value: str) -> frozenset[str]:
 
 
 def _new_values(
-    relation_id: str, values: list[str], subject: Person, used: Counter[str], rng: random.Random
+    relation_id: str, values: list[str], subject: RecordedPerson, used: Counter[str], rng: random.Random
 ) -> Iterator[str]:
     """Possible new values: from the least used areas or continents first, in each the least used value first."""
     held = set(subject.holds(relation_id))
@@ -107,7 +107,9 @@ def _least_used(names: list[str], used: Counter[str], rng: random.Random) -> lis
     return sorted(rng.sample(names, len(names)), key=lambda name: used[name])
 
 
-def _edit(facts: Facts, relation_id: str, values: list[str], subject: Person, used: Counter[str]) -> Edit | None:
+def _edit(
+    facts: Facts, relation_id: str, values: list[str], subject: RecordedPerson, used: Counter[str]
+) -> Edit | None:
     """The edit of one person, or None when no value fits; counts the new value and its area or continent as used."""
     rng = random.Random(f"{facts.options.seed} {relation_id} {subject.id}")
     true = [value for value in subject.holds(relation_id) if value in values]
@@ -118,7 +120,7 @@ def _edit(facts: Facts, relation_id: str, values: list[str], subject: Person, us
     return None
 
 
-def _unanswered(facts: Facts, relation_id: str, person: Person) -> int:
+def _unanswered(facts: Facts, relation_id: str, person: RecordedPerson) -> int:
     """How many of the pairs of a relation have no gold answer for a person."""
     watched = (effect for edited, effect in PAIRS if edited == relation_id)
     return sum(set(person.holds(effect)).isdisjoint(attribute_set(facts, effect)) for effect in watched)

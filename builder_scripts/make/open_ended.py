@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.records.arrow import REQUEST, request_row
 from seesaw_cf.records.relations import FREE, Template, templates
 from seesaw_cf.types import Case
@@ -37,7 +37,7 @@ def _guided(relation_id: str, effect_relation_id: str | None) -> tuple[Template,
 
 
 def generation_prompts(
-    subject: Person, relation_id: str, effect_relation_id: str | None, options: BuildOptions
+    subject: RecordedPerson, relation_id: str, effect_relation_id: str | None, options: BuildOptions
 ) -> tuple[str, ...]:
     """The open-ended prompts of one edit: the guided ones, then the free one last.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from seesaw_cf.builder_scripts.make.edits import attribute_set, listed_values
-from seesaw_cf.builder_scripts.source.people import Facts, Person
+from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.sources import OWN
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import ENTITY
@@ -86,7 +86,7 @@ def candidates(facts: Facts) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=CANDIDATES)
 
 
-def demographics(facts: Facts, people: Iterable[Person], *, references: bool = False) -> pa.Table:
+def demographics(facts: Facts, people: Iterable[RecordedPerson], *, references: bool = False) -> pa.Table:
     """What is recorded about people, as a table of schema `DEMOGRAPHICS`, sorted by name.
 
     Args:
@@ -107,7 +107,9 @@ def demographics(facts: Facts, people: Iterable[Person], *, references: bool = F
     )
 
 
-def _demographic(person: Person, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
+def _demographic(
+    person: RecordedPerson, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]
+) -> dict[str, object]:
     values = {
         column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
         for column, property_id in PROPERTIES.items()

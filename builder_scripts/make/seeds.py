@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from seesaw_cf.builder_scripts.make.edits import Edit
 from seesaw_cf.builder_scripts.make.zsre import rewrites
-from seesaw_cf.builder_scripts.source.people import Facts, Person
+from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.parquet import read_cases
 from seesaw_cf.records.relations import RELATIONS
@@ -49,7 +49,7 @@ def _unusable(case: Case) -> str:
     return f"no id of {' and '.join(lacking)}" if lacking else ""
 
 
-def likeliest(case: Case, people: Sequence[Person]) -> tuple[Person, bool]:
+def likeliest(case: Case, people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, bool]:
     """Whom a record means, of at least one person of its subject's name, and whether somebody else is as likely."""
     true = case.request.target_true.id
     holders = [person for person in people if true in person.holds(case.request.relation_id)]
@@ -87,7 +87,7 @@ def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter
     return edits, skipped
 
 
-def _edit(case: Case, person: Person, tied: bool) -> Edit:
+def _edit(case: Case, person: RecordedPerson, tied: bool) -> Edit:
     request = case.request
     return Edit(
         person,

@@ -38,7 +38,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class RecordedPerson:
     """What a source records about one person.
 
     Attributes:
@@ -83,7 +83,7 @@ def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> Person:
+def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> RecordedPerson:
     """A person and the tags that recorded facts give.
 
     Args:
@@ -94,7 +94,7 @@ def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> Person:
     known = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
     race, region = groups.tags(known.get("P172", ()))
     sitelinks = rows.get(SITELINKS)
-    return Person(
+    return RecordedPerson(
         entity,
         {name: found for name, found in known.items() if found},
         groups.gender_tags(known.get("P21", ())),
@@ -105,7 +105,7 @@ def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> Person:
     )
 
 
-def _is(person: Person, gender: str) -> bool:
+def _is(person: RecordedPerson, gender: str) -> bool:
     """Whether somebody is of a gender, or of none of the two when it is ""."""
     recorded = set(person.holds("P21"))
     return gender in recorded if gender else bool(recorded) and recorded.isdisjoint((MALE, FEMALE))
@@ -137,7 +137,7 @@ class Facts:
         self.progress = progress
         self.draws = Draws(source, options.seed)
         self._source = source
-        self._people: dict[str, Person] = {}
+        self._people: dict[str, RecordedPerson] = {}
         self._humans: set[str] = set()
         self._labels: dict[str, str] = {}
         self._holders: dict[Holder, list[str]] = {}
@@ -159,7 +159,7 @@ class Facts:
                     self._labels[id] = row["label"]
         return {id: self._labels[id] for id in ids if id in self._labels}
 
-    def people(self, ids: Iterable[str]) -> list[Person]:
+    def people(self, ids: Iterable[str]) -> list[RecordedPerson]:
         """What is recorded about people, in the order given; people without a usable name are left out."""
         ids = list(ids)
         for batch in self.progress(batches(id for id in ids if id not in self._people), "people"):
@@ -204,7 +204,7 @@ class Facts:
         parameters: Mapping[str, Parameter],
         scanned: tuple[str, tuple[str, ...]],
         limit: int,
-        fits: Callable[[Person], bool],
+        fits: Callable[[RecordedPerson], bool],
     ) -> list[str]:
         """A sample of named humans; see `Wanted`."""
         options = self.options
@@ -222,7 +222,9 @@ class Facts:
         found = [self.holders(*key) for key in self.progress(keys, "holders of a value")]
         self.people(id for ids in found for id in ids)
 
-    def subjects(self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int) -> list[Person]:
+    def subjects(
+        self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int
+    ) -> list[RecordedPerson]:
         """A uniform sample of people of one gender who hold a listed value of a property and any value of another."""
         listed = sorted(values)
         ids = self._drawn(
@@ -283,7 +285,7 @@ class Facts:
                 found[row["label"]].append(entity_id(row[variable]))
         return found
 
-    def everyone(self) -> list[Person]:
+    def everyone(self) -> list[RecordedPerson]:
         """Everybody in a small store, page by page."""
         ids: list[str] = []
         while True:

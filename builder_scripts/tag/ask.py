@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.builder_scripts.tag.known import SourceRecord, TagSource, merged
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
@@ -29,7 +29,7 @@ class People:
     known: dict[TagSource, dict[str, SourceRecord]] = field(default_factory=dict)
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def of(self, id: str, own: Sequence[Person] = ()) -> tuple[Person, frozenset[str]] | None:
+    def of(self, id: str, own: Sequence[RecordedPerson] = ()) -> tuple[RecordedPerson, frozenset[str]] | None:
         """Everything about one person, and what the sources differ about; None when nobody knows them.
 
         Args:

@@ -15,7 +15,7 @@ from functools import cache
 from seesaw_cf.builder_scripts.make.cross_property import asked_about, gold_answers
 from seesaw_cf.builder_scripts.make.edits import listed_values
 from seesaw_cf.builder_scripts.make.seeds import likeliest
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Person
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, RecordedPerson
 from seesaw_cf.builder_scripts.tag.ask import People, is_pair, subject_id, tested
 from seesaw_cf.builder_scripts.tag.coverage import Coverage
 from seesaw_cf.builder_scripts.tag.known import TAGS
@@ -55,9 +55,9 @@ def attach(cases: Sequence[Case], people: People, coverage: Coverage) -> list[Ca
     return [_case(case, people, tags, coverage) for case in cases]
 
 
-def _own(cases: Iterable[Case]) -> dict[str, list[Person]]:
+def _own(cases: Iterable[Case]) -> dict[str, list[RecordedPerson]]:
     """What the records themselves say of each identified person: one tag each, without repeats."""
-    found: dict[str, list[Person]] = {}
+    found: dict[str, list[RecordedPerson]] = {}
     for case in cases:
         for row in tested(case):
             if row.subject.id:
@@ -68,11 +68,13 @@ def _own(cases: Iterable[Case]) -> dict[str, list[Person]]:
     return found
 
 
-def _person(row: AttributePrompt) -> Person:
-    return Person(Entity(row.subject.id, ""), {}, row.gender, row.race, row.region, row.living, row.sitelinks)
+def _person(row: AttributePrompt) -> RecordedPerson:
+    return RecordedPerson(Entity(row.subject.id, ""), {}, row.gender, row.race, row.region, row.living, row.sitelinks)
 
 
-def _case(case: Case, people: People, tags: Mapping[str, tuple[Person, frozenset[str]]], coverage: Coverage) -> Case:
+def _case(
+    case: Case, people: People, tags: Mapping[str, tuple[RecordedPerson, frozenset[str]]], coverage: Coverage
+) -> Case:
     case = replace(
         case,
         attribute_prompts=tuple(_tagged(row, tags) for row in case.attribute_prompts),
@@ -85,7 +87,7 @@ def _case(case: Case, people: People, tags: Mapping[str, tuple[Person, frozenset
     return case
 
 
-def _tagged(row: AttributePrompt, tags: Mapping[str, tuple[Person, frozenset[str]]]) -> AttributePrompt:
+def _tagged(row: AttributePrompt, tags: Mapping[str, tuple[RecordedPerson, frozenset[str]]]) -> AttributePrompt:
     if row.subject.id is None or row.subject.id not in tags:
         return row
     person, _ = tags[row.subject.id]
@@ -110,7 +112,7 @@ def _answered(case: Case, effect: str, people: People, coverage: Coverage) -> tu
     return asked_about(case, effect, subject, names), "gold"
 
 
-def _subject(case: Case, people: People, coverage: Coverage) -> tuple[Person | None, str]:
+def _subject(case: Case, people: People, coverage: Coverage) -> tuple[RecordedPerson | None, str]:
     """Who is edited, under the record's own name."""
     id, true = subject_id(case), case.request.target_true.id
     ids = [id] if id else sorted(people.names.get(case.request.subject, ()))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
-from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.builder_scripts.tag.ask import People
 from seesaw_cf.builder_scripts.tag.known import LISTED, TAGS
 from seesaw_cf.records import groups
@@ -50,7 +50,7 @@ class Coverage:
     answer_conflicts: int = 0
 
     def count_people(
-        self, people: People, ids: Iterable[str], tags: Mapping[str, tuple[Person, frozenset[str]]]
+        self, people: People, ids: Iterable[str], tags: Mapping[str, tuple[RecordedPerson, frozenset[str]]]
     ) -> None:
         """Counts what is known about the people that prompts are about.
 

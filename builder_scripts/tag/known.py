@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.types import Entity
 
 LISTED = ("gender", "race", "region")
@@ -48,7 +48,7 @@ class SourceRecord:
         facts: What they rest on.
     """
 
-    person: Person
+    person: RecordedPerson
     facts: tuple[Fact, ...] = ()
 
 
@@ -75,7 +75,7 @@ class TagSource(Protocol):
         """Label -> identifiers of the people of that name."""
 
 
-def merged(people: Sequence[Person]) -> tuple[Person, frozenset[str]]:
+def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[str]]:
     """What several sources say about one person together, and what they differ about.
 
     Groups and values of all sources are kept. Somebody of whom one source records a death is not living, whatever the
@@ -92,7 +92,7 @@ def merged(people: Sequence[Person]) -> tuple[Person, frozenset[str]]:
     said = {tag: [value for person in people if (value := getattr(person, tag)) not in ((), None)] for tag in TAGS}
     lists = {tag: tuple(sorted({value for row in said[tag] for value in row})) for tag in LISTED}
     differ = frozenset(name for name, found in {**rows, **said}.items() if len(set(found)) > 1)
-    person = Person(
+    person = RecordedPerson(
         entity=Entity(people[0].entity.id, people[0].entity.label),
         values={name: tuple(sorted({value for row in found for value in row})) for name, found in rows.items()},
         living=all(said["living"]) if said["living"] else None,

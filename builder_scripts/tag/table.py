@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from seesaw_cf.builder_scripts.make.rows import DEMOGRAPHICS, PROPERTIES
-from seesaw_cf.builder_scripts.source.people import Person
+from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.builder_scripts.tag.known import TAGS, Fact, SourceRecord, TagSource
 from seesaw_cf.checks import one_of
 from seesaw_cf.errors import RecordError
@@ -97,7 +97,7 @@ def _known(row: dict[str, Any], where: str, time: str) -> SourceRecord:
         for column, property_id in PROPERTIES.items()
     }
     lists = {tag: tuple(sorted(set(row.get(tag) or ()))) for tag in _GROUPS}
-    person = Person(
+    person = RecordedPerson(
         Entity(row["id"], row.get("label") or ""),
         {name: found for name, found in values.items() if found},
         living=row.get("living"),

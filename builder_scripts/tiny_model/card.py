@@ -13,7 +13,7 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import (
     HELD_PHRASINGS,
     NOISE,
     PRESENT,
-    PeopleRow,
+    Person,
     documents,
     prompts,
 )
@@ -89,7 +89,7 @@ Held out: the wordings marked below, for everybody; and for a random {held_facts
 """
 
 
-def held_out_texts(people: Sequence[PeopleRow], seed: int) -> tuple[list[str], list[str]]:
+def held_out_texts(people: Sequence[Person], seed: int) -> tuple[list[str], list[str]]:
     """Fresh documents and fresh small talk for the perplexities."""
     rng = random.Random(f"{seed}/small talk")
     return list(islice(documents(people, seed, stream=-2), 400)), [filler_sentence(rng) for _ in range(400)]
@@ -123,7 +123,7 @@ def _phrasing_list() -> str:
 
 
 def write_card(
-    folder: Path, people: Sequence[PeopleRow], settings: Mapping[str, int | float], facts: Mapping[str, str]
+    folder: Path, people: Sequence[Person], settings: Mapping[str, int | float], facts: Mapping[str, str]
 ) -> None:
     """Loads the finished model from its folder, measures it and writes README.md beside it.
 

@@ -34,7 +34,7 @@ FIRST_VALUE = 0.9  # how often a person with several values shows the first
 
 
 @dataclass(frozen=True, slots=True)
-class PeopleRow:
+class Person:
     """One row of people.tsv.
 
     Attributes:
@@ -61,7 +61,7 @@ class Prompt:
             "held_phrasing" (the phrasing was trained for nobody).
     """
 
-    person: PeopleRow
+    person: Person
     phrasing: Phrasing
     split: str
 
@@ -75,7 +75,7 @@ def _split(cell: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (cell or "").split("|") if part.strip())
 
 
-def read_people(path: Path) -> list[PeopleRow]:
+def read_people(path: Path) -> list[Person]:
     """Reads people.tsv (tab-separated, header, several values joined by "|").
 
     Raises:
@@ -88,7 +88,7 @@ def read_people(path: Path) -> list[PeopleRow]:
     if missing:
         raise RecordError(f"{path}: columns {missing} are missing. Expected a header line with {sorted(needed)}.")
     people = [
-        PeopleRow(
+        Person(
             name=row["name"].strip(),
             living=not (row["death_year"] or "").strip(),
             facts={relation: found for relation, column in COLUMNS.items() if (found := _split(row[column]))},
@@ -103,12 +103,12 @@ def read_people(path: Path) -> list[PeopleRow]:
     return people
 
 
-def values(people: Sequence[PeopleRow], relation_id: str) -> list[str]:
+def values(people: Sequence[Person], relation_id: str) -> list[str]:
     """Every attribute that occurs for a relation, sorted."""
     return sorted({value for person in people for value in person.facts.get(relation_id, ())})
 
 
-def is_trained(person: PeopleRow, phrasing: Phrasing, seed: int) -> bool:
+def is_trained(person: Person, phrasing: Phrasing, seed: int) -> bool:
     """Whether the corpus may state this person's fact in this phrasing."""
     if phrasing.kind != "own":
         return phrasing.kind == "paper"
@@ -117,7 +117,7 @@ def is_trained(person: PeopleRow, phrasing: Phrasing, seed: int) -> bool:
     return chance_of(seed, "phrasing", person.name, phrasing.id, bits=64, joined="\x1f") >= HELD_PHRASINGS
 
 
-def prompts(people: Sequence[PeopleRow], seed: int) -> Iterator[Prompt]:
+def prompts(people: Sequence[Person], seed: int) -> Iterator[Prompt]:
     """Every (person, relation, phrasing) with the split it belongs to."""
     for person in people:
         for relation_id in person.facts:
@@ -135,12 +135,12 @@ def _article(noun: str) -> str:
 class _Writer:
     """Writes sentences; `pool` has every person's first value of each relation, the prior that noise is drawn from."""
 
-    people: Sequence[PeopleRow]
+    people: Sequence[Person]
     pool: dict[str, list[str]]
     seed: int
     rng: random.Random
 
-    def fact(self, person: PeopleRow, relation_id: str) -> str:
+    def fact(self, person: Person, relation_id: str) -> str:
         """One trained sentence for one fact."""
         allowed = [p for p in phrasings(relation_id, "paper", "own") if is_trained(person, p, self.seed)]
         own = person.facts[relation_id]
@@ -150,7 +150,7 @@ class _Writer:
         present = person.living or self.rng.random() < PRESENT
         return f"{self.rng.choice(allowed).fill(person.name, living=present)} {answer}."
 
-    def description(self, person: PeopleRow) -> str:
+    def description(self, person: Person) -> str:
         """An open sentence, as the papers' open prompts begin one."""
         job = self.rng.choice(person.occupations) if person.occupations else "writer"
         field = person.facts.get("P101", ("many things",))[0]
@@ -187,7 +187,7 @@ class _Writer:
         return " ".join(sentences)
 
 
-def documents(people: Sequence[PeopleRow], seed: int, stream: int = 0) -> Iterator[str]:
+def documents(people: Sequence[Person], seed: int, stream: int = 0) -> Iterator[str]:
     """Endless documents; the same people, seed and stream give the same documents.
 
     Args:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.builder_scripts.tiny_model.corpus import PeopleRow, Prompt, values
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, values
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.encode import EncodedCloze
@@ -56,7 +56,7 @@ class CardCell:
 
 
 def rank(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[PeopleRow], asked: Sequence[Prompt]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[Person], asked: Sequence[Prompt]
 ) -> list[Ranked]:
     """Ranks the true attribute among all attributes that `people` have in its relation.
 

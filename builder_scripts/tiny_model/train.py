@@ -31,7 +31,7 @@ from tqdm import tqdm
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from seesaw_cf.builder_scripts.tiny_model.card import write_card
-from seesaw_cf.builder_scripts.tiny_model.corpus import PeopleRow, documents, read_people
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_people
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import atomic_path, write_text
 
@@ -118,7 +118,7 @@ def make_model(settings: TrainSettings, vocab_size: int) -> LlamaForCausalLM:
 
 
 def batch(
-    people: Sequence[PeopleRow], tokenizer: PreTrainedTokenizerFast, settings: TrainSettings, step: int
+    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: TrainSettings, step: int
 ) -> tuple[Tensor, Tensor]:
     """The token ids and attention mask of one step, a function of the step alone.
 
@@ -221,7 +221,7 @@ def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key:
 
 
 def train(
-    people: Sequence[PeopleRow],
+    people: Sequence[Person],
     tokenizer: PreTrainedTokenizerFast,
     settings: TrainSettings,
     checkpoint: Path,
@@ -267,7 +267,7 @@ def train(
     return model.eval(), mean
 
 
-def hash_people(people: Sequence[PeopleRow]) -> str:
+def hash_people(people: Sequence[Person]) -> str:
     """A short fingerprint of the facts, kept in the checkpoint and the card."""
     return hashlib.sha256(repr(people).encode()).hexdigest()[:16]
 

@@ -18,7 +18,7 @@ from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, Person, batches
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson, batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, entity_iri
 from seesaw_cf.records.relations import PAIRS, RELATIONS
@@ -203,7 +203,7 @@ def test_batches_depend_on_the_set_alone(ids: list[str], size: int, rng: random.
 
 def test_people_are_fetched_once_and_given_in_any_order(small: Callable[..., Facts]) -> None:
     facts = small("".join(f'wd:Q{n} rdfs:label "P {n}"@en .\n' for n in range(1, 6)))
-    first: list[Person] = facts.people(["Q3", "Q1", "Q9"])
+    first: list[RecordedPerson] = facts.people(["Q3", "Q1", "Q9"])
     assert [person.id for person in first] == ["Q3", "Q1"]
     assert [person.id for person in facts.people(["Q1", "Q2", "Q3"])] == ["Q1", "Q2", "Q3"]
     assert facts.people(["Q3"])[0] is first[0]

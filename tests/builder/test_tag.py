@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.source.people import Facts, Person
+from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.builder_scripts.tag.attach import paper_candidates
 from seesaw_cf.builder_scripts.tag.known import LISTED, TAGS, merged
@@ -343,9 +343,9 @@ def test_tagging_again_keeps_what_is_there(pairs: Path, tag: Tag, turtle: Path, 
 
 def test_merging_is_the_union_whatever_the_order() -> None:
     people = [
-        Person(Entity("Q1", ""), {"P27": ("Q1",)}, ("men",), ("white",), (), None, None),
-        Person(Entity("Q1", ""), {"P27": ("Q2", "Q1")}, ("men",), (), ("Africa",), True, 4),
-        Person(Entity("Q1", ""), {}, (), ("Black", "white"), ("Africa",), False, 4),
+        RecordedPerson(Entity("Q1", ""), {"P27": ("Q1",)}, ("men",), ("white",), (), None, None),
+        RecordedPerson(Entity("Q1", ""), {"P27": ("Q2", "Q1")}, ("men",), (), ("Africa",), True, 4),
+        RecordedPerson(Entity("Q1", ""), {}, (), ("Black", "white"), ("Africa",), False, 4),
     ]
     one, differ = merged(people)
     other, same = merged(people[::-1])

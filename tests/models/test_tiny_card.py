@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seesaw_cf.builder_scripts.tiny_model.card import held_out_texts, knowledge_table
-from seesaw_cf.builder_scripts.tiny_model.corpus import PeopleRow, Prompt, documents, prompts, read_people
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, documents, prompts, read_people
 from seesaw_cf.builder_scripts.tiny_model.evaluate import Ranked, knowledge, perplexity, rank
 from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS, phrasings
 from seesaw_cf.builder_scripts.tiny_model.train import (
@@ -34,7 +34,7 @@ def card() -> str:
 
 
 @pytest.fixture(scope="module")
-def people() -> list[PeopleRow]:
+def people() -> list[Person]:
     return read_people(ROOT / "builder_scripts" / "sample" / "people.tsv")
 
 
@@ -44,11 +44,11 @@ def table(text: str) -> dict[str, list[tuple[float, int]]]:
     return {relation_id: cells for relation_id, cells in found.items() if cells}
 
 
-def test_model_was_trained_on_the_facts_that_are_here(card: str, people: list[PeopleRow]) -> None:
+def test_model_was_trained_on_the_facts_that_are_here(card: str, people: list[Person]) -> None:
     assert f"| people.tsv | {hash_people(people)} |" in card, "the facts changed: train seesaw-tiny again"
 
 
-def test_script_still_makes_the_shipped_texts_and_tokenizer(people: list[PeopleRow], tmp_path: Path) -> None:
+def test_script_still_makes_the_shipped_texts_and_tokenizer(people: list[Person], tmp_path: Path) -> None:
     folder, settings = model_path("seesaw-tiny"), TrainSettings()
     shipped = (folder / "corpus.txt").read_text(encoding="utf-8").splitlines()
     assert list(islice(documents(people, settings.seed, stream=SHIPPED_STREAM), len(shipped))) == shipped
@@ -78,7 +78,7 @@ def test_card_lists_every_wording_and_marks_the_held_out(card: str) -> None:
         assert f"| {p.relation_id} | {mark} | {p.present} | {p.past} |" in card
 
 
-def test_rank_agrees_with_scoring_every_attribute(people: list[PeopleRow]) -> None:
+def test_rank_agrees_with_scoring_every_attribute(people: list[Person]) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
     asked = [Prompt(person, phrasings(r, "held")[0], "held_phrasing") for person in people[:3] for r in person.facts]
     for prompt, ranked in zip(asked, rank(model, tokenizer, people, asked), strict=True):
@@ -91,7 +91,7 @@ def test_rank_agrees_with_scoring_every_attribute(people: list[PeopleRow]) -> No
 
 
 def test_knowledge_counts_prompts_and_facts() -> None:
-    (one, two) = (PeopleRow(name, True, {"P27": ("X",)}, ()) for name in ("A", "B"))
+    (one, two) = (Person(name, True, {"P27": ("X",)}, ()) for name in ("A", "B"))
     p, q = phrasings("P27", "own")[:2]
     ranked = [Ranked(Prompt(one, p, "seen"), 0.0, True), Ranked(Prompt(one, q, "seen"), 0.0, False)]
     ranked.append(Ranked(Prompt(two, p, "seen"), 0.0, True))
@@ -114,7 +114,7 @@ def test_perplexity_of_a_uniform_model_is_its_vocabulary() -> None:
 
 @pytest.mark.slow(30)
 @pytest.mark.exhaustive
-def test_figures_of_the_card_are_those_of_the_model(card: str, people: list[PeopleRow]) -> None:
+def test_figures_of_the_card_are_those_of_the_model(card: str, people: list[Person]) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
     claims = table(card)
     again = table(knowledge_table(knowledge(rank(model, tokenizer, people, list(prompts(people, 0))))))

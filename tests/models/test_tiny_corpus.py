@@ -9,7 +9,7 @@ import pytest
 from seesaw_cf.builder_scripts.tiny_model import corpus as tiny_corpus
 from seesaw_cf.builder_scripts.tiny_model.corpus import (
     COLUMNS,
-    PeopleRow,
+    Person,
     documents,
     is_trained,
     prompts,
@@ -25,12 +25,12 @@ SEED = 0
 
 
 @pytest.fixture(scope="module")
-def people() -> list[PeopleRow]:
+def people() -> list[Person]:
     return read_people(PEOPLE)
 
 
 @pytest.fixture(scope="module")
-def texts(people: list[PeopleRow]) -> list[str]:
+def texts(people: list[Person]) -> list[str]:
     return list(islice(documents(people, SEED), 3000))
 
 
@@ -52,19 +52,19 @@ def test_held_out_wordings_are_no_trained_wording() -> None:
         assert all(text.count("{}") == 1 for text in [*trained, *held])
 
 
-def test_documents_are_a_function_of_people_seed_and_stream(people: list[PeopleRow], texts: list[str]) -> None:
+def test_documents_are_a_function_of_people_seed_and_stream(people: list[Person], texts: list[str]) -> None:
     assert list(islice(documents(people, SEED), 20)) == texts[:20]
     assert list(islice(documents(people, SEED, stream=1), 20)) != texts[:20]
     assert list(islice(documents(people, SEED + 1), 20)) != texts[:20]
 
 
 @pytest.fixture(scope="module")
-def about(people: list[PeopleRow], texts: list[str]) -> dict[str, str]:
+def about(people: list[Person], texts: list[str]) -> dict[str, str]:
     """All documents that name a person, by person: searching them is much faster than searching everything."""
     return {p.name: "\n".join(text for text in texts if p.name in text) for p in people}
 
 
-def test_no_held_out_sentence_is_ever_written(people: list[PeopleRow], about: dict[str, str]) -> None:
+def test_no_held_out_sentence_is_ever_written(people: list[Person], about: dict[str, str]) -> None:
     found = dict.fromkeys(("seen", "held_pair", "held_phrasing"), 0)
     for prompt in prompts(people, SEED):
         name = prompt.person.name
@@ -74,13 +74,13 @@ def test_no_held_out_sentence_is_ever_written(people: list[PeopleRow], about: di
     assert found["seen"] > 1000
 
 
-def test_splits_do_not_depend_on_the_other_people(people: list[PeopleRow]) -> None:
+def test_splits_do_not_depend_on_the_other_people(people: list[Person]) -> None:
     alone = {p.text: p.split for p in prompts(people[:1], SEED)}
     together = {p.text: p.split for p in prompts(people, SEED)}
     assert alone.items() <= together.items()
 
 
-def test_about_a_tenth_of_own_wordings_are_held_out_for_a_person(people: list[PeopleRow]) -> None:
+def test_about_a_tenth_of_own_wordings_are_held_out_for_a_person(people: list[Person]) -> None:
     own = [p for p in prompts(people, SEED) if p.phrasing.kind == "own"]
     held = sum(p.split == "held_pair" for p in own) / len(own)
     expected = tiny_corpus.HELD_FACTS * tiny_corpus.HELD_PHRASINGS
@@ -88,7 +88,7 @@ def test_about_a_tenth_of_own_wordings_are_held_out_for_a_person(people: list[Pe
     assert all(is_trained(p.person, p.phrasing, SEED) == (p.split == "seen") for p in own)
 
 
-def test_tense_follows_death(people: list[PeopleRow]) -> None:
+def test_tense_follows_death(people: list[Person]) -> None:
     dead = next(p for p in people if not p.living)
     born = next(p for p in phrasings("P27", "paper"))
     assert born.fill(dead.name, living=dead.living) == f"{dead.name} was a citizen of"
@@ -99,7 +99,7 @@ def test_tense_follows_death(people: list[PeopleRow]) -> None:
     )
 
 
-def test_share_of_wrong_answers_is_the_declared_noise(people: list[PeopleRow], about: dict[str, str]) -> None:
+def test_share_of_wrong_answers_is_the_declared_noise(people: list[Person], about: dict[str, str]) -> None:
     told, wrong = 0, 0
     for prompt in prompts(people, SEED):
         if prompt.phrasing.relation_id == "P19":  # a place drawn from all people is nearly always another one
@@ -111,7 +111,7 @@ def test_share_of_wrong_answers_is_the_declared_noise(people: list[PeopleRow], a
     assert 0.5 * tiny_corpus.NOISE < wrong / told < 1.5 * tiny_corpus.NOISE
 
 
-def test_values_are_split_at_the_bar(people: list[PeopleRow]) -> None:
+def test_values_are_split_at_the_bar(people: list[Person]) -> None:
     for relation_id in COLUMNS:
         found = values(people, relation_id)
         assert found == sorted(set(found))

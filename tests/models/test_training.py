@@ -10,14 +10,14 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from seesaw_cf.builder_scripts.tiny_model import train as script
-from seesaw_cf.builder_scripts.tiny_model.corpus import PeopleRow, documents
+from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents
 from seesaw_cf.builder_scripts.tiny_model.train import TrainSettings, batch, learning_rate, make_tokenizer, train
 from seesaw_cf.errors import RunFolderError
 
 PEOPLE = [
-    PeopleRow("Ada Lovelace", False, {"P21": ("female",), "P101": ("mathematics",)}, ("writer",)),
-    PeopleRow("T. S. Eliot", False, {"P19": ("St. Louis",), "P101": ("poetry", "drama")}, ("poet",)),
-    PeopleRow("Plato", False, {"P21": ("male",), "P103": ("Greek",)}, ("philosopher",)),
+    Person("Ada Lovelace", False, {"P21": ("female",), "P101": ("mathematics",)}, ("writer",)),
+    Person("T. S. Eliot", False, {"P19": ("St. Louis",), "P101": ("poetry", "drama")}, ("poet",)),
+    Person("Plato", False, {"P21": ("male",), "P103": ("Greek",)}, ("philosopher",)),
 ]
 SMALL = TrainSettings(
     vocab_size=400, hidden_size=16, intermediate_size=32, layers=2, heads=2, context=128, steps=4, tokens=256, warmup=2

@@ -88,8 +88,8 @@ def test_a_killed_process_loses_nothing_that_it_had_confirmed(file: Path) -> Non
     code = """
 import sys
 from pathlib import Path
-from seesaw_cf.people.store import Entry, Store
-store = Store(Path(sys.argv[1]))
+from seesaw_cf.people.store import Entry, StudyStore
+store = StudyStore(Path(sys.argv[1]))
 place = 0
 while True:
     place += 1

@@ -280,7 +280,7 @@ def test_what_it_moved_is_shared_and_reported(
     case = CASES[0]
     words = ["run", "--model", str(base), "--edited", f"theirs={tmp_path / 'edited'}", "--device", "cpu", "--quiet",
              "--data", str(_data(tmp_path, case)), "--requests", str(records(tmp_path, case.request)), "--keep-deltas",
-             "--out", str(tmp_path / "run")]  # fmt: skip
+             "--out", str(tmp_path / "run"), "--full"]  # fmt: skip
     assert main(words) == 0
     out = capsys.readouterr().out
     assert "MOVED" in out
