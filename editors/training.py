@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
+from seesaw_cf.arguments import checked
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.editors.locate.presets import preset
@@ -68,6 +69,7 @@ class TuningConfig:
         check_settings(self)
 
     @classmethod
+    @checked
     def for_model(cls, model: PreTrainedModel) -> Self:
         """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
         return cls(**preset(cls.editor, model))

@@ -62,7 +62,8 @@ def harmonic_mean(values: Sequence[float]) -> float:
     array = np.asarray(values, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
         return float("nan")
-    return float(array.size / (1 / array).sum()) if (array > 0).all() else 0.0
+    least = array.min()  # by it, so that the reciprocal of a tiny share does not overflow
+    return float(least * array.size / (least / array).sum()) if least > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

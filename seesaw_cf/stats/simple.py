@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.checks import number, whole
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.rows import check_rows
 from seesaw_cf.types import Estimate
@@ -138,10 +139,13 @@ def clustered_share(
     used = weights > 0
     if not used.any():
         return Estimate(float("nan"), clusters={"case": 0}, note="no rows")
+    least, most = values[used].min(), values[used].max()
+    if least < 0 or most > 1:
+        raise RecordError(f"clustered share: got {least if least < 0 else most:g}, expected shares from 0 to 1.")
     code = np.unique(cluster[used], return_inverse=True)[1]
     mass = np.bincount(code, weights[used])
     means = np.clip(np.bincount(code, weights[used] * values[used]) / mass, 0, 1)
-    value = float(np.clip(weights[used] @ values[used], values[used].min(), values[used].max()))
+    value = float(np.clip(weights[used] @ values[used], least, most))
     clusters, added = float(1 / (mass @ mass)), float(stats.norm.ppf((1 + level) / 2)) ** 2
     centre = (clusters * value + added / 2) / (clusters + added)
     spread = clusters**2 * (mass**2 @ (means - centre) ** 2) + added * (centre**2 + (1 - centre) ** 2) / 2

@@ -76,8 +76,11 @@ FITTING: dict[str, Made] = {
     "pre:AccuracyColumns": lambda: [[-1.0, -2.0]],
     "post:AccuracyColumns": lambda: [[-1.0, -2.0]],
     "test:SuccessColumns": lambda: ["rewrite"],
-    **dict.fromkeys([f"{name}:SuccessColumns" for name in ("tokens_right", "tokens_kept", "n_tokens")], lambda: [1.0]),
+    **dict.fromkeys(
+        [f"{name}:SuccessColumns" for name in ("tokens_right", "tokens_kept", "n_tokens", "generated")], lambda: [1.0]
+    ),
     "control": lambda: CONTROL,
+    "values:clustered_share": lambda: np.linspace(0, 1, N),
     "weights:clustered_share": lambda: np.full(N, 1 / N),
     "url": lambda: "http://localhost:8000/v1",
     "again": scores,
@@ -230,6 +233,7 @@ FITTING: dict[str, Made] = {
 
 # The objects whose methods are called.
 OBJECTS: dict[str, Made] = {
+    "AuditSettings": AuditSettings,
     "HFScorer": lambda: HFScorer(*model()),
     "TrieScorer": lambda: TrieScorer(*model()),
     "EditedScorer": lambda: EditedScorer(TrieScorer(*model())),
