@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.arguments import check_public
+from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.types import EditRequest
 
@@ -34,7 +35,8 @@ class EditsGroups(ABC):
             PromptError: A prompt that cannot be encoded as asked.
             UnsupportedModelError: A model or layer that cannot be edited.
         """
-        return self._edit_groups(model, tokenizer, [requests])[0]
+        with alone(model):
+            return self._edit_groups(model, tokenizer, [requests])[0]
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -52,7 +54,8 @@ class EditsGroups(ABC):
         Raises:
             SeesawError: See `edit`.
         """
-        return self._edit_groups(model, tokenizer, [[request] for request in requests]) if requests else []
+        with alone(model):
+            return self._edit_groups(model, tokenizer, [[request] for request in requests]) if requests else []
 
     @abstractmethod
     def _edit_groups(

@@ -189,10 +189,10 @@ class MEND:
                 )
                 for name in (matrix.name for matrix in network.shape.matrices)
             }
-        updates = shortened(model, updates, self.config.max_change)
+            updates = shortened(model, updates, self.config.max_change)
+            base = base_facts(model, WeightDelta(updates))
         edited = len(requests) if self.config.chunks == "all" else len(chunks[-1])
         diagnostics = [{"used": index >= len(requests) - edited} for index in range(len(requests))]
-        base = base_facts(model, WeightDelta(updates))
         return make_delta("mend", self.config, requests, updates, diagnostics, base=base, n_chunks=len(chunks))
 
     def _chunk(

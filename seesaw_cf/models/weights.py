@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.arguments import check_public
 from seesaw_cf.checks import one_of, shown
 from seesaw_cf.errors import DeltaMismatchError
+from seesaw_cf.models.hooks import alone
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -117,7 +118,8 @@ def _check(model: nn.Module, delta: WeightDelta) -> dict[str, nn.Parameter]:
 def applied(model: M, delta: WeightDelta) -> Iterator[M]:
     """Applies a delta inside a `with` block and restores the weights bitwise afterwards, also after an exception.
 
-    Blocks nest: sequential edits are `with applied(model, first): with applied(model, second): ...`.
+    Blocks nest: sequential edits are `with applied(model, first): with applied(model, second): ...`. Other threads that
+    score or edit with the model wait (`alone`): they would read the edited weights.
 
     Args:
         model: Any module; written in place for the length of the block.
@@ -129,19 +131,20 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
     Raises:
         DeltaMismatchError: A name or shape does not fit; nothing has been written.
     """
-    targets = _check(model, delta)
-    saved = {name: parameter.detach().clone() for name, parameter in targets.items()}
-    try:
-        with torch.no_grad():
-            for name, parameter in targets.items():
-                wide = torch.promote_types(parameter.dtype, torch.float32)
-                change = delta.dense(name).to(device=parameter.device, dtype=wide)
-                parameter.copy_(saved[name].to(wide) + change)
-        yield model
-    finally:
-        with torch.no_grad():
-            for name, parameter in targets.items():
-                parameter.copy_(saved[name])
+    with alone(model):
+        targets = _check(model, delta)
+        saved = {name: parameter.detach().clone() for name, parameter in targets.items()}
+        try:
+            with torch.no_grad():
+                for name, parameter in targets.items():
+                    wide = torch.promote_types(parameter.dtype, torch.float32)
+                    change = delta.dense(name).to(device=parameter.device, dtype=wide)
+                    parameter.copy_(saved[name].to(wide) + change)
+            yield model
+        finally:
+            with torch.no_grad():
+                for name, parameter in targets.items():
+                    parameter.copy_(saved[name])
 
 
 def parameter_hashes(model: nn.Module, names: Iterable[str] | None = None) -> dict[str, str]:

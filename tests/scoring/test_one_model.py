@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
 from seesaw_cf.editors import FT, FTConfig
-from seesaw_cf.models.weights import parameter_hashes
+from seesaw_cf.models.weights import applied, parameter_hashes
 from seesaw_cf.run.questions import questions
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.edited_scorer import EditedScorer
@@ -44,3 +44,16 @@ def test_threads_that_score_and_edit_with_one_model_do_not_see_each_other() -> N
     assert together == alone
     assert parameter_hashes(model) == before
     assert all("forward" not in vars(part) for part in model.modules())
+
+
+def test_an_edit_is_made_on_the_weights_before_another_threads_edit() -> None:
+    """The second thread starts inside the block of the first and waits for its end."""
+    model, tokenizer, (case, *_) = small.model(), byte_level(bos=False), small.cases()
+    editor = FT(FTConfig(layers=(0,), steps=3))
+    alone = editor.edit(model, tokenizer, [case.request])
+    with ThreadPoolExecutor(1) as pool:
+        with applied(model, alone):
+            later = pool.submit(editor.edit, model, tokenizer, [case.request])
+            assert not wait([later], timeout=0.5).done
+        made = later.result()
+    assert made.meta["losses"] == alone.meta["losses"]
