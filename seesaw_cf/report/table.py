@@ -1,0 +1,275 @@
+"""One table of a report: declared once, written for a terminal, as Markdown, HTML, CSV and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pandas as pd
+
+from seesaw_cf.io.files import write_text
+from seesaw_cf.io.sheets import csv_text
+from seesaw_cf.io.terminal import column_table, printable, wrap
+from seesaw_cf.page.render import macro
+from seesaw_cf.page.table import TableRow
+from seesaw_cf.report.text import escape, interval, markdown_table, number
+from seesaw_cf.stats.plain import json_text, plain
+
+Row = Mapping[str, Any]
+Cell = str | Callable[[Row], object]  # a column of the frame, or what makes a value of its row
+Safe = Callable[[object], str]  # makes text from data harmless in one form
+
+# Columns of a long frame that belong to its number, and not to the row's name.
+_NUMBERS = ("value", "low", "high", "sd", "n", "n_cases", "n_missing", "note", "p", "p_adjusted", "p_paper")
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        head: Its heading.
+        cell: The frame's column that it shows, or a function of the row; "" = the column named like the heading.
+        words: Words, aligned to the left; else numbers. Columns of words come first.
+        digits: Decimals of a float.
+        link: Where a cell leads within a page, "" = nowhere.
+    """
+
+    head: str
+    cell: Cell = ""
+    words: bool = False
+    digits: int = 3
+    link: Callable[[Row], str] | None = None
+
+    def text(self, row: Row, safe: Safe = str) -> str:
+        """Return the cell of a row; "-" for a missing value."""
+        value = _value(row, self.cell or self.head)
+        if isinstance(value, float):
+            return number_text(value, self.digits)
+        return "-" if value is None or value is pd.NA else safe(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Column):
+    """A column of estimates: value, star, unit, interval or why there is none, and n, in one cell.
+
+    Attributes:
+        low: The frame's column of the interval's lower end; "" = the value's name with "_low". The upper end's column
+            is named alike.
+        scale: Multiplies the three numbers; 100 for percent.
+        unit: Follows the value.
+        sign: Show the sign of positive numbers.
+        zero: Largest absolute value that prints as 0; small numbers are then signed and shown with an exponent.
+        star: A star follows where it is true.
+        spread: The frame's column of a standard deviation.
+        note: Why there is no interval; stands in its place.
+        n: Counts, shown behind the interval, such as "n=12".
+    """
+
+    low: str = ""
+    scale: float = 1.0
+    unit: str = ""
+    sign: bool = False
+    zero: float | None = None
+    star: Cell = ""
+    spread: str = ""
+    note: Cell = ""
+    n: Cell = ""
+
+    def text(self, row: Row, safe: Safe = str) -> str:
+        """Return the cell of a row; its note or "-" where there is no value."""
+        name = self.cell if isinstance(self.cell, str) and self.cell else self.head
+        low = self.low or f"{name}_low"
+        value, bottom, top = (self._scaled(row.get(key)) for key in (name, low, low.replace("low", "high")))
+        note, n = (safe(_value(row, cell) or "") if cell else "" for cell in (self.note, self.n))
+        if value is None:
+            return f"{note or '-'} {n}".rstrip()
+        spec = "" if self.zero is not None else f"{'+' if self.sign else ''}.{self.digits}f"
+        shown = format(value, spec) if spec else number(value, self.zero or 0.0, self.digits)
+        star = safe("*") if self.star and _value(row, self.star) else ""
+        spread = self._scaled(row.get(self.spread))
+        width = "" if spread is None else f"± {spread:.{self.digits}f}"
+        limits = interval(bottom, top, self.zero or 0.0, self.digits, spec)
+        parts = (f"{shown}{self.unit}{star}", width, limits if limits != "-" else f"({note})" if note else "", n)
+        return " ".join(filter(None, parts))
+
+    def _scaled(self, value: Any) -> float | None:
+        return None if value is None or pd.isna(value) else self.scale * float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: the same rows, columns, order, digits and notes in five forms.
+
+    Attributes:
+        name: Of its file and its place in a page.
+        title: Headline.
+        about: One sentence: what the numbers are.
+        columns: From left to right, words first.
+        frame: One row per row of the table; with `across` one row per number.
+        across: The frame's column whose values become columns, each filled from the last of `columns`.
+        most: Rows shown to people, 0 = all; files hold every row.
+        lines: Sentences that follow the first.
+    """
+
+    kind: ClassVar[str] = "table"
+    name: str
+    title: str
+    about: str
+    columns: Sequence[Column]
+    frame: pd.DataFrame
+    across: str = ""
+    most: int = 0
+    lines: Sequence[str] = ()
+
+    @property
+    def left(self) -> int:
+        """Number of columns of words."""
+        return sum(column.words for column in self.columns)
+
+    @property
+    def heads(self) -> list[str]:
+        """Headings."""
+        heads = [column.head for column in self.columns]
+        if not self.across:
+            return heads
+        notes = ["note"] if any(self._notes(self._rows)) else []
+        return [*heads[:-1], *map(str, dict.fromkeys(self.frame[self.across])), *notes]
+
+    @property
+    def rows(self) -> list[TableRow]:
+        """Rows of a page's table, with links."""
+        links = [
+            {at: link for at, column in enumerate(self.columns) if column.link and (link := column.link(row))}
+            for row in self._rows
+        ]
+        return [
+            TableRow(cells, {} if self.across else link)
+            for cells, link in zip(self.cells(printable), links, strict=False)
+        ]
+
+    def cells(self, safe: Safe = str) -> list[list[str]]:
+        """Return every cell as text; `safe` makes text from data harmless."""
+        if not self.across:
+            return [[column.text(row, safe) for column in self.columns] for row in self._rows]
+        *keys, last = self.columns
+        lines: dict[tuple[str, ...], dict[object, Row]] = {}
+        for row in self._rows:
+            lines.setdefault(tuple(column.text(row, str) for column in keys), {})[row[self.across]] = row
+        noted = any(self._notes(self._rows))
+        cells = []
+        for line in lines.values():
+            names = [column.text(next(iter(line.values())), safe) for column in keys]
+            numbers = [last.text(line[at], safe) if at in line else "" for at in dict.fromkeys(self.frame[self.across])]
+            cells.append([*names, *numbers, *([safe("; ".join(self._notes(line.values())))] if noted else [])])
+        return cells
+
+    def terminal(self) -> str:
+        """Return plain text as wide as the terminal."""
+        about = "\n".join(wrap(printable(line)) for line in (self.about, *self.lines) if line)
+        return "\n".join(filter(None, (self.title.upper(), about, column_table(self.heads, self.cells(), self.left))))
+
+    def markdown(self, level: int = 2) -> str:
+        """Return a section of Markdown with a heading of this level."""
+        table = markdown_table([escape(head) for head in self.heads], self.cells(escape), self.left)
+        parts = (f"{'#' * level} {escape(self.title)}", *map(escape, (self.about, *self.lines)), table)
+        return "\n\n".join(filter(None, parts))
+
+    def html(self) -> str:
+        """Return a `<table>` as a page shows it."""
+        return macro("table", self)
+
+    def csv(self) -> str:
+        """Return the cells as texts, and beside them every column of the frame in full precision."""
+        return csv_text(self._whole())
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows of `csv` as plain JSON types."""
+        return [plain(row) for row in self._whole().astype(object).to_dict("records")]
+
+    def _whole(self) -> pd.DataFrame:
+        rows = _rows(self.frame)
+        texts = {column.head: [column.text(row) for row in rows] for column in self.columns}
+        return pd.DataFrame(texts | {str(name): self.frame[name].tolist() for name in self.frame})
+
+    @property
+    def _rows(self) -> list[Row]:
+        return _rows(self.frame.head(self.most or len(self.frame)))
+
+    @staticmethod
+    def _notes(rows: Iterable[Row]) -> list[str]:
+        return sorted({str(row["note"]) for row in rows if row.get("note")})
+
+
+def table_of(
+    name: str, title: str, about: str, frame: pd.DataFrame, across: str = "", digits: int = 2, unit: str = "edits"
+) -> Table:
+    """Return a frame as a table, its columns declared by what they hold.
+
+    Args:
+        name, title, about, across: As in `Table`.
+        frame: With `across`, a long frame: names, and `value`, `low`, `high`, `n`, `n_cases` of one number per row.
+        digits: Decimals.
+        unit: What `n_cases` counts.
+    """
+    if not across:
+        first = next((at for at, key in enumerate(frame) if pd.api.types.is_numeric_dtype(frame[key])), 1)
+        columns = [Column(str(key), words=at < max(1, first), digits=digits) for at, key in enumerate(frame)]
+        return Table(name, title, about, columns, frame)
+    names = [Column(str(key), words=True) for key in frame if key not in _NUMBERS and key != across]
+
+    def counts(row: Row) -> str:
+        missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""
+        return f"(n = {row['n']} of {row['n_cases']} {unit}{missing})"
+
+    def marked(row: Row) -> bool:
+        return bool(row.get("p_adjusted", 1.0) < _LEVEL)
+
+    value = Estimate("shown", "value", digits=digits, low="low", spread="sd", star=marked, n=counts)
+    return Table(name, title, about, [*names, value], frame, across)
+
+
+def write_tables(
+    folder: Path, name: str, head: str, tables: Sequence[Table], pictures: Mapping[str, str] | None = None
+) -> Path:
+    """Write `NAME.md`, `NAME.json` and one CSV per table.
+
+    Args:
+        folder: Where to; made when it is not there.
+        name: Of the Markdown and JSON files.
+        head: What the Markdown begins with.
+        tables: Written in order.
+        pictures: File -> what it shows; "" -> why there are none.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        StorageError: A file cannot be written.
+    """
+    for table in tables:
+        write_text(folder / f"{table.name}.csv", table.csv())
+    write_text(folder / f"{name}.json", json_text({table.name: table.records() for table in tables}))
+    drawn = [f"![{about}]({file})" if file else about for file, about in (pictures or {}).items()]
+    path = folder / f"{name}.md"
+    write_text(path, "\n\n".join([head, *(table.markdown() for table in tables), *drawn]) + "\n")
+    return path
+
+
+def number_text(value: float, digits: int) -> str:
+    """Return a number with `digits` decimals, whole numbers above 1 without; "-" for NaN."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:.0f}" if value.is_integer() and abs(value) > 1 else f"{value:.{digits}f}"
+
+
+def _rows(frame: pd.DataFrame) -> list[Row]:
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _value(row: Row, cell: Cell) -> Any:
+    return row.get(cell) if isinstance(cell, str) else cell(row)
