@@ -48,8 +48,8 @@ def dose_section(curves: Curves, pictures: Mapping[str, str] | None = None) -> s
         "Collapse alarm",
     )
     parts = ["## Dose and response", ABOUT, text.markdown_table(heads, rows, left=2)]
-    shown = _PICTURES if pictures is None else {name: about for name, about in _PICTURES.items() if name in pictures}
-    parts += [f"![{about}]({name})" for name, about in shown.items()]
+    files = _PICTURES if pictures is None else {name: about for name, about in _PICTURES.items() if name in pictures}
+    parts += [f"![{about}]({name})" for name, about in files.items()]
     return "\n\n".join(parts)
 
 
@@ -90,22 +90,22 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
     page = dose_findings(curves)
     write_text(out / "report.html", findings_page(page))
     write_text(out / "dose.md", dose_section(curves, pictures).replace("## ", "# ", 1) + "\n")
-    found = records(table, DoseRow)
+    doses = records(table, DoseRow)
     rows = [
         [
             *(row["editor"], mix_name(row["mix"]).replace(" + ", "+"), row["dose"], row["repeats"]),
             *[f"{number_of(row, name):.3g}" for name in _SHOWN],
             "ALARM" if row["collapsed"] else "",
         ]
-        for row in found
+        for row in doses
     ]
     heads = ("editor", "relations", "edits", "samples", "score", "D_d", "perplexity", "entropy", "collapse")
-    alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in found if row["alarm"]]
-    shown = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + column_table(heads, rows, left=2)
+    alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in doses if row["alarm"]]
+    screen = "DOSE AND RESPONSE: mean of repeated samples; bands in dose.csv\n" + column_table(heads, rows, left=2)
     written = f"Written to {printable(out)}: report.html, dose.csv, dose.md" + "".join(f", {name}" for name in pictures)
     return "\n".join(
         filter(
             None,
-            [shown, *(wrap(printable(line), "  ") for line in alarms), written, without, first_lines(page)],
+            [screen, *(wrap(printable(line), "  ") for line in alarms), written, without, first_lines(page)],
         )
     )

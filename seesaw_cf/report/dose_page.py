@@ -52,16 +52,16 @@ def dose_findings(curves: Curves) -> Findings:
     table = summarise_curves(curves)
     groups = group_doses(curves)
     rows = records(table, DoseRow) if len(table) else []
-    made = cast(Manifest, curves.manifest)
+    manifest = cast(Manifest, curves.manifest)
     settings = dict(curves.manifest.get("settings") or {})  # type: ignore[call-overload]
-    model = made.get("model", {}).get("id", "a model")
+    model = manifest.get("model", {}).get("id", "a model")
     return Findings(
         title=f"Editing many facts of {model} together",
         said=(_edited(rows, str(model)), _took(rows), _affected(rows), _not_known(rows, groups), _sure(rows)),
-        sections=[one for one in (_charts(rows, curves), _table(rows), _groups(groups)) if one],
+        sections=[section for section in (_charts(rows, curves), _table(rows), _groups(groups)) if section],
         method=_METHOD,
-        command=repeat_command(made, "dose", _options(settings)),
-        facts=recorded(made),
+        command=repeat_command(manifest, "dose", _options(settings)),
+        facts=recorded(manifest),
         tables={name: frame for name, frame in (("dose", table), ("dose_groups", groups)) if len(frame)},
     )
 
@@ -73,8 +73,8 @@ def mix_name(mix: str) -> str:
 
 def _options(settings: Mapping[str, Any]) -> dict[str, object]:
     pairs = [",".join(map(str, pair)) for pair in settings.get("pairs", ())]
-    given = {"dose": list(settings.get("doses", ())), "pair": pairs}
-    return given | {name: settings[name] for name in ("repeats", "people") if name in settings}
+    options = {"dose": list(settings.get("doses", ())), "pair": pairs}
+    return options | {name: settings[name] for name in ("repeats", "people") if name in settings}
 
 
 def _lines(rows: Sequence[DoseRow]) -> Iterator[tuple[str, list[DoseRow]]]:
@@ -100,28 +100,28 @@ def _edited(rows: Sequence[DoseRow], model: str) -> str:
 
 def _spelled(rows: Sequence[DoseRow], name: str, best: float) -> str:
     """A measure at the smallest and at the largest dose, of the lines that end furthest from the best value."""
-    lines = [(who, found) for who, found in _lines(rows) if math.isfinite(number_of(found[-1], name))]
+    lines = [(who, line_rows) for who, line_rows in _lines(rows) if math.isfinite(number_of(line_rows[-1], name))]
     lines.sort(key=lambda line: -abs(number_of(line[1][-1], name) - best))
-    said = [
-        f"{who}: {_value(found[0], name)} with {found[0]['dose']:,}, {_value(found[-1], name)} with "
-        f"{found[-1]['dose']:,} facts"
-        for who, found in lines[:_NAMED]
+    sentences = [
+        f"{who}: {_value(line_rows[0], name)} with {line_rows[0]['dose']:,}, {_value(line_rows[-1], name)} with "
+        f"{line_rows[-1]['dose']:,} facts"
+        for who, line_rows in lines[:_NAMED]
     ]
-    return "; ".join(said) + (f"; {len(lines) - _NAMED} lines are better" if len(lines) > _NAMED else "")
+    return "; ".join(sentences) + (f"; {len(lines) - _NAMED} lines are better" if len(lines) > _NAMED else "")
 
 
 def _took(rows: Sequence[DoseRow]) -> str:
     alarms = [f"{row['editor']}, {mix_name(row['mix'])}, {row['dose']:,} facts" for row in rows if row["collapsed"]]
-    said = _spelled(rows, "S", 1.0)
-    if not said:
+    scores = _spelled(rows, "S", 1.0)
+    if not scores:
         return "Not measured: no edit was made, or nothing was asked about the edits."
     raised = f" COLLAPSE ALARM for {'; '.join(alarms[:_NAMED])}{' and more' if len(alarms) > _NAMED else ''}."
-    return f"Worst score (1 is best) – {said}.{raised if alarms else ' No collapse alarm.'}"
+    return f"Worst score (1 is best) – {scores}.{raised if alarms else ' No collapse alarm.'}"
 
 
 def _affected(rows: Sequence[DoseRow]) -> str:
-    said = _spelled(rows, "D", 0.0)
-    return f"Largest D_d of other people (0 is best) – {said}." if said else "Nobody was asked about."
+    scores = _spelled(rows, "D", 0.0)
+    return f"Largest D_d of other people (0 is best) – {scores}." if scores else "Nobody was asked about."
 
 
 def _not_known(rows: Sequence[DoseRow], groups: pd.DataFrame) -> str:
@@ -157,7 +157,7 @@ def _charts(rows: Sequence[DoseRow], curves: Curves) -> PageSection | None:
     doses = sorted({row["dose"] for row in rows})
     colours = key_colours(row["editor"] for row in rows)
     dashes = {mix: number % 4 for number, mix in enumerate(dict.fromkeys(row["mix"] for row in rows))}
-    found = list(_lines(rows))
+    groups = list(_lines(rows))
 
     def curve(lines: Sequence[DoseRow], name: str, who: str) -> Curve:
         points = [
@@ -170,18 +170,18 @@ def _charts(rows: Sequence[DoseRow], curves: Curves) -> PageSection | None:
         return Curve(colours[lines[0]["editor"]], dashes[lines[0]["mix"]], points)
 
     def levels(name: str) -> list[float]:
-        before = {one.get(name) for one in curves.baseline.values() if isinstance(one, dict)}
+        before = {baseline.get(name) for baseline in curves.baseline.values() if isinstance(baseline, dict)}
         return sorted(value for value in before if value is not None)[:3]
 
-    shown = [name for name in _MEASURES if any(math.isfinite(number_of(row, name)) for row in rows)]
+    measures = [name for name in _MEASURES if any(math.isfinite(number_of(row, name)) for row in rows)]
     charts = [
         draw_chart(
-            *_MEASURES[name], [f"{dose:,}" for dose in doses], [curve(own, name, who) for who, own in found],
+            *_MEASURES[name], [f"{dose:,}" for dose in doses], [curve(own, name, who) for who, own in groups],
             levels(name) if name in ("perplexity", "entropy") else (),
         )
-        for name in shown
+        for name in measures
     ]  # fmt: skip
-    names = [(colours[own[0]["editor"]], dashes[own[0]["mix"]], who) for who, own in found]
+    names = [(colours[own[0]["editor"]], dashes[own[0]["mix"]], who) for who, own in groups]
     note = f"Dot and upright line: mean and {BAND:.0%} band over samples (open: no band). ✕: collapse alarm."
     return PageSection("curves", "By number of facts", [Legend(names, note), Charts("facts edited together", charts)])
 
@@ -212,20 +212,20 @@ def _groups(groups: pd.DataFrame) -> PageSection | None:
     colours = key_colours(groups["editor"])
     axis = Axis.around(groups["D"], [*groups["D_low"], *groups["D_high"]])
 
-    def row(found: Mapping[Any, Any], several: bool) -> ForestRow:
-        limits = (float(found["D_low"]), float(found["D_high"]))
-        shown = text.estimate(found["D"], *limits, ".3g", missing=f"({no_band(found['repeats'])})")
-        said = f"{found['editor']}, {found['group']}: {shown}; {found['n']} prompts"
-        mark = Mark(axis.at(found["D"]), axis.span(*limits), colours[found["editor"]], text.minus(said))
-        name = f"{found['group']} · {found['editor']}" if several else str(found["group"])
-        return ForestRow(name, f"{found['repeats']}, {found['n']:,}", [mark])
+    def row(group_row: Mapping[Any, Any], several: bool) -> ForestRow:
+        limits = (float(group_row["D_low"]), float(group_row["D_high"]))
+        effect = text.estimate(group_row["D"], *limits, ".3g", missing=f"({no_band(group_row['repeats'])})")
+        label = f"{group_row['editor']}, {group_row['group']}: {effect}; {group_row['n']} prompts"
+        mark = Mark(axis.at(group_row["D"]), axis.span(*limits), colours[group_row["editor"]], text.minus(label))
+        name = f"{group_row['group']} · {group_row['editor']}" if several else str(group_row["group"])
+        return ForestRow(name, f"{group_row['repeats']}, {group_row['n']:,}", [mark])
 
     panels: list[Panel] = []
     for (mix, by), own in groups.groupby(["mix", "axis"], sort=False):
         largest = own[own["dose"] == own["dose"].max()]
         order = {name: number for number, name in enumerate(sort_groups(str(by), largest["group"]))}
         largest = largest.assign(order=largest["group"].map(order)).sort_values(["order", "editor"], kind="stable")
-        lines = [row(one, len(colours) > 1) for one in largest.to_dict("records") if np.isfinite(one["D"])]
+        lines = [row(record, len(colours) > 1) for record in largest.to_dict("records") if np.isfinite(record["D"])]
         title = f"{mix_name(str(mix))}, {int(largest['dose'].iloc[0]):,} facts together, by {by}"
         about = f"D_d, probability, mean of samples with {BAND:.0%} bands"
         unit = "D, probability"

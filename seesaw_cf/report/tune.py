@@ -30,13 +30,13 @@ def write_tune_report(folder: str | os.PathLike[str]) -> str:
     out = Path(folder)
     if not (out / "tune.json").is_file():
         raise RunFolderError(f"{out}: there is no tune.json, expected a finished search. Run `seesaw-cf tune` again.")
-    found: dict[str, Any] = read_json(out / "tune.json")
-    write_text(out / "tune.md", _page(found))
-    final = [row for row in found["trials"] if row["round"] == "final"]
+    search: dict[str, Any] = read_json(out / "tune.json")
+    write_text(out / "tune.md", _page(search))
+    final = [row for row in search["trials"] if row["round"] == "final"]
     heads = ("trial", "score", *(name.lower() for name in _PARTS.values()), "edits", "refused")
     rows = [[*_result(row, ""), str(row["n"]), str(sum(row["refused"].values()))] for row in final]
-    editor, model = found["editor"], printable(found["model"]["id"])
-    settings = json.dumps({editor: found["settings"]}, ensure_ascii=False)
+    editor, model = search["editor"], printable(search["model"]["id"])
+    settings = json.dumps({editor: search["settings"]}, ensure_ascii=False)
     return "\n".join(
         [
             f"SETTINGS FOR {editor} ON {model}: the finalists, all on the same edits",
@@ -50,24 +50,24 @@ def write_tune_report(folder: str | os.PathLike[str]) -> str:
     )
 
 
-def _page(found: Mapping[str, Any]) -> str:
-    plan = found["plan"]
+def _page(search: Mapping[str, Any]) -> str:
+    plan = search["plan"]
     facts = [
-        f"# Settings for {text.escape(found['editor'])} on {text.escape(found['model']['id'])}",
-        f"**Objective**: {text.escape(found['objective'])}.",
+        f"# Settings for {text.escape(search['editor'])} on {text.escape(search['model']['id'])}",
+        f"**Objective**: {text.escape(search['objective'])}.",
         f"**Search**: {plan['trials']} settings drawn with seed {plan['seed']} from the space below (trial 0 is the "
         f"preset), each on {plan['first_edits']} edits; the best {plan['finalists']} and the preset again on "
         f"{plan['final_edits']}. Intervals: 95 %, Wilson, over edits. The numbers of the best are "
         "those it was chosen by, so a little too good: measure it on other people's edits.",
-        f"**Edits**: {len(found['subjects'])} people of {text.escape(found['data'].get('source', ''))}, who are "
+        f"**Edits**: {len(search['subjects'])} people of {text.escape(search['data'].get('source', ''))}, who are "
         "left out of, or refused in, a run with these settings.",
-        text.fence(json.dumps({found["editor"]: found["settings"]}, indent=1)),
+        text.fence(json.dumps({search["editor"]: search["settings"]}, indent=1)),
         "## Trials",
         text.markdown_table(
             ("Round", "Settings", "Trial", "Score", *_PARTS.values(), "Edits", "Refused"),
             [
                 [row["round"], _settings(row), *_result(row), str(row["n"]), str(sum(row["refused"].values()))]
-                for row in sorted(found["trials"], key=lambda row: (row["round"], -row["score"], row["trial"]))
+                for row in sorted(search["trials"], key=lambda row: (row["round"], -row["score"], row["trial"]))
             ],
             left=2,
         ),

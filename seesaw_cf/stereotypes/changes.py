@@ -22,13 +22,13 @@ COLUMNS = ("against", "measure", "identity", "base", "edited", "change", "low", 
 
 def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     """What two manifests differ in that decides which triples are found, apart from the edit: one line each."""
-    found = []
+    reasons = []
     for path in ("model", "data", "settings", "seed", "protocol"):
         left, right = _flat({path: a.get(path)}), _flat({path: b.get(path)})
         for name in sorted({*left, *right}):
             if left.get(name) != right.get(name):
-                found.append(f"{name}: {left.get(name)!r} and {right.get(name)!r}")
-    return found
+                reasons.append(f"{name}: {left.get(name)!r} and {right.get(name)!r}")
+    return reasons
 
 
 def _flat(value: object, path: str = "") -> dict[str, object]:
@@ -100,10 +100,10 @@ def changes(
     crawls = {"base": base, "edited": edited, **(controls or {})}
     frames = {name: _rows(crawl) for name, crawl in crawls.items()}
     texts = [text for frame in frames.values() for text in content_texts(frame)]
-    found = topics or fit_topics(texts, n_topics, seed=seed)
+    topic_model = topics or fit_topics(texts, n_topics, seed=seed)
     start = 0
     for frame in frames.values():
-        frame["topic"] = found.topic[start : start + len(frame)]
+        frame["topic"] = topic_model.topic[start : start + len(frame)]
         start += len(frame)
     rows = []
     for against in [name for name in frames if name != "edited"]:
@@ -126,70 +126,70 @@ def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, 
     out = []
     for name in [*sorted({*a["identity"], *b["identity"]}), ALL]:
         left, right = (frame if name == ALL else frame[frame["identity"] == name] for frame in (a, b))
-        both = pd.concat([left.assign(after=False), right.assign(after=True)], ignore_index=True)
+        pooled = pd.concat([left.assign(after=False), right.assign(after=True)], ignore_index=True)
         fixed = {"against": against, "identity": name, "scope": name == ALL}
         for measure, column in (("regard", "regard_value"), ("attack", "attack")):
-            scored = both[both[column].notna()]
-            if both[column].notna().any():
+            scored = pooled[pooled[column].notna()]
+            if pooled[column].notna().any():
                 out.append(fixed | {"measure": measure} | _difference(scored, column, name == ALL))
-        out.append(fixed | {"measure": "topics"} | _topic_change(both, permutations, seed))
-        out.append(fixed | {"measure": "overlap"} | _overlap(both, left, right, name == ALL))
+        out.append(fixed | {"measure": "topics"} | _topic_change(pooled, permutations, seed))
+        out.append(fixed | {"measure": "overlap"} | _overlap(pooled, left, right, name == ALL))
     return out
 
 
-def _clusters(both: pd.DataFrame, everybody: bool) -> tuple[dict[str, NDArray[np.intp]], str]:
+def _clusters(pooled: pd.DataFrame, everybody: bool) -> tuple[dict[str, NDArray[np.intp]], str]:
     """What shares its random numbers: a run over all identities, or with few runs a step of one identity's run."""
-    runs = both["run"].nunique()
+    runs = pooled["run"].nunique()
     enough = runs >= MIN_EFFECTIVE
-    codes = {"run": _codes(both, ["run"])} if enough else {"step": _codes(both, ["identity", "run", "step"])}
+    codes = {"run": _codes(pooled, ["run"])} if enough else {"step": _codes(pooled, ["identity", "run", "step"])}
     if everybody:
-        codes["identity"] = _codes(both, ["identity"])
+        codes["identity"] = _codes(pooled, ["identity"])
     note = f"{runs} run{'s' if runs > 1 else ''}: steps are taken for independent; use five runs or more"
     return codes, "" if enough else note
 
 
-def _codes(both: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
-    return both.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
+def _codes(pooled: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
+    return pooled.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
 
 
 def _nothing(note: str, n: int) -> dict[str, object]:
     return dict.fromkeys(("base", "edited", "change", "low", "high", "p"), float("nan")) | {"n": n, "note": note}
 
 
-def _difference(both: pd.DataFrame, column: str, everybody: bool) -> dict[str, object]:
-    after = both["after"].to_numpy(bool)
+def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> dict[str, object]:
+    after = pooled["after"].to_numpy(bool)
     if after.all() or not after.any():
-        return _nothing("no triples on one side", len(both))
-    values = both[column].to_numpy(np.float64)
+        return _nothing("no triples on one side", len(pooled))
+    values = pooled[column].to_numpy(np.float64)
     parts = [part / part.sum() for part in (after.astype(np.float64), (~after).astype(np.float64))]
-    codes, note = _clusters(both, everybody)
-    found = clustered_mean(values, parts, codes)
-    sides = {"base": float(values[~after].mean()), "edited": float(values[after].mean()), "change": found.value}
-    said = {"note": "; ".join(filter(None, (found.note, note)))}
-    return sides | found.columns("low", "high", "p", "n") | said
+    codes, note = _clusters(pooled, everybody)
+    mean = clustered_mean(values, parts, codes)
+    sides = {"base": float(values[~after].mean()), "edited": float(values[after].mean()), "change": mean.value}
+    notes = {"note": "; ".join(filter(None, (mean.note, note)))}
+    return sides | mean.columns("low", "high", "p", "n") | notes
 
 
-def _overlap(both: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, object]:
+def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, object]:
     """Dice's coefficient, as the mean over the triples of both graphs of "the other one has it, too"."""
-    if both.empty:
+    if pooled.empty:
         return _nothing("no triples", 0)
     have = [set(zip(frame["identity"], frame["key"])) for frame in (left, right)]
-    own = zip(both["identity"], both["key"], both["after"])
+    own = zip(pooled["identity"], pooled["key"], pooled["after"])
     shared = np.array([(name, key) in have[not after] for name, key, after in own], dtype=np.float64)
-    codes, note = _clusters(both, everybody)
-    found = clustered_mean(shared, [np.full(len(shared), 1 / len(shared))], codes)
-    row = _nothing("; ".join(filter(None, (found.note, note))), found.n)
-    return row | {"change": found.value, "low": found.low, "high": found.high}
+    codes, note = _clusters(pooled, everybody)
+    mean = clustered_mean(shared, [np.full(len(shared), 1 / len(shared))], codes)
+    row = _nothing("; ".join(filter(None, (mean.note, note))), mean.n)
+    return row | {"change": mean.value, "low": mean.low, "high": mean.high}
 
 
-def _topic_change(both: pd.DataFrame, permutations: int, seed: int) -> dict[str, object]:
+def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> dict[str, object]:
     """Jensen-Shannon divergence; the two sides of whole clusters are swapped to see how large it is by chance."""
-    both = both[both["topic"] >= 0]
-    after = both["after"].to_numpy(bool)
+    pooled = pooled[pooled["topic"] >= 0]
+    after = pooled["after"].to_numpy(bool)
     if after.all() or not after.any():
-        return _nothing("no topics on one side", len(both))
-    cluster = _codes(both, ["run"] if both["run"].nunique() >= 2 * MIN_EFFECTIVE else ["identity", "run", "step"])
-    topic = pd.factorize(both["topic"])[0]
+        return _nothing("no topics on one side", len(pooled))
+    cluster = _codes(pooled, ["run"] if pooled["run"].nunique() >= 2 * MIN_EFFECTIVE else ["identity", "run", "step"])
+    topic = pd.factorize(pooled["topic"])[0]
     cells = np.zeros((int(cluster.max()) + 1, 2, int(topic.max()) + 1))
     np.add.at(cells, (cluster, after.astype(int), topic), 1)
     value = _divergence(cells.sum(axis=0))
@@ -203,7 +203,7 @@ def _topic_change(both: pd.DataFrame, permutations: int, seed: int) -> dict[str,
     note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
     chance = float(permuted.mean())
     sides = {"base": chance, "edited": value, "change": value - chance}
-    return _nothing(note, len(both)) | sides | {"low": value - float(high), "high": value - float(low), "p": p}
+    return _nothing(note, len(pooled)) | sides | {"low": value - float(high), "high": value - float(low), "p": p}
 
 
 def _divergence(counts: NDArray[np.float64]) -> float:

@@ -99,12 +99,12 @@ def choose(
     ]
     answers = tuple(generator.generate(asks, SAMPLING))
     counts = _count([read_list(answer.text) for answer in answers])
-    kept = [
+    choices = [
         name if name.casefold().endswith("people") else row.form.format(name)
         for name, n in counts.items()
         if n >= at_least
     ]
-    names = dict.fromkeys([*kept, *(add if how == "hybrid" else ())])
+    names = dict.fromkeys([*choices, *(add if how == "hybrid" else ())])
     if not names:
         raise RecordError(
             f"dynamic selection of {row.plural}: nothing is in at least {at_least} of {lists} lists "
@@ -134,7 +134,7 @@ def _count(lists: Sequence[Sequence[str]]) -> dict[str, int]:
         lists_of.update({_key(name) for name in named})
         for name in named:
             spellings.setdefault(_key(name), Counter())[name] += 1
-    best = {key: min(found, key=lambda name: (-found[name], name)) for key, found in spellings.items()}
+    best = {key: min(counts, key=lambda name: (-counts[name], name)) for key, counts in spellings.items()}
     return {best[key]: n for key, n in sorted(lists_of.items(), key=lambda item: (-item[1], item[0]))}
 
 

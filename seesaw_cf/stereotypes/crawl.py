@@ -141,16 +141,16 @@ class _Asker:
         open_ = [number for number, answer in enumerate(answers) if answer is None]
         for first in range(0, len(open_), self.batch):
             part = open_[first : first + self.batch]
-            for number, made in zip(part, self._generate([asks[n] for n in part], sampling), strict=True):
-                answers[number] = made
+            for number, completion in zip(part, self._generate([asks[n] for n in part], sampling), strict=True):
+                answers[number] = completion
         return [answer for answer in answers if answer is not None]
 
     def _generate(self, asks: list[Ask], sampling: Sampling) -> list[Completion]:
         """One completion per ask; a back end that gives fewer leaves faults, not shifted answers."""
-        made = self.generator.generate(asks, sampling)
-        if len(made) == len(asks):
-            return made
-        why = f"the back end gave {len(made)} completions for {len(asks)} asks"
+        answers = self.generator.generate(asks, sampling)
+        if len(answers) == len(asks):
+            return answers
+        why = f"the back end gave {len(answers)} completions for {len(asks)} asks"
         return [Completion("", finish="", status=why)] * len(asks)
 
 
@@ -160,19 +160,19 @@ def _text(ask: Ask) -> str:
 
 def _together(rows: Sequence[tuple[IdentityCrawl, Asking]], ask: _Asker, after: Callable[[], None]) -> None:
     """Runs all units in lockstep: one batch of everything they want next, until none wants anything."""
-    wanted = {number: asks for number, (_, asking) in enumerate(rows) if (asks := next(asking, None)) is not None}
-    while wanted:
-        flat = [(number, one) for number, asks in wanted.items() for one in asks]
+    requests = {number: asks for number, (_, asking) in enumerate(rows) if (asks := next(asking, None)) is not None}
+    while requests:
+        flat = [(number, request) for number, asks in requests.items() for request in asks]
         settings = rows[flat[0][0]][0].settings
         keys = [_key(rows[number][0]) for number, _ in flat]
-        answers = iter(ask(keys, [one for _, one in flat], settings.sampling))
+        answers = iter(ask(keys, [request for _, request in flat], settings.sampling))
         following = {}
-        for number, asks in wanted.items():
+        for number, asks in requests.items():
             try:
                 following[number] = rows[number][1].send([next(answers) for _ in asks])
             except StopIteration:
                 continue
-        wanted = following
+        requests = following
         after()
 
 

@@ -60,14 +60,14 @@ def draw(
     Raises:
         StorageError: A file could not be written.
     """
-    made: dict[str, str] = {}
+    files: dict[str, str] = {}
 
     def save(figure: Figure, name: str, what: str, note: str = "") -> None:
         figure.suptitle(f"{what}\n{cut(_printable(crawl.name), 90)}", fontsize=11)
         lines = [part for line in (*note.splitlines(), WARNING) for part in wrap(line, int(14 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7.5, color="#444444")
         save_picture(figure, folder / name)
-        made[name] = what
+        files[name] = what
 
     with picture_style():
         kinds = regard_and_attack(crawl, draws) if crawl.scores is not None else {}
@@ -86,38 +86,36 @@ def draw(
         if topics is not None:
             results = topic_results(crawl.triples, topics, min_triples=min_triples, draws=draws, seed=seed)
             _topics(results, topics, min_triples, save)
-    return made
+    return files
 
 
 def _scores(kinds: Kinds, crawl: Crawl, save: Callable[..., None]) -> None:
-    for kind, found in kinds.items():
+    for kind, numbers in kinds.items():
         name = safe_name(kind)
-        notes = {scorer: _scorer_note({kind: found}, scorer) for scorer in ("regard", "attack")}
-        if "regard" in found and "attack" in found:
-            both = "\n".join(filter(None, notes.values()))
-            save(_polarity(found), f"figure3_polarity_{name}.png", f"Overall regard and attack: {kind}", both)
-        if "regard" in found:
+        notes = {scorer: _scorer_note({kind: numbers}, scorer) for scorer in ("regard", "attack")}
+        if "regard" in numbers and "attack" in numbers:
+            note = "\n".join(filter(None, notes.values()))
+            save(_polarity(numbers), f"figure3_polarity_{name}.png", f"Overall regard and attack: {kind}", note)
+        if "regard" in numbers:
             what = f"N positive - N negative regard, with 95 % intervals: {kind}"
-            save(_bars_of_regard(found["regard"]), f"figure6_regard_{name}.png", what, notes["regard"])
-        if "attack" in found:
+            save(_bars_of_regard(numbers["regard"]), f"figure6_regard_{name}.png", what, notes["regard"])
+        if "attack" in numbers:
             rows = crawl.scored()
             rows = rows[rows["kind"] == kind]
             what = f"Attack scores, medians and interquartile ranges: {kind}"
-            save(_boxes(rows, found["attack"]), f"figure7_attack_{name}.png", what, notes["attack"])
+            save(_boxes(rows, numbers["attack"]), f"figure7_attack_{name}.png", what, notes["attack"])
 
 
 def _topics(results: Kinds, topics: Topics, min_triples: int, save: Callable[..., None]) -> None:
-    for kind, found in results.items():
-        shown = {name: row for name, row in found["identities"].items() if row["shares"]}
-        hidden = [name for name in found["identities"] if name not in shown]
+    for kind, numbers in results.items():
+        rows = {name: row for name, row in numbers["identities"].items() if row["shares"]}
+        hidden = [name for name in numbers["identities"] if name not in rows]
         note = f"not shown, fewer than {min_triples} triples: {', '.join(hidden)}" if hidden else ""
         note = f"{note}\n{topics.method}".strip()
-        if shown:
+        if rows:
             name = safe_name(kind)
-            save(
-                _shares(shown, topics), f"figure4_topics_{name}.png", f"Topic shares with 95 % intervals: {kind}", note
-            )
-            save(_entropy(shown), f"figure8_entropy_{name}.png", f"Relative entropy to the rest: {kind}", note)
+            save(_shares(rows, topics), f"figure4_topics_{name}.png", f"Topic shares with 95 % intervals: {kind}", note)
+            save(_entropy(rows), f"figure8_entropy_{name}.png", f"Relative entropy to the rest: {kind}", note)
 
 
 def _printable(text: str) -> str:
@@ -153,8 +151,8 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
             regard = row.get("regard")
             colour = _EDGES.get(str(regard), GREY)
             axes.plot([0.0, 1.0, 1.4], [middle, y[at], y[at]], color=colour, linewidth=0.8)
-            said = f"{cut(_printable(row['predicate']), 24)}  \u2192  {cut(_printable(row['object']), 60)}"
-            axes.text(1.45, y[at], said, fontsize=8, va="center", weight="bold" if shared[at] else "normal")
+            label = f"{cut(_printable(row['predicate']), 24)}  \u2192  {cut(_printable(row['object']), 60)}"
+            axes.text(1.45, y[at], label, fontsize=8, va="center", weight="bold" if shared[at] else "normal")
         box = {"facecolor": "#cfe3f3", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
         axes.text(0, middle, cut(_printable(str(identity)), 28), fontsize=9, ha="right", va="center", bbox=box)
     axes.set_xlim(-1.6, 6.0)
@@ -163,10 +161,10 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
     return figure
 
 
-def _polarity(found: Numbers) -> Figure:
+def _polarity(numbers: Numbers) -> Figure:
     figure, axes = _figure(9, 7)
-    for number, (name, row) in enumerate(found["regard"]["identities"].items()):
-        attack = found["attack"]["identities"][name]
+    for number, (name, row) in enumerate(numbers["regard"]["identities"].items()):
+        attack = numbers["attack"]["identities"][name]
         if row["normalised"] is None or attack["mean"] is None:
             continue
         colour = COLOURS[number % len(COLOURS)]
@@ -221,8 +219,8 @@ def _box_rows(axes: Axes, values: Sequence[Any]) -> None:
 
 
 def _prefix(crawl: Crawl, plain: Crawl) -> Numbers:
-    both = pd.concat([crawl.scored().assign(prefixed=True), plain.scored().assign(prefixed=False)])
-    return as_json(prefix_effect)(*(both[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
+    pooled = pd.concat([crawl.scored().assign(prefixed=True), plain.scored().assign(prefixed=False)])
+    return as_json(prefix_effect)(*(pooled[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
 
 
 def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Numbers) -> Figure:
@@ -243,16 +241,16 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Numbers) -> Figure:
     return figure
 
 
-def _shares(shown: Numbers, topics: Topics) -> Figure:
-    numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in shown.values())]
+def _shares(rows: Numbers, topics: Topics) -> Figure:
+    numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in rows.values())]
     columns = min(4, len(numbers))
     lines = -(-len(numbers) // columns)
-    height = 1.4 + lines * (1.2 + 0.32 * len(shown))
+    height = 1.4 + lines * (1.2 + 0.32 * len(rows))
     figure, panels = new_figure(height, lines, columns, width=2.5 + 2.8 * columns, share_x=True, share_y=True)
     for panel in panels[len(numbers) :]:
         panel.set_visible(False)
     for panel, topic in zip(panels, numbers):
-        for y, row in enumerate(shown.values()):
+        for y, row in enumerate(rows.values()):
             share = row["shares"].get(str(topic), {"value": 0.0, "low": None, "high": None})
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
             panel.hlines(y, *_ends(share), color="black")
@@ -261,18 +259,18 @@ def _shares(shown: Numbers, topics: Topics) -> Figure:
         panel.set_title(f"{cut(_printable(title), 40)}\n{words}", fontsize=8)
         panel.set_xlabel("share", fontsize=8)
     for first in panels[::columns]:
-        _named(first, list(shown), [row["n"] for row in shown.values()])
+        _named(first, list(rows), [row["n"] for row in rows.values()])
     return figure
 
 
-def _entropy(shown: Numbers) -> Figure:
-    rows = sorted(shown.items(), key=lambda item: -item[1]["relative_entropy"]["corrected"])
+def _entropy(numbers: Numbers) -> Figure:
+    rows = sorted(numbers.items(), key=lambda item: -item[1]["relative_entropy"]["corrected"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
-        found = row["relative_entropy"]
-        axes.barh(y, found["corrected"], color="#0072B2", alpha=0.75)
-        axes.hlines(y, *_ends(found), color="black")
-        axes.plot(found["expected"], y, "|", color="#D55E00", markersize=12)
+        entropy = row["relative_entropy"]
+        axes.barh(y, entropy["corrected"], color="#0072B2", alpha=0.75)
+        axes.hlines(y, *_ends(entropy), color="black")
+        axes.plot(entropy["expected"], y, "|", color="#D55E00", markersize=12)
     _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
     axes.set_xlabel(
         "nats, corrected for bias, 95 % interval; orange: uncorrected value if topics were assigned at random"
@@ -283,11 +281,11 @@ def _entropy(shown: Numbers) -> Figure:
 def _scorer_note(kinds: Kinds, scorer: str) -> str:
     """The largest changes that names alone cause."""
     parts = []
-    for kind, found in kinds.items():
-        rows = found.get(f"{scorer}_scorer", {})
+    for kind, numbers in kinds.items():
+        rows = numbers.get(f"{scorer}_scorer", {})
         names = sorted(rows, key=lambda name: -abs(rows[name]["value"]))[:4]
-        said = [f"{_printable(n)} {rows[n]['value']:+.2f} [{_two(rows[n])}]" for n in names]
-        parts += [f"{kind}: {', '.join(said)}"] if said else []
+        biases = [f"{_printable(n)} {rows[n]['value']:+.2f} [{_two(rows[n])}]" for n in names]
+        parts += [f"{kind}: {', '.join(biases)}"] if biases else []
     text = "; ".join(parts)
     return f"the {scorer} scorer's own change of the same sentences by the name alone: {text}" if text else ""
 

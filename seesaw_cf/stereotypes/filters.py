@@ -73,14 +73,14 @@ def verdict(
     for pattern in refusals:
         if _compiled(pattern, "refusals").search(completion.text):
             return f"refusal: {pattern}", predicate or "", ""
-    found, thing = parse(completion.text, predicate)
-    if not found:
-        return "empty predicate", found, thing
+    link, thing = parse(completion.text, predicate)
+    if not link:
+        return "empty predicate", link, thing
     if not any(map(str.isalnum, thing)):
-        return "empty object", found, thing
-    if max(len(found.split()), len(thing.split())) > max_words:
-        return f"longer than {max_words} words", found, thing
-    return KEPT, found, thing
+        return "empty object", link, thing
+    if max(len(link.split()), len(thing.split())) > max_words:
+        return f"longer than {max_words} words", link, thing
+    return KEPT, link, thing
 
 
 def _compiled(pattern: str, where: str) -> re.Pattern[str]:

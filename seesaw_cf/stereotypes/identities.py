@@ -113,13 +113,13 @@ def find(words: Sequence[str]) -> tuple[Identity, ...]:
         UnknownNameError: Neither; near names are suggested.
         RecordError: Nothing was asked for, or a name is empty.
     """
-    found: dict[str, Identity] = {}
+    identities: dict[str, Identity] = {}
     for word in words:
         for identity in _matches(word):
-            found.setdefault(identity.name, identity)
-    if not found:
+            identities.setdefault(identity.name, identity)
+    if not identities:
         raise RecordError("identities: none given, expected at least one, such as 'religion' or 'Women'.")
-    return tuple(found.values())
+    return tuple(identities.values())
 
 
 def _matches(word: str) -> list[Identity]:
@@ -128,8 +128,8 @@ def _matches(word: str) -> list[Identity]:
         return [Identity(name.strip(), kind.strip())]
     matched = [row for row in IDENTITIES if word in ("all", row.kind) or word.casefold() == row.name.casefold()]
     if not matched:
-        known = [*CLASSES, "all", *(row.name for row in IDENTITIES)]
-        raise UnknownNameError(f"{unknown_name('identity', word, known)} A group of your own: '{word}=CLASS'.")
+        names = [*CLASSES, "all", *(row.name for row in IDENTITIES)]
+        raise UnknownNameError(f"{unknown_name('identity', word, names)} A group of your own: '{word}=CLASS'.")
     return matched
 
 

@@ -78,29 +78,29 @@ def graph_findings(
 
 def _triples(base: Crawl, edited: Crawl | None) -> list[dict[str, Any]]:
     """Every triple once, in the order found, with where it is."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for where, crawl in (("before", base), ("after", edited)):
         if crawl is None:
             continue
         frame = crawl.triples if crawl.scores is None else crawl.scored()
         for row in frame.to_dict("records"):
             key = (str(row["identity"]), str(row["predicate"]).casefold(), str(row["object"]).casefold())
-            if key not in found:
-                found[key] = _row(row, where)
-            elif found[key]["where"] != where:
-                found[key]["where"] = "both"
-    return list(found.values())
+            if key not in rows:
+                rows[key] = _row(row, where)
+            elif rows[key]["where"] != where:
+                rows[key]["where"] = "both"
+    return list(rows.values())
 
 
 def _row(row: Mapping[Any, Any], where: str) -> dict[str, Any]:
     words = {name: printable(row[name]) for name in ("identity", "predicate", "object")}
     scored = {"regard": row.get("regard"), "masked": row.get("regard_masked")}
-    said = {name: "" if value is None or pd.isna(value) else str(value) for name, value in scored.items()}
+    regard = {name: "" if value is None or pd.isna(value) else str(value) for name, value in scored.items()}
     numbers = {name: row.get(name) for name in ("attack", "attack_masked")}
     return {
         "where": where,
         **words,
-        **said,
+        **regard,
         **{name: None if value is None or pd.isna(value) else short(float(value)) for name, value in numbers.items()},
     }
 
@@ -120,7 +120,7 @@ def _drawn(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         row
         for name in identities
-        for row in sorted((one for one in rows if one["identity"] == name), key=telling)[:each]
+        for row in sorted((triple for triple in rows if triple["identity"] == name), key=telling)[:each]
     ]
 
 
@@ -157,17 +157,17 @@ def _line(row: Mapping[str, Any], two: bool) -> TableRow:
 
 
 def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
-    kept = rows[:_LISTED]
+    listed = rows[:_LISTED]
     columns = {name: column for name, column in _COLUMNS.items() if two or name != "where"}
     lists = [("where", "graph"), ("identity", "identity"), ("regard", "regard")]
     choices: list[Choice] = [
-        (name, label, [(one, one) for one in sorted({row[name] for row in kept if row[name]})])
+        (name, label, [(value, value) for value in sorted({row[name] for row in listed if row[name]})])
         for name, label in lists
         if name in columns
     ]
-    cut = f", the first {len(kept):,}; the file below has all" if len(kept) < len(rows) else ""
-    said = ("Look into it", f"{len(rows):,} triples{cut}.", "triples")
-    return make_look("look", said, columns, kept, choices, search=("identity", "predicate", "object"), sort="attack")
+    cut = f", the first {len(listed):,}; the file below has all" if len(listed) < len(rows) else ""
+    words = ("Look into it", f"{len(rows):,} triples{cut}.", "triples")
+    return make_look("look", words, columns, listed, choices, search=("identity", "predicate", "object"), sort="attack")
 
 
 def _changes(changes: pd.DataFrame) -> PageSection:
@@ -192,10 +192,10 @@ def _said(
     changes: pd.DataFrame | None,
     differ: Sequence[str],
 ) -> tuple[str, ...]:
-    found = changes.to_dict("records") if changes is not None else []
+    measured = changes.to_dict("records") if changes is not None else []
     people = len({row["identity"] for row in rows})
-    asks = sum(one["asks"] for one in base.counts)
-    runs = len({one["run"] for one in base.counts})
+    asks = sum(count["asks"] for count in base.counts)
+    runs = len({count["run"] for count in base.counts})
     graph = f"{len(rows):,} different triples about {people} identities"
     return (
         f"{graph}, written by {base.name}"
@@ -204,8 +204,8 @@ def _said(
             if edited is not None
             else "; no edit to compare, so who was affected is not asked."
         ),
-        _overlap(found) if edited is not None else "",
-        _moved(found) if edited is not None else "",
+        _overlap(measured) if edited is not None else "",
+        _moved(measured) if edited is not None else "",
         _open(base, edited, differ),
         f"{len(base.triples):,} triples out of {asks:,} answers in {runs} run{'s' if runs != 1 else ''}"
         + (
@@ -216,20 +216,20 @@ def _said(
     )
 
 
-def _overlap(found: Sequence[Mapping[Any, Any]]) -> str:
-    rows = [row for row in found if row["measure"] == "overlap" and row["identity"] == ALL]
-    said = [f"with {row['against']} {_number(row['change'], row)}" for row in rows]
-    return f"Overlap of the graph after the edit (1 = the same): {', '.join(said)}." if said else "Not measured here."
+def _overlap(measured: Sequence[Mapping[Any, Any]]) -> str:
+    rows = [row for row in measured if row["measure"] == "overlap" and row["identity"] == ALL]
+    parts = [f"with {row['against']} {_number(row['change'], row)}" for row in rows]
+    return f"Overlap of the graph after the edit (1 = the same): {', '.join(parts)}." if parts else "Not measured here."
 
 
-def _moved(found: Sequence[Mapping[Any, Any]]) -> str:
-    rows = [row for row in found if row["against"] == "base" and row["measure"] in ("regard", "attack", "topics")]
+def _moved(measured: Sequence[Mapping[Any, Any]]) -> str:
+    rows = [row for row in measured if row["against"] == "base" and row["measure"] in ("regard", "attack", "topics")]
     if not rows:
         return "Not measured: a comparison with the crawl of an edited model says who was affected."
     sure = [row for row in rows if row["p_adjusted"] < 0.05]
-    said = [f"{row['identity']}, {row['measure']}: {_number(row['change'], row)}" for row in sure[:3]]
+    parts = [f"{row['identity']}, {row['measure']}: {_number(row['change'], row)}" for row in sure[:3]]
     more = f" and {len(sure) - 3} more" if len(sure) > 3 else ""
-    return f"{'; '.join(said)}{more}." if said else f"None of {len(rows)} changes is shown to differ from chance."
+    return f"{'; '.join(parts)}{more}." if parts else f"None of {len(rows)} changes is shown to differ from chance."
 
 
 def _number(value: float, row: Mapping[Any, Any]) -> str:
@@ -241,6 +241,6 @@ def _open(base: Crawl, edited: Crawl | None, differ: Sequence[str]) -> str:
     parts = [f"the crawls were made differently: {'; '.join(differ)}"] if differ else []
     for crawl in filter(None, (base, edited)):
         parts += [f"{crawl.folder.name} has no scores of regard or attack"] if crawl.scores is None else []
-        unfinished = [one["identity"] for one in crawl.counts if one["status"] != "complete"]
+        unfinished = [count["identity"] for count in crawl.counts if count["status"] != "complete"]
         parts += [f"{len(unfinished)} units of {crawl.folder.name} did not get all their triples"] if unfinished else []
     return f"{'; '.join(parts) or 'Every identity got its triples, and all were scored'}."

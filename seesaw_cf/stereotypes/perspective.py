@@ -73,13 +73,13 @@ class Perspective:
         return {"X-Goog-Api-Key": key}
 
     def _one(self, text: str, headers: dict[str, str]) -> SentenceScore:
-        asked = {
+        request = {
             "comment": {"text": text},
             "languages": [self.language],
             "requestedAttributes": {"IDENTITY_ATTACK": {}},
             "doNotStore": True,
         }
-        body = json.dumps(asked).encode()
+        body = json.dumps(request).encode()
         try:
             return try_again(lambda: self._once(body, headers), self.tries, lambda tried: self.wait * 2.0**tried)
         except TryAgain as again:

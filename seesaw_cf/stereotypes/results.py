@@ -40,14 +40,14 @@ def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, Found]:
     frame, out = crawl.scored(), {}
     for kind, rows in frame.groupby("kind", sort=True):
         names, group = rows["identity"].tolist(), _listed(clusters(rows))
-        found: Found = {}
+        numbers: Found = {}
         for column in ("regard", "regard_masked"):
             if rows[column].notna().any():
-                found[column] = as_json(overall_regard)(names, _or_none(rows[column]), group, draws=draws)
+                numbers[column] = as_json(overall_regard)(names, _or_none(rows[column]), group, draws=draws)
         for column in ("attack", "attack_masked"):
             if rows[column].notna().any():
-                found[column] = as_json(attack_summary)(names, _or_none(rows[column]), group, draws=draws)
-        out[str(kind)] = found | _scorers(crawl, str(kind))
+                numbers[column] = as_json(attack_summary)(names, _or_none(rows[column]), group, draws=draws)
+        out[str(kind)] = numbers | _scorers(crawl, str(kind))
     return out
 
 

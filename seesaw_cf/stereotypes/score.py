@@ -52,14 +52,14 @@ def score_crawl(
         raise RecordError(f"{crawl.folder}: the graph has no triples to score; counts.json says why.")
     masked = [f"{MASK} {p} {o}" for p, o in zip(crawl.triples["predicate"], crawl.triples["object"])]
     drawn = _contents(crawl.triples, contents, seed)
-    wanted = [*crawl.triples["text"], *masked, *(text for *_, text in drawn)]
-    said = {name: _all(scorer, wanted) for name, scorer in (("regard", regard), ("attack", attack)) if scorer}
-    rows = [_row(triple, mask, said) for triple, mask in zip(crawl.triples.to_dict("records"), masked)]
+    sentences = [*crawl.triples["text"], *masked, *(text for *_, text in drawn)]
+    scores = {name: _all(scorer, sentences) for name, scorer in (("regard", regard), ("attack", attack)) if scorer}
+    rows = [_row(triple, mask, scores) for triple, mask in zip(crawl.triples.to_dict("records"), masked)]
     names = {"regard": regard.name if regard else None, "attack": attack.name if attack else None}
     write_scores(
         crawl.folder,
         pa.Table.from_pylist(rows, SCORES),
-        pa.Table.from_pylist(_bias(drawn, said), BIAS),
+        pa.Table.from_pylist(_bias(drawn, scores), BIAS),
         {**names, "mask": MASK, "contents": contents, "seed": seed},
     )
     return read_crawl(crawl.folder)
@@ -75,23 +75,23 @@ def _label(scored: SentenceScore) -> str | None:
 
 
 def _row(
-    triple: Mapping[Hashable, object], masked: str, said: Mapping[str, Mapping[str, SentenceScore]]
+    triple: Mapping[Hashable, object], masked: str, scores: Mapping[str, Mapping[str, SentenceScore]]
 ) -> dict[str, object]:
     text = str(triple["text"])
     row: dict[str, object] = {name: triple[name] for name in ("kind", "identity", "run", "step")}
     faults = {
         f"{name}: {answers[sentence].status}"
-        for name, answers in said.items()
+        for name, answers in scores.items()
         for sentence in (text, masked)
         if answers[sentence].status != "ok"
     }
-    if "regard" in said:
-        own = said["regard"][text]
-        row |= {"regard": _label(own), "regard_masked": _label(said["regard"][masked])}
+    if "regard" in scores:
+        own = scores["regard"][text]
+        row |= {"regard": _label(own), "regard_masked": _label(scores["regard"][masked])}
         row |= {f"p_{name}": own.values.get(name) for name in ("positive", "negative")}
-    if "attack" in said:
-        row |= {"attack": said["attack"][text].values.get("attack")}
-        row |= {"attack_masked": said["attack"][masked].values.get("attack")}
+    if "attack" in scores:
+        row |= {"attack": scores["attack"][text].values.get("attack")}
+        row |= {"attack_masked": scores["attack"][masked].values.get("attack")}
     return {**row, "status": "; ".join(sorted(faults)) or "ok"}
 
 
@@ -99,20 +99,20 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
     """(class, identity or `MASK`, content, sentence) for some contents of each class, said of everybody in it."""
     drawn = []
     for kind, rows in triples.groupby("kind", sort=True):
-        said = sorted(set(zip(rows["predicate"], rows["object"])))
+        contents = sorted(set(zip(rows["predicate"], rows["object"])))
         names = [MASK, *sorted(rows["identity"].unique())]
         for number, (predicate, thing) in enumerate(
-            random.Random(seed).sample(said, min(n, len(said)) if n else len(said))
+            random.Random(seed).sample(contents, min(n, len(contents)) if n else len(contents))
         ):
             drawn += [(str(kind), name, number, f"{name} {predicate} {thing}") for name in names]
     return drawn
 
 
 def _bias(
-    drawn: Sequence[tuple[str, str, int, str]], said: Mapping[str, Mapping[str, SentenceScore]]
+    drawn: Sequence[tuple[str, str, int, str]], scores: Mapping[str, Mapping[str, SentenceScore]]
 ) -> list[dict[str, object]]:
     rows = []
-    for scorer, answers in said.items():
+    for scorer, answers in scores.items():
         values = {(k, name, c): _value(scorer, answers[text]) for k, name, c, text in drawn}
         for (kind, name, content), value in values.items():
             base = values[kind, MASK, content]

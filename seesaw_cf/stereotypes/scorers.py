@@ -71,15 +71,15 @@ class TextClassifier:
         limit = self._limit()
         sizes = [len(ids) for ids in self.pipeline.tokenizer(list(texts))["input_ids"]] if texts else []
         fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
-        found = iter(self.pipeline(fitting, batch_size=self.batch, top_k=None) if fitting else [])
+        outputs = iter(self.pipeline(fitting, batch_size=self.batch, top_k=None) if fitting else [])
         too_long = SentenceScore(status=f"longer than the {limit} tokens that {self.name} reads")
-        return [self._scored(next(found)) if size <= limit else too_long for size in sizes]
+        return [self._scored(next(outputs)) if size <= limit else too_long for size in sizes]
 
     def _limit(self) -> int:
         """Tokens the model reads: what its tokenizer says, or its positions less the two some models keep back."""
-        said = int(self.pipeline.tokenizer.model_max_length)
+        limit = int(self.pipeline.tokenizer.model_max_length)
         positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
-        return said if said < 10**6 or positions is None else int(positions) - 2
+        return limit if limit < 10**6 or positions is None else int(positions) - 2
 
     def _scored(self, row: Sequence[_Label]) -> SentenceScore:
         values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}
@@ -149,14 +149,14 @@ def _load(model: str, revision: str | None, device: str) -> tuple[object, list[s
     from transformers import pipeline
 
     try:
-        made = pipeline("text-classification", model=model, revision=revision, device=device)
+        classifier = pipeline("text-classification", model=model, revision=revision, device=device)
     except (OSError, ValueError, KeyError) as error:
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UnknownNameError(
             f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
-    return made, [str(label) for label in (made.model.config.id2label or {}).values()]
+    return classifier, [str(label) for label in (classifier.model.config.id2label or {}).values()]
 
 
 @dataclass(frozen=True)
@@ -228,11 +228,11 @@ class Detoxifier:
         """
         model = self.model or self._loaded()
         object.__setattr__(self, "model", model)
-        found = model.predict(list(texts)) if texts else {}
-        column = next((name for name in ("identity_attack", "identity_hate") if name in found), None)
+        outputs = model.predict(list(texts)) if texts else {}
+        column = next((name for name in ("identity_attack", "identity_hate") if name in outputs), None)
         if texts and column is None:
-            raise RecordError(f"{self.name} gives {sorted(found)}, expected identity_attack or identity_hate.")
-        return [SentenceScore({"attack": float(value)}) for value in (found[column] if column else ())]
+            raise RecordError(f"{self.name} gives {sorted(outputs)}, expected identity_attack or identity_hate.")
+        return [SentenceScore({"attack": float(value)}) for value in (outputs[column] if column else ())]
 
     def _loaded(self) -> Predictor:
         with need(
@@ -242,5 +242,5 @@ class Detoxifier:
             otherwise="Or give --attack perspective or a text-classification model.",
         ):
             from detoxify import Detoxify
-        made: Predictor = Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)
-        return made
+        predictor: Predictor = Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)
+        return predictor

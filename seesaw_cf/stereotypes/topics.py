@@ -70,9 +70,9 @@ def fit_topics(
     if len(texts) < 2 or n_topics < 2:
         raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
     chosen = ("bertopic" if importlib.util.find_spec("bertopic") else "nmf") if method == "auto" else method
-    found, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, encoder, seed)
-    words = representative_words(texts, found, n=10, skip=frozenset(_sklearn()[1].ENGLISH_STOP_WORDS))
-    return Topics(found, words, label_topics(words, dimensions), how)
+    labels, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, encoder, seed)
+    words = representative_words(texts, labels, n=10, skip=frozenset(_sklearn()[1].ENGLISH_STOP_WORDS))
+    return Topics(labels, words, label_topics(words, dimensions), how)
 
 
 def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
@@ -91,9 +91,9 @@ def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Maximum number of iterations")  # said in the method instead
         weights = model.fit_transform(features)
-    found = np.where(weights.max(axis=1) > 1e-9, weights.argmax(axis=1), -1)
+    labels = np.where(weights.max(axis=1) > 1e-9, weights.argmax(axis=1), -1)
     how = f"NMF over {'TF-IDF' if encoder is None else 'sentence embeddings'}, seed {seed}"
-    return [int(t) for t in found], how + (", not converged" if model.n_iter_ >= _ITERATIONS else "")
+    return [int(t) for t in labels], how + (", not converged" if model.n_iter_ >= _ITERATIONS else "")
 
 
 def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
@@ -107,8 +107,8 @@ def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed
     )
     vectors = None if encoder is None else np.asarray(encoder(texts), dtype=np.float32)
     model = BERTopic(nr_topics=n_topics, umap_model=reducer)
-    found, _ = model.fit_transform(list(texts), vectors)
-    return [int(t) for t in found], f"BERTopic, seed {seed}"
+    labels, _ = model.fit_transform(list(texts), vectors)
+    return [int(t) for t in labels], f"BERTopic, seed {seed}"
 
 
 def sentence_encoder(model: str) -> Encoder:

@@ -109,8 +109,8 @@ class IdentityCrawl:
             self._keys.add(triple.key)
             self.triples.append(triple)
         place = {"kind": self.identity.kind, "identity": self.identity.name, "run": self.run}
-        found = {"verdict": why, "found_predicate": predicate, "found_object": thing}
-        self.rows.append(cast(CompletionRow, place | asdict(plan) | asdict(answer) | found))
+        columns = {"verdict": why, "found_predicate": predicate, "found_object": thing}
+        self.rows.append(cast(CompletionRow, place | asdict(plan) | asdict(answer) | columns))
         return why == KEPT
 
     def _start_plan(self, step: int, attempt: int) -> _UnitPlan:
@@ -123,10 +123,10 @@ class IdentityCrawl:
         rng = random.Random(seed)
         free = rng.random() < self.settings.choose_predicate
         own = sorted({t.predicate for t in self.triples}) or sorted({t.predicate for t in pool})
-        given = None if free else rng.choice(own or list(self.settings.predicates))
-        examples = draw_examples(pool, self.settings.examples, given, rng, self.identity)
-        prompt = question(self.identity, given, examples, self.settings.prefix_expand)
-        return _UnitPlan(step, attempt, "predicate" if free else "object", given, prompt, seed)
+        predicate = None if free else rng.choice(own or list(self.settings.predicates))
+        examples = draw_examples(pool, self.settings.examples, predicate, rng, self.identity)
+        prompt = question(self.identity, predicate, examples, self.settings.prefix_expand)
+        return _UnitPlan(step, attempt, "predicate" if free else "object", predicate, prompt, seed)
 
     def _seed(self, step: int, attempt: int) -> int:
         return seed_of(self.settings.seed, self.identity.name, self.run, step, attempt, bits=31, joined="\x1f")

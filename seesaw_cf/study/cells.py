@@ -50,9 +50,9 @@ class StudyCell:
 def cells_of(study: Study) -> list[StudyCell]:
     """Every cell, in the order of the file."""
     return [
-        StudyCell(f"{model}/{records}/{protocol}/{editor}", base, kept, settings)
+        StudyCell(f"{model}/{records}/{protocol}/{editor}", base, record_set, settings)
         for model, base in study.models.items()
-        for records, kept in study.records.items()
+        for records, record_set in study.records.items()
         for protocol in study.protocols
         for editor, settings in study.editors.items()
     ]
@@ -71,7 +71,7 @@ def chosen(cells: Sequence[StudyCell], patterns: Sequence[str]) -> list[StudyCel
     for pattern in patterns:
         if not any(fnmatchcase(cell.name, pattern) for cell in cells):
             raise unknown_name("cell", pattern, [cell.name for cell in cells])
-    return [cell for cell in cells if not patterns or any(fnmatchcase(cell.name, one) for one in patterns)]
+    return [cell for cell in cells if not patterns or any(fnmatchcase(cell.name, wildcard) for wildcard in patterns)]
 
 
 def claim_study(out: Path, study: Study) -> None:
@@ -82,8 +82,8 @@ def claim_study(out: Path, study: Study) -> None:
         StorageError: The folder cannot be written.
     """
     file = out / STUDY
-    wanted = study.record()
-    text = json.dumps(wanted, indent=1, sort_keys=True) + "\n"
+    record = study.record()
+    text = json.dumps(record, indent=1, sort_keys=True) + "\n"
     if not file.exists():
         if out.is_file() or (out.is_dir() and any(not part.name.startswith(".") for part in out.iterdir())):
             raise RunFolderError(
@@ -91,8 +91,8 @@ def claim_study(out: Path, study: Study) -> None:
             )
         if create_text(file, text):
             return
-    found = read_json(file, error=RunFolderError)
-    differences = [*_changed(found, wanted), *_lacking(found, wanted)]
+    stored = read_json(file, error=RunFolderError)
+    differences = [*_changed(stored, record), *_lacking(stored, record)]
     if differences:
         raise RunFolderError(
             f"{out} belongs to another study:\n  "
@@ -100,15 +100,15 @@ def claim_study(out: Path, study: Study) -> None:
             + "\nA study may grow, so add to its file "
             "and change nothing in it; or choose a new folder with --out."
         )
-    if found != json.loads(text):
+    if stored != json.loads(text):
         write_text(file, text)
 
 
-def _changed(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _changed(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
     """What all cells share and what was declared: differences in words."""
     out = []
     for part in ("controls", "options", "declared"):
-        old, new = found.get(part), wanted[part]
+        old, new = stored.get(part), record[part]
         if isinstance(old, dict):
             keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
             out += [f"{key}: the folder has {old.get(key)!r}, this file {new.get(key)!r}" for key in keys]
@@ -117,12 +117,12 @@ def _changed(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     return out
 
 
-def _lacking(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _lacking(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
     """Entries of the folder's study that the file lacks, or that mean something else there."""
     out = []
     for part in _GROWS:
-        for name, old in (found.get(part) or {}).items():
-            new = wanted[part].get(name)
+        for name, old in (stored.get(part) or {}).items():
+            new = record[part].get(name)
             if new is None:
                 out.append(f"{part}.{name}: the folder has it, this file does not")
             elif new != old:
@@ -172,16 +172,20 @@ def _settings(cell: StudyCell, out: Path) -> Path | None:
     The provenance of the model's file stays whole, so that all editors leave out the people any of them was tuned on.
     """
     editor = cell.parts[-1]
-    given = read_json(Path(cell.base.settings), expected='{"memit": {"layers": [3, 4]}}') if cell.base.settings else {}
-    own = given.get(editor, {})
+    file_settings = (
+        read_json(Path(cell.base.settings), expected='{"memit": {"layers": [3, 4]}}') if cell.base.settings else {}
+    )
+    own = file_settings.get(editor, {})
     if not isinstance(own, Mapping):
         raise RecordError(f"{cell.base.settings}: {editor!r} is {shown(own)}, expected an object of settings.")
     settings = {**own, **cell.settings}
-    made = ({editor: settings} if settings else {}) | {key: given[key] for key in (PROVENANCE,) if key in given}
-    if not made:
+    content = ({editor: settings} if settings else {}) | {
+        key: file_settings[key] for key in (PROVENANCE,) if key in file_settings
+    }
+    if not content:
         return None
     file = out / "settings" / f"{cell.name}.json"
-    text = json.dumps(made, indent=1) + "\n"
+    text = json.dumps(content, indent=1) + "\n"
     if not file.exists() or read_text(file) != text:
         write_text(file, text)
     return file

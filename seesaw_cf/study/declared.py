@@ -84,11 +84,11 @@ class Study:
     def record(self) -> dict[str, Any]:
         """As `study.json` keeps it, plain values; devices may change."""
         declared = {name: getattr(self.audit, name) for name in ("margin", "margin_log_odds", "alpha", "correction")}
-        models = {name: asdict(replace(one, device="")) for name, one in self.models.items()}
+        models = {name: asdict(replace(entry, device="")) for name, entry in self.models.items()}
         return {
             "models": models,
             "editors": {name: dict(settings) for name, settings in self.editors.items()},
-            "records": {name: asdict(one) | {"configs": list(one.configs)} for name, one in self.records.items()},
+            "records": {name: asdict(entry) | {"configs": list(entry.configs)} for name, entry in self.records.items()},
             "protocols": {name: {} for name in self.protocols},
             "controls": list(self.controls),
             "options": dict(self.options),
@@ -107,18 +107,18 @@ def read_study(file: Path) -> Study:
         RecordError: Not YAML, an empty study, or a value of a wrong type; names the place.
         UnknownNameError: An unknown key, editor, control, protocol or the like; suggests near ones.
     """
-    found = read_yaml(file)
-    place = _YamlMapping(str(file), found, {*_TOP, *_OPTIONS, *_DECLARED, "family"}, ": ")
-    audit = {name: check(place, name) for name, check in _DECLARED.items() if name in found}
-    family = place.names("family", _FAMILIES) if "family" in found else _FAMILY
+    values = read_yaml(file)
+    place = _YamlMapping(str(file), values, {*_TOP, *_OPTIONS, *_DECLARED, "family"}, ": ")
+    audit = {name: check(place, name) for name, check in _DECLARED.items() if name in values}
+    family = place.names("family", _FAMILIES) if "family" in values else _FAMILY
     return Study(
-        title=place.text("title") if "title" in found else file.stem,
+        title=place.text("title") if "title" in values else file.stem,
         models=_models(place),
         editors=_editors(place),
         records=_records(place),
-        controls=place.names("controls", CONTROLS) if "controls" in found else (),
-        protocols=place.names("protocols", PROTOCOLS) if "protocols" in found else ("single",),
-        options={name: check(place, name) for name, check in _OPTIONS.items() if name in found},
+        controls=place.names("controls", CONTROLS) if "controls" in values else (),
+        protocols=place.names("protocols", PROTOCOLS) if "protocols" in values else ("single",),
+        options={name: check(place, name) for name, check in _OPTIONS.items() if name in values},
         audit=AuditSettings(**audit),
         family=family,
     )
@@ -130,17 +130,17 @@ class _YamlMapping:
 
     where: str
     values: Any
-    known: set[str]
+    allowed: set[str]
     joint: str = "."
 
     def __post_init__(self) -> None:
         """Refuses unknown keys."""
         if not isinstance(self.values, Mapping):
-            expected = ", ".join(sorted(self.known))
+            expected = ", ".join(sorted(self.allowed))
             raise RecordError(f"{self.where} is {shown(self.values)}, expected keys out of {expected}.")
         for key in self.values:
-            if key not in self.known:
-                raise UnknownNameError(f"{self.where}: {unknown_name('key', key, self.known)}")
+            if key not in self.allowed:
+                raise UnknownNameError(f"{self.where}: {unknown_name('key', key, self.allowed)}")
 
     def at(self, key: str) -> str:
         """How an error names a value: "study.yaml: models.tiny.dtype"."""
@@ -155,39 +155,39 @@ class _YamlMapping:
     def number(self, key: str, high: float = float("inf")) -> float:
         return checks.number(self.at(key), self.values[key], 0, high, ends=False)
 
-    def one(self, key: str, known: tuple[str, ...]) -> str:
-        return _known(self.at(key), self.values[key], known)
+    def one(self, key: str, names: tuple[str, ...]) -> str:
+        return _known(self.at(key), self.values[key], names)
 
     def flag(self, key: str) -> bool:
         if not isinstance(self.values[key], bool):
             raise RecordError(f"{self.at(key)} is {shown(self.values[key])}, expected true or false.")
         return bool(self.values[key])
 
-    def names(self, key: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    def names(self, key: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
         """A list of different names out of a known list, at least one."""
-        found = tuple(
-            _known(self.at(key), name, known) for name in items(self.at(key), self.values[key], "a list of names")
+        names = tuple(
+            _known(self.at(key), name, allowed) for name in items(self.at(key), self.values[key], "a list of names")
         )
-        if not found or len(set(found)) < len(found):
-            raise RecordError(f"{self.at(key)} is {shown(list(found))}, expected at least one name, each once.")
-        return found
+        if not names or len(set(names)) < len(names):
+            raise RecordError(f"{self.at(key)} is {shown(list(names))}, expected at least one name, each once.")
+        return names
 
     def texts(self, key: str) -> tuple[str, ...]:
-        found = checks.each(self.at(key), self.values[key], lambda where, one: checks.text(where, one, empty=False))
-        if not found:
+        texts = checks.each(self.at(key), self.values[key], lambda where, value: checks.text(where, value, empty=False))
+        if not texts:
             raise RecordError(f"{self.at(key)} is an empty list, expected at least one name.")
-        return found
+        return texts
 
 
-def _known(where: str, value: object, known: tuple[str, ...]) -> str:
+def _known(where: str, value: object, names: tuple[str, ...]) -> str:
     try:
-        return one_of("name", value, known)
+        return one_of("name", value, names)
     except UnknownNameError as error:
         raise UnknownNameError(f"{where}: {error}") from None
 
 
-def _one(known: tuple[str, ...]) -> Callable[[_YamlMapping, str], str]:
-    return lambda place, key: place.one(key, known)
+def _one(names: tuple[str, ...]) -> Callable[[_YamlMapping, str], str]:
+    return lambda place, key: place.one(key, names)
 
 
 _TOP = ("title", "models", "editors", "controls", "records", "protocols")
@@ -227,22 +227,24 @@ def _named(place: _YamlMapping, key: str) -> dict[str, Any]:
     """The entries of `models`, `editors` or `records`: name -> value, or a list of names."""
     if key not in place.values:
         raise RecordError(f"{place.where}: {key} is missing, so there is nothing to study. Name at least one.")
-    found = place.values[key]
+    entries = place.values[key]
     where = place.at(key)
-    if not isinstance(found, Mapping):
-        listed = [checks.text(f"{where}[{n}]", one, empty=False) for n, one in enumerate(items(where, found, "a list"))]
-        if len({_short(one) for one in listed}) < len(listed):
+    if not isinstance(entries, Mapping):
+        listed = [
+            checks.text(f"{where}[{n}]", entry, empty=False) for n, entry in enumerate(items(where, entries, "a list"))
+        ]
+        if len({_short(entry) for entry in listed}) < len(listed):
             raise RecordError(f"{where}: {shown(listed)} has two entries of one name. Give each a name: `NAME: ...`.")
-        found = {_short(one): one for one in listed}
-    if not found:
+        entries = {_short(entry): entry for entry in listed}
+    if not entries:
         raise RecordError(f"{where} is empty, so there is nothing to study. Name at least one.")
-    for name in found:
+    for name in entries:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise RecordError(
                 f"{where}: the name {shown(name)} is no name of a folder, expected 1 to 64 ASCII letters, digits, '.', "
                 "'_' and '-', a letter or digit first and last (in quotes where YAML takes it for something else)."
             )
-    return dict(found)
+    return dict(entries)
 
 
 def _short(text: str) -> str:
@@ -251,35 +253,35 @@ def _short(text: str) -> str:
 
 
 def _models(place: _YamlMapping) -> dict[str, Base]:
-    found = {}
+    models = {}
     for name, value in _named(place, "models").items():
         entry = {"model": value} if isinstance(value, str) else value
         own = _YamlMapping(f"{place.at('models')}.{name}", entry, set(_BASE))
         if "model" not in own.values:
             raise RecordError(f"{own.where}: model is missing. Give a Hub id, a folder or a name such as seesaw-tiny.")
-        found[name] = Base(**{key: _BASE[key](own, key) for key in own.values})
-    return found
+        models[name] = Base(**{key: _BASE[key](own, key) for key in own.values})
+    return models
 
 
 def _editors(place: _YamlMapping) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    editors: dict[str, dict[str, Any]] = {}
     for name, value in _named(place, "editors").items():
         where = place.at("editors")
-        _known(where, name, tuple(one for one in EDITORS if one not in CONTROLS))
+        _known(where, name, tuple(option for option in EDITORS if option not in CONTROLS))
         settings = {} if value is None or value == name else value
-        known = {one.name for one in fields(load_editor(name).config_class)}
-        found[name] = dict(_YamlMapping(f"{where}.{name}", settings, known).values)
+        options = {option.name for option in fields(load_editor(name).config_class)}
+        editors[name] = dict(_YamlMapping(f"{where}.{name}", settings, options).values)
         try:
             json.dumps(settings, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise RecordError(f"{where}.{name} is {shown(settings)}, expected plain settings ({error}).") from error
-    return found
+    return editors
 
 
 def _records(place: _YamlMapping) -> dict[str, RecordSet]:
-    found = {}
+    records = {}
     for name, value in _named(place, "records").items():
         entry = {} if value is None else {"data": value} if isinstance(value, str) else value
         own = _YamlMapping(f"{place.at('records')}.{name}", entry, set(_RECORDS))
-        found[name] = RecordSet(**{key: _RECORDS[key](own, key) for key in own.values})
-    return found
+        records[name] = RecordSet(**{key: _RECORDS[key](own, key) for key in own.values})
+    return records

@@ -26,11 +26,11 @@ _UNIT = "D_d (probability)"
 _HINT = "below 0: less confident in what is right; 95 % intervals; numbers under the bars: edits"
 
 
-def draw_figures(made: Comparison, shares: pd.DataFrame, folder: Path) -> dict[str, str]:
+def draw_figures(comparison: Comparison, shares: pd.DataFrame, folder: Path) -> dict[str, str]:
     """Draws what the runs have numbers for; controls are left out.
 
     Args:
-        made: The comparison.
+        comparison: The comparison.
         shares: Rows of `seesaw_cf.study.papers.decrease_shares`.
         folder: Where the files go.
 
@@ -40,26 +40,26 @@ def draw_figures(made: Comparison, shares: pd.DataFrame, folder: Path) -> dict[s
     Raises:
         StorageError: A file could not be written.
     """
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     with picture_style():
-        for name, about, figure in _figures(made, shares):
-            file = picture_file(name, found)
+        for name, about, figure in _figures(comparison, shares):
+            file = picture_file(name, files)
             save_picture(figure, folder / file)
-            found[file] = about
-    return found
+            files[file] = about
+    return files
 
 
-def picture_file(name: str, taken: Container[str]) -> str:
+def picture_file(name: str, files: Container[str]) -> str:
     """A file's name for a picture's: one that no file system refuses and no other picture has."""
     file = f"{safe_name(name)}.png"
-    if len(file) <= _LONGEST and file not in taken:
+    if len(file) <= _LONGEST and file not in files:
         return file
     return f"{safe_name(name)[: _LONGEST - 14]}-{sha256(name.encode()).hexdigest()[:8]}.png"
 
 
-def _figures(made: Comparison, shares: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:
-    real = {line.key for line in made.lines}
-    effects, continents = (_only(made.table(name), real) for name in ("effects_by_group", "citizenship"))
+def _figures(comparison: Comparison, shares: pd.DataFrame) -> Iterator[tuple[str, str, Figure]]:
+    real = {line.key for line in comparison.lines}
+    effects, continents = (_only(comparison.table(name), real) for name in ("effects_by_group", "citizenship"))
     for key, rows in _panels(effects, ["model", "records", "protocol"]):
         if len(chosen := _pictured(rows)):
             about = f"Figure 2: D_d by race and geographic origin, {key}"
@@ -80,9 +80,9 @@ def _only(table: pd.DataFrame, keys: set[tuple[str, str, str, str]]) -> pd.DataF
 def _panels(table: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
     """The rows of each picture, with the names that are not the same in all; the first name is always said."""
     if len(table):
-        said = [number for number, name in enumerate(names) if not number or table[name].nunique() > 1]
+        places = [number for number, name in enumerate(names) if not number or table[name].nunique() > 1]
         for key, rows in table.groupby(names, sort=False):
-            yield ", ".join(str(key[number]) for number in said), rows
+            yield ", ".join(str(key[number]) for number in places), rows
 
 
 def _pictured(effects: pd.DataFrame) -> pd.DataFrame:

@@ -133,19 +133,19 @@ def forecast(study: Study, out: Path, only: Sequence[str] = ()) -> Forecast:
     Raises:
         SeesawError: What a run would refuse, too.
     """
-    wanted = chosen(cells_of(study), only)
+    cells = chosen(cells_of(study), only)
     costs: list[Cost] = []
     rates = []
     cases: dict[str, Sequence[Case]] = {}
-    for name in dict.fromkeys(cell.parts[0] for cell in wanted):
-        own = [cell for cell in wanted if cell.parts[0] == name]
+    for name in dict.fromkeys(cell.parts[0] for cell in cells):
+        own = [cell for cell in cells if cell.parts[0] == name]
         jobs = {cell.name: job_of(cell, study, plan_folder(out)) for cell in own}
         ready = {cell.name: (jobs[cell.name], prepare(jobs[cell.name], cell.folder(out))) for cell in own}
         cases |= {cell.parts[1]: ready[cell.name][1].cases for cell in own}
-        rate, found = _model_costs(name, own, ready, out)
+        rate, cell_costs = _model_costs(name, own, ready, out)
         rates.append(rate)
-        costs += found
-    sizes = [row for records, kept in cases.items() for row in sizes_of(records, kept, study, out)]
+        costs += cell_costs
+    sizes = [row for records, record_cases in cases.items() for row in sizes_of(records, record_cases, study, out)]
     return Forecast(pd.DataFrame(sizes), costs, rates, _notes(study))
 
 
@@ -159,23 +159,23 @@ def _model_costs(
     device = local_device(job.device)
     model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=False, **first.source)
     scorer, facts = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
-    every = [case for _, one in ready.values() for case in one.cases]
+    every = [case for _, prepared in ready.values() for case in prepared.cases]
     rate = _measured(name, scorer, tokenizer, some_clozes(every, _PROBE, job.seed), facts)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     weights = sum(parameter.nbytes for parameter in model.parameters())
     scored, summed, costs = set[str](), False, []
     for cell in cells:
-        job, one = ready[cell.name]
-        editors = one.editors or one.make(model)
-        sums, _ = moment_bytes(one.plan(job, cell.folder(out)))
-        texts = 0 if summed or not sums else _corpus_tokens(tokenizer, one, editors, model)
+        job, prepared = ready[cell.name]
+        editors = prepared.editors or prepared.make(model)
+        sums, _ = moment_bytes(prepared.plan(job, cell.folder(out)))
+        texts = 0 if summed or not sums else _corpus_tokens(tokenizer, prepared, editors, model)
         summed |= bool(sums)
         records = cell.parts[1]
-        before = 0 if records in scored else _before(tokenizer, one.cases)
+        before = 0 if records in scored else _before(tokenizer, prepared.cases)
         scored.add(records)
-        made = units(one.cases, job.protocol)
-        after = sum(_nodes(tokenizer, _asked(unit.cases)) for unit in made)
-        editing = sum(_editing(name, len({case.request for case in one.cases})) for name in editors)
+        edit_units = units(prepared.cases, job.protocol)
+        after = sum(_nodes(tokenizer, _asked(unit.cases)) for unit in edit_units)
+        editing = sum(_editing(name, len({case.request for case in prepared.cases})) for name in editors)
         tokens = before + after * len(editors)
         total = tokens + editing + texts
         state = "finished" if is_finished(cell, out) else "open"
@@ -183,14 +183,14 @@ def _model_costs(
             Cost(
                 cell.name,
                 state,
-                len(made) * len(editors),
-                sum(1 for case in one.cases for _ in questions(case)) * len(editors),
+                len(edit_units) * len(editors),
+                sum(1 for case in prepared.cases for _ in questions(case)) * len(editors),
                 tokens,
                 editing,
                 texts,
                 2.0 * parameters * total,
                 weights + sums,
-                disk_bytes(one.plan(job, cell.folder(out))),
+                disk_bytes(prepared.plan(job, cell.folder(out))),
                 0.0 if state == "finished" else total / rate.per_second / 3600,
             )
         )
@@ -240,7 +240,7 @@ def _corpus_tokens(
     """Tokens of the texts for second moments, from the mean length of some."""
     if ready.corpus is None:
         return 0
-    sizes = [getattr(_method(one).config, "sample_size", 0) for one in editors.values() if _has_moments(one)]
+    sizes = [getattr(_method(editor).config, "sample_size", 0) for editor in editors.values() if _has_moments(editor)]
     most = getattr(model.config, "max_position_embeddings", None)
     step = max(1, len(ready.corpus) // _TEXTS)
     some = [ready.corpus[number] for number in range(0, len(ready.corpus), step)][:_TEXTS]
@@ -253,12 +253,12 @@ def _has_moments(editor: Editor) -> bool:
 
 
 def _notes(study: Study) -> list[str]:
-    found = [
+    sentences = [
         "Tokens to score are a lower bound where a model cannot be fed tries; editing is an upper bound, since edits "
         "stop when they have taken. Second moments that are cached cost nothing.",
     ]
     if "mend" in study.editors:
-        found.append("mend: the training of its network is not counted.")
+        sentences.append("mend: the training of its network is not counted.")
     if "ike" in study.editors:
-        found.append("ike: its demonstrations, which stand before every prompt, are not counted.")
-    return found
+        sentences.append("ike: its demonstrations, which stand before every prompt, are not counted.")
+    return sentences

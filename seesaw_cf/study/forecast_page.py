@@ -20,11 +20,11 @@ _COSTS = """COSTS of each cell, its controls included; hours of open cells at th
 _SPREAD = "Spread of effects: {}."
 
 
-def write_forecast(found: Forecast, out: Path) -> str:
+def write_forecast(plan: Forecast, out: Path) -> str:
     """Writes `costs.csv` and `sizes.csv` into the folder `OUT-plan`.
 
     Args:
-        found: The plan.
+        plan: The plan.
         out: The study's folder, which need not be there.
 
     Returns:
@@ -34,18 +34,18 @@ def write_forecast(found: Forecast, out: Path) -> str:
         StorageError: A file could not be written.
     """
     folder = plan_folder(out)
-    write_text(folder / "costs.csv", csv_text(pd.DataFrame([asdict(cost) for cost in found.costs])))
+    write_text(folder / "costs.csv", csv_text(pd.DataFrame([asdict(cost) for cost in plan.costs])))
     parts = []
-    if len(found.sizes):
-        write_text(folder / "sizes.csv", csv_text(found.sizes))
-        sources = ", ".join(dict.fromkeys(found.sizes["spread"]))
-        parts.append(f"{wrap(_SIZES)}\n{_sizes(found.sizes)}\n{wrap(_SPREAD.format(sources))}")
+    if len(plan.sizes):
+        write_text(folder / "sizes.csv", csv_text(plan.sizes))
+        sources = ", ".join(dict.fromkeys(plan.sizes["spread"]))
+        parts.append(f"{wrap(_SIZES)}\n{_sizes(plan.sizes)}\n{wrap(_SPREAD.format(sources))}")
     else:
         parts.append(wrap("No prompt about other people with tags: how many edits a contrast needs cannot be said."))
-    parts.append(f"{wrap(_COSTS)}\n{_costs(found)}")
-    parts.append("\n".join(wrap(str(rate) + ".") for rate in found.rates))
-    parts.append("\n".join(map(wrap, found.notes)))
-    return "\n\n".join([*parts, f"Written to {folder}: costs.csv{', sizes.csv' if len(found.sizes) else ''}."])
+    parts.append(f"{wrap(_COSTS)}\n{_costs(plan)}")
+    parts.append("\n".join(wrap(str(rate) + ".") for rate in plan.rates))
+    parts.append("\n".join(map(wrap, plan.notes)))
+    return "\n\n".join([*parts, f"Written to {folder}: costs.csv{', sizes.csv' if len(plan.sizes) else ''}."])
 
 
 def _sizes(sizes: pd.DataFrame) -> str:
@@ -64,12 +64,12 @@ def _sizes(sizes: pd.DataFrame) -> str:
 _NEEDED = ("edits_needed", "people_needed")
 
 
-def _costs(found: Forecast) -> str:
-    parts = [cost.cell.split("/") for cost in found.costs]
-    told = [place for place in range(4) if len({part[place] for part in parts}) > 1] or [3]
-    names = ["/".join(part[place] for place in told) for part in parts]
-    open_ones = [cost for cost in found.costs if cost.state != "finished"]
-    rows = [[name, *_row(cost)] for name, cost in zip(names, found.costs)]
+def _costs(plan: Forecast) -> str:
+    parts = [cost.cell.split("/") for cost in plan.costs]
+    places = [place for place in range(4) if len({part[place] for part in parts}) > 1] or [3]
+    names = ["/".join(part[place] for place in places) for part in parts]
+    open_ones = [cost for cost in plan.costs if cost.state != "finished"]
+    rows = [[name, *_row(cost)] for name, cost in zip(names, plan.costs)]
     if len(open_ones) > 1:
         rows.append(["all open cells", *_row(_total(open_ones))])
     heads = ("cell", "edits", "prompts", "tokens", "editing", "texts", "FLOP", "memory", "disk", "hours")

@@ -25,33 +25,37 @@ from seesaw_cf.study.tables import Comparison
 _MOST = 200
 
 
-def comparison_html(made: Comparison, title: str, missing: Sequence[str], declared: Sequence[str]) -> str:
+def comparison_html(comparison: Comparison, title: str, missing: Sequence[str], declared: Sequence[str]) -> str:
     """The page.
 
     Args:
-        made: The comparison.
+        comparison: The comparison.
         title: Its heading.
         missing: What is not there and why, in sentences.
         declared: What was declared, in sentences.
     """
-    forests, colours, beside = _forests(made)
+    forests, colours, beside = _forests(comparison)
     values: dict[str, Any] = {
         "title": title,
-        "conclusion": list(zip(HEADS, conclude(made, missing), strict=True)),
-        "first": [*missing, *disagreements(made.members), *run_notes(made)],
+        "conclusion": list(zip(HEADS, conclude(comparison, missing), strict=True)),
+        "first": [*missing, *disagreements(comparison.members), *run_notes(comparison)],
         "declared": list(declared),
-        "tables": [_plain("runs", "What is compared", *runs_table(made)), *_gate(made), *_verdicts(made)],
-        "differences": _differences(made),
+        "tables": [
+            _plain("runs", "What is compared", *runs_table(comparison)),
+            *_gate(comparison),
+            *_verdicts(comparison),
+        ],
+        "differences": _differences(comparison),
         "forests": forests,
         "about_controls": beside,
         "editors": [(number, name) for name, number in colours.items()],
         "method": notes.CAUTION,
-        "downloads": csv_files(made.tables),
+        "downloads": csv_files(comparison.tables),
     }
     there = [("groups", "Effects by group", forests), ("differences", "Paired differences", values["differences"])]
     values["contents"] = [
-        *((found.name, found.title) for found in values["tables"]),
-        *((name, said) for name, said, shown in there if shown),
+        *((table.name, table.title) for table in values["tables"]),
+        *((name, label) for name, label, content in there if content),
         *(("method", "Method"), ("downloads", "Tables")),
     ]
     return render("comparison.html", values)
@@ -63,19 +67,19 @@ def _plain(name: str, title: str, heads: Sequence[str], rows: Sequence[Sequence[
     )
 
 
-def _gate(made: Comparison) -> list[Table]:
-    heads, rows = gate_table(made)
+def _gate(comparison: Comparison) -> list[Table]:
+    heads, rows = gate_table(comparison)
     return [_plain("efficacy", "Did the edits take, generalise, stay local?", heads, rows, len(heads) - 5)]
 
 
-def _verdicts(made: Comparison) -> list[Table]:
-    heads, rows = verdict_table(made)
+def _verdicts(comparison: Comparison) -> list[Table]:
+    heads, rows = verdict_table(comparison)
     return [_plain("verdicts", "Verdicts", heads, rows, len(heads) - len(VERDICTS))] if rows else []
 
 
-def _forests(made: Comparison) -> tuple[Sequence[Forest], Mapping[str, int], str]:
+def _forests(comparison: Comparison) -> tuple[Sequence[Forest], Mapping[str, int], str]:
     """One line for each editor of each run, its control on the same line; the scale that decides most verdicts."""
-    effects = made.table("effects_by_group")
+    effects = comparison.table("effects_by_group")
     if effects.empty:
         return [], {}, ""
     varying = [name for name in NAMES if effects[name].map(_edited).nunique() > 1] or ["editor"]
@@ -85,8 +89,8 @@ def _forests(made: Comparison) -> tuple[Sequence[Forest], Mapping[str, int], str
     controls: dict[str, list[str]] = {}
     for name in filter(is_control, dict.fromkeys(effects["editor"])):
         controls.setdefault(split_control(name)[1], []).append(name)
-    scale = scale_of(made.table("verdicts"))
-    lines = lines_of(scale, [one.results.floor for one in made.members], made.settings)
+    scale = scale_of(comparison.table("verdicts"))
+    lines = lines_of(scale, [member.results.floor for member in comparison.members], comparison.settings)
     return forests_of(effects, colours, controls, scale, lines, lambda _: ""), colours, about_controls(controls)
 
 
@@ -100,11 +104,11 @@ def _label(row: Mapping[Any, Any], names: Sequence[str]) -> str:
     return f"{split_control(row['editor'])[0]}({whole})" if is_control(row["editor"]) else whole
 
 
-def _differences(made: Comparison) -> Table | None:
-    table = made.table("differences")
+def _differences(comparison: Comparison) -> Table | None:
+    table = comparison.table("differences")
     if table.empty:
         return None
-    claimed = table[table["p_adjusted"] < made.settings.alpha].sort_values(["measure", "value"], kind="stable")
+    claimed = table[table["p_adjusted"] < comparison.settings.alpha].sort_values(["measure", "value"], kind="stable")
     rows = [
         TableRow(
             (
@@ -119,7 +123,9 @@ def _differences(made: Comparison) -> Table | None:
         for row in claimed.head(_MOST).to_dict("records")
     ]
     tests = int(table["p"].notna().sum())
-    about = f"{len(claimed)} of {tests} tests have a corrected p below {made.settings.alpha:g}; {len(rows)} are shown"
+    about = (
+        f"{len(claimed)} of {tests} tests have a corrected p below {comparison.settings.alpha:g}; {len(rows)} are shown"
+    )
     heads = ("first", "second", "measure", "property", "group", "first − second", "corrected p", "n")
     return Table("differences", "Paired differences", about, heads, 5, rows)
 

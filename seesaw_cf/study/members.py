@@ -95,12 +95,12 @@ def read_members(
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RunFolderError(f"compare: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
-    found = []
+    members = []
     for folder in folders:
         results = read_results(folder, settings=settings)
         called = (names or {}).get(folder) or (str(folder), _model(results), _records(results))
-        found.append(Member(folder, *called, results, {name: name for name in results.editors}))
-    return found if names is not None else _told_apart(found)
+        members.append(Member(folder, *called, results, {name: name for name in results.editors}))
+    return members if names is not None else _told_apart(members)
 
 
 def _model(results: Results) -> str:
@@ -120,25 +120,30 @@ _TAGS = {"model": ("model", ("fingerprint", "dtype")), "records": ("data", ("sha
 
 def _told_apart(members: Sequence[Member]) -> list[Member]:
     """Other weights, other records and the same editor twice get names of their own."""
-    found = list(members)
+    renamed = list(members)
     for field, (part, keys) in _TAGS.items():
-        tags = [", ".join(str(one.manifest.get(part, {}).get(key, ""))[:8] for key in keys) for one in found]
-        names = [getattr(one, field) for one in found]
+        tags = [", ".join(str(member.manifest.get(part, {}).get(key, ""))[:8] for key in keys) for member in renamed]
+        names = [getattr(member, field) for member in renamed]
         many = {name for name in names if len({tag for other, tag in zip(names, tags) if other == name}) > 1}
-        found = [
-            _called(one, field, f"{name} ({tag})") if name in many else one
-            for one, name, tag in zip(found, names, tags)
+        renamed = [
+            _called(member, field, f"{name} ({tag})") if name in many else member
+            for member, name, tag in zip(renamed, names, tags)
         ]
-    taken = Counter((one.model, one.records, one.protocol, name) for one in found for name in one.editors)
-    return [replace(one, editors={name: _own_name(one, name, taken) for name in one.editors}) for one in found]
+    counts = Counter(
+        (member.model, member.records, member.protocol, name) for member in renamed for name in member.editors
+    )
+    return [
+        replace(member, editors={name: _own_name(member, name, counts) for name in member.editors})
+        for member in renamed
+    ]
 
 
 def _called(member: Member, field: str, name: str) -> Member:
     return replace(member, model=name) if field == "model" else replace(member, records=name)
 
 
-def _own_name(member: Member, name: str, taken: Mapping[tuple[str, str, str, str], int]) -> str:
-    twice = taken[member.model, member.records, member.protocol, name] > 1
+def _own_name(member: Member, name: str, counts: Mapping[tuple[str, str, str, str], int]) -> str:
+    twice = counts[member.model, member.records, member.protocol, name] > 1
     return f"{name} [{member.title}]" if twice else name
 
 
@@ -149,7 +154,7 @@ def joined(members: Iterable[Member], table: Callable[[Results], pd.DataFrame]) 
         members: The runs.
         table: What to take of each; it has a column "editor".
     """
-    frames = [one.named(table(one.results)) for one in members]
+    frames = [member.named(table(member.results)) for member in members]
     there = [frame for frame in frames if len(frame)]
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame()
 
@@ -161,42 +166,51 @@ def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[Compa
         members: The runs.
         controls: With controls.
     """
-    return [ComparedEditor(one, name) for one in members for name in one.editors if controls or not is_control(name)]
+    return [
+        ComparedEditor(member, name)
+        for member in members
+        for name in member.editors
+        if controls or not is_control(name)
+    ]
 
 
 def disagreements(members: Sequence[Member]) -> list[str]:
     """In what runs differ that their numbers should not depend on: a sentence each, with the runs' names."""
-    found = []
+    sentences = []
     for what, runs in differing(members).items():
         listed = "; ".join(f"{value} in {', '.join(names)}" for value, names in runs.items())
-        found.append(f"The runs disagree in {what}: {listed}.")
-    return found
+        sentences.append(f"The runs disagree in {what}: {listed}.")
+    return sentences
 
 
 def differing(members: Sequence[Member]) -> dict[str, dict[str, list[str]]]:
     """In what runs differ that their numbers should not depend on -> value -> the runs' names."""
-    found = {}
+    facts = {}
     for what, values in _facts(members).items():
-        runs = {value: [one.title for one, own in zip(members, values) if own == value] for value in values if value}
+        runs = {
+            value: [member.title for member, own in zip(members, values) if own == value] for value in values if value
+        }
         if len(runs) > 1:
-            found[what] = runs
-    return found
+            facts[what] = runs
+    return facts
 
 
 def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
     """What is compared -> its value in each run; "" in a run that it is not about."""
-    scoring: list[Mapping[str, object]] = [one.manifest.get("scoring", {}) for one in members]
-    keys = dict.fromkeys(key for one in scoring for key in one)
-    models: list[Mapping[str, object]] = [one.manifest.get("model", {}) for one in members]
-    found = {
-        f"the {part} of {name}": [str(one.get(part))[:12] if one.get("id") == name else "" for one in models]
-        for name in dict.fromkeys(one.get("id") for one in models)
+    scoring: list[Mapping[str, object]] = [member.manifest.get("scoring", {}) for member in members]
+    keys = dict.fromkeys(key for part in scoring for key in part)
+    models: list[Mapping[str, object]] = [member.manifest.get("model", {}) for member in members]
+    facts = {
+        f"the {part} of {name}": [str(card.get(part))[:12] if card.get("id") == name else "" for card in models]
+        for name in dict.fromkeys(card.get("id") for card in models)
         for part in ("fingerprint", "tokenizer")
     }
-    found |= {"dtype": [str(one.get("dtype")) for one in models]}
-    found |= {"seed": [str(one.manifest.get("seed")) for one in members]}
-    found |= {"records": [f"{one.records}, {one.manifest.get('data', {}).get('cases')} cases" for one in members]}
-    return found | {f"scoring ({key})": [str(one.get(key)) for one in scoring] for key in keys}
+    facts |= {"dtype": [str(card.get("dtype")) for card in models]}
+    facts |= {"seed": [str(member.manifest.get("seed")) for member in members]}
+    facts |= {
+        "records": [f"{member.records}, {member.manifest.get('data', {}).get('cases')} cases" for member in members]
+    }
+    return facts | {f"scoring ({key})": [str(part.get(key)) for part in scoring] for key in keys}
 
 
 def check_study(members: Iterable[Member]) -> None:
@@ -206,18 +220,18 @@ def check_study(members: Iterable[Member]) -> None:
         RunFolderError: Names two such runs and both values.
     """
     seen: dict[tuple[str, ...], Member] = {}
-    for one in members:
+    for member in members:
         about: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
-            (("model", one.model), "model", ("fingerprint", "dtype", "tokenizer")),
-            (("records", one.model, one.records), "data", ("sha256",)),
+            (("model", member.model), "model", ("fingerprint", "dtype", "tokenizer")),
+            (("records", member.model, member.records), "data", ("sha256",)),
         ]
         for key, part, names in about:
-            first = seen.setdefault(key, one)
+            first = seen.setdefault(key, member)
             for name in names:
-                old, new = (run.manifest.get(part, {}).get(name) for run in (first, one))
+                old, new = (run.manifest.get(part, {}).get(name) for run in (first, member))
                 if old != new:
                     raise RunFolderError(
-                        f"{first.title} and {one.title} are of one study, but they differ in the {name} of their "
+                        f"{first.title} and {member.title} are of one study, but they differ in the {name} of their "
                         f"{part}: {old!r} and {new!r}. Delete the one that is wrong and repeat the `seesaw-cf study` "
                         "command; compare them as they are with `seesaw-cf report RUN RUN`."
                     )

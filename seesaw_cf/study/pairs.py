@@ -39,15 +39,15 @@ def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tu
         lines: Of a comparison, without controls.
         every: All, where none differs in one name only.
     """
-    both = list(combinations(lines, 2))
-    near = [pair for pair in both if sum(a != b for a, b in zip(pair[0].key, pair[1].key)) == 1]
-    return near or (both if every else [])
+    pairs = list(combinations(lines, 2))
+    near = [pair for pair in pairs if sum(a != b for a, b in zip(pair[0].key, pair[1].key)) == 1]
+    return near or (pairs if every else [])
 
 
 def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
     """The names of a line that are not the same in all lines."""
-    told = [name for place, name in enumerate(line.key) if len({one.key[place] for one in lines}) > 1]
-    return ", ".join(told) or line.key[-1]
+    names = [name for place, name in enumerate(line.key) if len({other.key[place] for other in lines}) > 1]
+    return ", ".join(names) or line.key[-1]
 
 
 def differences(
@@ -65,15 +65,15 @@ def differences(
         `measure` ("D", "log-odds", "efficacy", "paraphrase", "neighbourhood", "accuracy"), `value` with `low`, `high`,
         `p`, `n` and `note`, and the columns of `seesaw_cf.stats.adjust_families`. Empty when nothing is shared.
     """
-    found = []
+    rows = []
     for first, second in pairs:
         kinds = [name for name, a, b in zip(NAMES, first.key, second.key) if a != b]
         names = {"differs": " and ".join(kinds), "first": label_of(first, lines), "second": label_of(second, lines)}
         batch = "batch" in (first.member.protocol, second.member.protocol)
         shares = [*_shares(first, second), *_took(first, second), *_accuracy(first, second)]
-        found += [names | row for row in _effects(first, second, settings)]
-        found += [names | row | (_BATCH if batch else {}) for row in shares]
-    return adjust_families(pd.DataFrame(found), FAMILY, settings.correction) if found else pd.DataFrame()
+        rows += [names | row for row in _effects(first, second, settings)]
+        rows += [names | row | (_BATCH if batch else {}) for row in shares]
+    return adjust_families(pd.DataFrame(rows), FAMILY, settings.correction) if rows else pd.DataFrame()
 
 
 def _own_scores(line: ComparedEditor, kind: str) -> pa.Table:
@@ -118,11 +118,11 @@ def _shared(first: ComparedEditor, second: ComparedEditor, kind: str) -> list[pd
 def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> Iterator[dict[str, object]]:
     """D of other people, in probability and in log-odds, by group."""
     frames = [frame.assign(editor=side) for side, frame in zip(_SIDES, _shared(first, second, "cross_subject"))]
-    both = pd.concat(frames, ignore_index=True)
-    if "D" not in both or (both["holds"] == "target_new").sum() == 0:
+    prompts = pd.concat(frames, ignore_index=True)
+    if "D" not in prompts or (prompts["holds"] == "target_new").sum() == 0:
         return
     estimates = partial(estimate_groups, clusters=clusters_of(first.member.protocol, second.member.protocol))
-    table = paired_differences(both, [_SIDES], _SIDES, settings, estimates)
+    table = paired_differences(prompts, [_SIDES], _SIDES, settings, estimates)
     for row in table.to_dict("records"):
         key = {str(name): row[name] for name in ("relation", "axis", "group")}
         n = {"n": row["n"], "n_cases": row["clusters"].get("edit", 0), "note": row["note"]}
@@ -190,5 +190,5 @@ def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[st
         yield _all_people("accuracy", pair) | _row(paired_shares(part, *sides), len(part))
 
 
-def _row(found: Estimate, n: int) -> dict[str, object]:
-    return found.columns("value", "low", "high", "p") | {"n": n, "n_cases": n, "note": found.note}
+def _row(estimate: Estimate, n: int) -> dict[str, object]:
+    return estimate.columns("value", "low", "high", "p") | {"n": n, "n_cases": n, "note": estimate.note}

@@ -89,28 +89,28 @@ class PaperTable:
         return f"## Table {self.number}: {text.escape(self.about)}\n\n{table}"
 
 
-def paper_tables(made: Comparison) -> list[PaperTable]:
+def paper_tables(comparison: Comparison) -> list[PaperTable]:
     """Every table that the runs have numbers for, in the paper's order."""
-    found: list[PaperTable] = []
-    for about, lines in _panels(made, "editor"):
-        found += [_by_model(4, about, made, lines), *_counts(about, made, lines)]
-        found += [_groups(number, axis, about, made, lines, "model") for axis, number in _BY_MODEL.items()]
-    for about, lines in _panels(made, "model"):
-        found.append(_accuracy(about, made, lines))
-        found += [_groups(number, axis, about, made, lines, "editor") for axis, number in _BY_METHOD.items()]
-    return sorted((one for one in found if one.cells), key=lambda one: one.number)
+    tables: list[PaperTable] = []
+    for about, lines in _panels(comparison, "editor"):
+        tables += [_by_model(4, about, comparison, lines), *_counts(about, comparison, lines)]
+        tables += [_groups(number, axis, about, comparison, lines, "model") for axis, number in _BY_MODEL.items()]
+    for about, lines in _panels(comparison, "model"):
+        tables.append(_accuracy(about, comparison, lines))
+        tables += [_groups(number, axis, about, comparison, lines, "editor") for axis, number in _BY_METHOD.items()]
+    return sorted((table for table in tables if table.cells), key=lambda table: table.number)
 
 
-def _panels(made: Comparison, name: str) -> Iterator[tuple[str, list[ComparedEditor]]]:
+def _panels(comparison: Comparison, name: str) -> Iterator[tuple[str, list[ComparedEditor]]]:
     """The lines of each editor (without controls) or of each model (with them), on the same records and protocol."""
-    lines = lines_of(made.members, controls=name == "model")
+    lines = lines_of(comparison.members, controls=name == "model")
     same = ["records", "protocol", name]
     panels: dict[tuple[str, ...], list[ComparedEditor]] = {}
     for line in lines:
         panels.setdefault(tuple(dict(zip(NAMES, line.key))[key] for key in same), []).append(line)
-    shown = [place for place, key in enumerate(same) if key == name or len({panel[place] for panel in panels}) > 1]
+    places = [place for place, key in enumerate(same) if key == name or len({panel[place] for panel in panels}) > 1]
     for panel, own in panels.items():
-        yield ", ".join(panel[place] for place in sorted(shown, reverse=True)), own
+        yield ", ".join(panel[place] for place in sorted(places, reverse=True)), own
 
 
 def _of(table: pd.DataFrame, line: ComparedEditor) -> pd.DataFrame:
@@ -121,40 +121,40 @@ def _name(line: ComparedEditor, head: str) -> str:
     return dict(zip(NAMES, line.key))[head]
 
 
-def _held(made: Comparison) -> pd.DataFrame:
+def _held(comparison: Comparison) -> pd.DataFrame:
     """Effects on people who hold the new target."""
-    table = made.table("effects_by_group")
+    table = comparison.table("effects_by_group")
     return table[table["holds"] == HOLDER] if len(table) else table
 
 
 def _groups(
-    number: int, axis: str, about: str, made: Comparison, lines: Sequence[ComparedEditor], head: str
+    number: int, axis: str, about: str, comparison: Comparison, lines: Sequence[ComparedEditor], head: str
 ) -> PaperTable:
     """Tables 10 to 15: property by method, or by model."""
-    table, columns, cells = _held(made), groups.members(axis), []
+    table, columns, cells = _held(comparison), groups.members(axis), []
     for relation in sort_relations(table["relation"]) if len(table) else ():
         for line in lines:
             own = _of(table, line)
             own = own[(own["relation"] == relation) & (own["axis"] == axis) & own["group"].isin(columns)]
             row = (relation_name(relation), _name(line, head))
-            cells += [_effect(row, one, line) for one in records(own, EffectRow)]
+            cells += [_effect(row, effect, line) for effect in records(own, EffectRow)]
     names = {"editor": ("Property", "Method"), "model": ("Property", "Model")}[head]
     return PaperTable(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
 
 
-def _effect(row: tuple[str, ...], found: EffectRow, line: ComparedEditor) -> Cell:
+def _effect(row: tuple[str, ...], effect: EffectRow, line: ComparedEditor) -> Cell:
     results = line.member.results
     floor: Floor = results.floor
-    shown = effect_cell(found, floor, results.score)
-    star = float(bool(found.get("paper_star", False)))
-    return Cell(row, found["group"], shown, found["D"], found["low"], found["high"], found["n_cases"], star)
+    number = effect_cell(effect, floor, results.score)
+    star = float(bool(effect.get("paper_star", False)))
+    return Cell(row, effect["group"], number, effect["D"], effect["low"], effect["high"], effect["n_cases"], star)
 
 
 def _pairs(
-    made: Comparison, lines: Sequence[ComparedEditor]
+    comparison: Comparison, lines: Sequence[ComparedEditor]
 ) -> Iterator[tuple[str, list[tuple[ComparedEditor, AccuracyRow]]]]:
     """Pair of properties -> each line's accuracy on it, the pooled row last."""
-    table = made.table("accuracy")
+    table = comparison.table("accuracy")
     if table.empty:
         return
     own = {line.key: _of(table, line) for line in lines}
@@ -168,23 +168,23 @@ def _pairs(
         yield "all pairs" if pair == _POOLED else "/".join(map(relation_name, pair)), rows
 
 
-def _by_model(number: int, about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
+def _by_model(number: int, about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
     """Table 4: change of accuracy by pair and model."""
     cells = []
-    for pair, rows in _pairs(made, lines):
+    for pair, rows in _pairs(comparison, lines):
         for line, row in rows:
-            shown = f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
-            cells.append(Cell((pair,), line.member.model, shown, row["change"], row["low"], row["high"], row["n"]))
+            change = f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
+            cells.append(Cell((pair,), line.member.model, change, row["change"], row["low"], row["high"], row["n"]))
     models = tuple(dict.fromkeys(line.member.model for line in lines))
     return PaperTable(
         number, f"change of accuracy about P2 after editing P1, in points: {about}", ("P1/P2",), models, cells
     )
 
 
-def _accuracy(about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
+def _accuracy(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
     """Table 5: accuracy before and after, by pair and method."""
     cells = []
-    for pair, rows in _pairs(made, lines):
+    for pair, rows in _pairs(comparison, lines):
         if rows:
             cells.append(_share((pair,), "Pre-edit", "pre", max((row for _, row in rows), key=lambda row: row["n"])))
         cells += [_share((pair,), _name(line, "editor"), "post", row) for line, row in rows]
@@ -192,17 +192,17 @@ def _accuracy(about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> 
     return PaperTable(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
 
 
-def _share(row: tuple[str, ...], column: str, phase: str, found: AccuracyRow) -> Cell:
-    limits = with_limits(found, phase)
-    return Cell(row, column, f"{text.percent_interval(*limits)} n={found['n']}", *limits, found["n"])
+def _share(row: tuple[str, ...], column: str, phase: str, accuracy: AccuracyRow) -> Cell:
+    limits = with_limits(accuracy, phase)
+    return Cell(row, column, f"{text.percent_interval(*limits)} n={accuracy['n']}", *limits, accuracy["n"])
 
 
-def decreases(made: Comparison, line: ComparedEditor) -> pd.DataFrame:
+def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
     """The cells of Tables 8 and 9 and Figure 4 for a line: relation, axis, group, `ours` and `papers` (1: fewer).
 
     A cell is a property and a group that the papers report; those without a number are left out.
     """
-    table = _of(_held(made), line)
+    table = _of(_held(comparison), line)
     reported = [(axis, group) for axis in AXES for group in groups.members(axis)]
     chosen = table[[key in reported for key in zip(table["axis"], table["group"])]] if len(table) else table
     chosen = chosen[chosen["n_cases"] > 0] if len(chosen) else chosen
@@ -212,21 +212,21 @@ def decreases(made: Comparison, line: ComparedEditor) -> pd.DataFrame:
     return chosen[["relation", "axis", "group"]].assign(ours=ours, papers=chosen["paper_star"].astype(int))
 
 
-def decrease_shares(made: Comparison) -> pd.DataFrame:
+def decrease_shares(comparison: Comparison) -> pd.DataFrame:
     """Figure 4: of the cells of each line and axis, how many show decreased confidence, by our star and the papers'."""
-    found = []
-    for line in made.lines:
-        for axis, rows in decreases(made, line).groupby("axis", sort=True):
+    table = []
+    for line in comparison.lines:
+        for axis, rows in decreases(comparison, line).groupby("axis", sort=True):
             counts = {name: int(rows[name].sum()) for name in ("ours", "papers")}
             shares = {"share": counts["ours"] / len(rows), "share_papers": counts["papers"] / len(rows)}
-            found.append(dict(zip(NAMES, line.key)) | {"axis": axis, "cells": len(rows)} | counts | shares)
-    return pd.DataFrame(found)
+            table.append(dict(zip(NAMES, line.key)) | {"axis": axis, "cells": len(rows)} | counts | shares)
+    return pd.DataFrame(table)
 
 
-def _counts(about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> list[PaperTable]:
+def _counts(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> list[PaperTable]:
     """Tables 8 and 9: in how many cells a model is less confident, by property and by group."""
-    found = {line.member.model: decreases(made, line) for line in lines}
-    every = pd.concat(found.values(), ignore_index=True)
+    cells = {line.member.model: decreases(comparison, line) for line in lines}
+    every = pd.concat(cells.values(), ignore_index=True)
     if every.empty:
         return []
     properties = {relation_name(name): ("relation", name) for name in sort_relations(every["relation"])}
@@ -234,26 +234,26 @@ def _counts(about: str, made: Comparison, lines: Sequence[ComparedEditor]) -> li
     people = {name: key for name, key in people.items() if (every["group"] == name).any()}
     what = "cells with decreased confidence"
     return [
-        PaperTable(8, f"{what}, by property: {about}", ("Property",), tuple(found), _counted(found, properties)),
-        PaperTable(9, f"{what}, by group: {about}", ("Group",), tuple(found), _counted(found, people)),
+        PaperTable(8, f"{what}, by property: {about}", ("Property",), tuple(cells), _counted(cells, properties)),
+        PaperTable(9, f"{what}, by group: {about}", ("Group",), tuple(cells), _counted(cells, people)),
     ]
 
 
-def _counted(found: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]]) -> list[Cell]:
+def _counted(by_model: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]]) -> list[Cell]:
     cells = []
     for name, key in [*rows.items(), ("Total", None)]:
-        for model, table in found.items():
+        for model, table in by_model.items():
             chosen = table if key is None else table[table[key[0]] == key[1]]
             ours, papers = int(chosen["ours"].sum()), int(chosen["papers"].sum())
-            shown = f"{ours} ({papers}) of {len(chosen)}"
+            count = f"{ours} ({papers}) of {len(chosen)}"
             if len(chosen):
-                cells.append(Cell((name,), model, shown, ours, n=len(chosen), papers=papers))
+                cells.append(Cell((name,), model, count, ours, n=len(chosen), papers=papers))
     return cells
 
 
 def tables_page(tables: Sequence[PaperTable], figures: Mapping[str, str]) -> str:
     """`tables.md`: what the tables are, the tables, the figures (file -> description)."""
-    parts = ["# Tables in the layout of SEESAW-CF", _ABOUT, *[one.markdown() for one in tables]]
+    parts = ["# Tables in the layout of SEESAW-CF", _ABOUT, *[table.markdown() for table in tables]]
     drawn = [f"![{text.escape(about)}]({name})" for name, about in figures.items()]
     return "\n\n".join([*parts, *(["## Figures", *drawn] if drawn else [])]) + "\n"
 
@@ -261,8 +261,8 @@ def tables_page(tables: Sequence[PaperTable], figures: Mapping[str, str]) -> str
 def tables_csv(tables: Sequence[PaperTable]) -> pd.DataFrame:
     """Every cell of every table, a row each."""
     return pd.DataFrame(
-        {"table": one.number, "about": one.about, "row": " / ".join(cell.row), "column": cell.column}
+        {"table": table.number, "about": table.about, "row": " / ".join(cell.row), "column": cell.column}
         | {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n, "papers": cell.papers}
-        for one in tables
-        for cell in one.cells
+        for table in tables
+        for cell in table.cells
     )

@@ -34,10 +34,10 @@ def sizes_of(records: str, cases: Sequence[Case], study: Study, out: Path) -> It
     if not held:
         return
     people = {(p.subject.id or p.subject.label): p for _, p in held}
-    asked = {(case.case_id, p.subject.id or p.subject.label) for case, p in held}
+    pairs = {(case.case_id, p.subject.id or p.subject.label) for case, p in held}
     edits = len({case.case_id for case, _ in held})
     relations = pd.Series([case.request.relation_id for case in cases if case.attribute_prompts]).value_counts()
-    per_edit, per_person = max(1, round(len(asked) / edits)), max(1.0, len(asked) / len(people))
+    per_edit, per_person = max(1, round(len(pairs) / edits)), max(1.0, len(pairs) / len(people))
     for axis in AXES:
         tags = members([getattr(p, axis) for p in people.values()])
         groups = {name: len(rows) for name, rows in tags.items() if name != UNKNOWN and len(rows) >= _GROUP}

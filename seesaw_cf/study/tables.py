@@ -66,101 +66,103 @@ def compare(
     """
     lines = lines_of(members)
     tables = {
-        "runs": pd.DataFrame([_run(one) for one in members]),
-        "efficacy": joined(members, lambda one: one.efficacy),
-        "success": pd.concat([_success(one) for one in members], ignore_index=True),
-        "effects_by_group": pd.concat([_effects(one) for one in members], ignore_index=True),
-        "citizenship": pd.concat([_citizenship(one) for one in members], ignore_index=True),
-        "accuracy": joined(members, lambda one: one.accuracy),
+        "runs": pd.DataFrame([_run(member) for member in members]),
+        "efficacy": joined(members, lambda member: member.efficacy),
+        "success": pd.concat([_success(member) for member in members], ignore_index=True),
+        "effects_by_group": pd.concat([_effects(member) for member in members], ignore_index=True),
+        "citizenship": pd.concat([_citizenship(member) for member in members], ignore_index=True),
+        "accuracy": joined(members, lambda member: member.accuracy),
         "verdicts": _verdicts(members, settings, family),
-        "excess": joined(members, lambda one: one.audit.excess if one.audit else pd.DataFrame()),
+        "excess": joined(members, lambda member: member.audit.excess if member.audit else pd.DataFrame()),
         "differences": differences(pairs_of(lines, every=every), lines, settings),
     }
     there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
     return Comparison(members, settings, there)
 
 
-def _run(one: Member) -> dict[str, object]:
+def _run(member: Member) -> dict[str, object]:
     """What a run was made of, without the machine's clock and paths."""
-    made: Mapping[str, Any] = one.manifest
-    floor = one.results.floor
+    manifest: Mapping[str, Any] = member.manifest
+    floor = member.results.floor
     return {
-        "run": one.title,
-        "model": one.model,
-        "records": one.records,
-        "protocol": one.protocol,
-        "editors": ", ".join(one.editors.values()),
-        "edits": len(one.results.distinct),
-        "score_rows": one.results.n_rows,
+        "run": member.title,
+        "model": member.model,
+        "records": member.records,
+        "protocol": member.protocol,
+        "editors": ", ".join(member.editors.values()),
+        "edits": len(member.results.distinct),
+        "score_rows": member.results.n_rows,
         "noise_floor": floor.probability,
         "noise_floor_log_odds": floor.log_odds,
-        "seed": made.get("seed"),
-        **{f"model_{key}": made.get("model", {}).get(key) for key in ("id", "dtype", "fingerprint")},
-        **{f"data_{key}": made.get("data", {}).get(key) for key in ("source", "cases", "sha256")},
-        "scorer": made.get("scoring", {}).get("scorer"),
-        "notes": " ".join(made.get("notes", [])),
+        "seed": manifest.get("seed"),
+        **{f"model_{key}": manifest.get("model", {}).get(key) for key in ("id", "dtype", "fingerprint")},
+        **{f"data_{key}": manifest.get("data", {}).get(key) for key in ("source", "cases", "sha256")},
+        "scorer": manifest.get("scoring", {}).get("scorer"),
+        "notes": " ".join(manifest.get("notes", [])),
     }
 
 
-def _success(one: Member) -> pd.DataFrame:
+def _success(member: Member) -> pd.DataFrame:
     """Return paraphrases, neighbours and the score with their intervals, of the unedited model first."""
     rows = [
         {"editor": editor, "measure": MEASURES[short]}
         | number.columns("value", "low", "high", "n")
         | {"n_cases": number.clusters["case"]}
-        for editor in ("unedited", *one.editors)
-        if editor in one.results.success
-        for short, number in one.results.success[editor].numbers["counterfact"].items()
+        for editor in ("unedited", *member.editors)
+        if editor in member.results.success
+        for short, number in member.results.success[editor].numbers["counterfact"].items()
         if short in MEASURES
     ]
-    return one.named(pd.DataFrame(rows))
+    return member.named(pd.DataFrame(rows))
 
 
-def _effects(one: Member) -> pd.DataFrame:
+def _effects(member: Member) -> pd.DataFrame:
     """Effects by group, and the papers' test of those on people who hold the new target: `paper_p`, `paper_star`."""
-    effects = one.results.effects
+    effects = member.results.effects
     if effects.empty:
         return effects
     keys = ["editor", "relation", "axis", "group"]
-    found = []
-    for line in lines_of([one], controls=True):
+    tests = []
+    for line in lines_of([member], controls=True):
         prompts = prompts_of(line)
         if (prompts["holds"] == HOLDER).any():
-            found.append(group_effects(prompts, mode="paper", draws=0)[[*keys, "D", "p"]])
-    if not found:
-        return one.named(effects.assign(paper_p=float("nan"), paper_star=False))
-    tested = pd.concat(found).rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
+            tests.append(group_effects(prompts, mode="paper", draws=0)[[*keys, "D", "p"]])
+    if not tests:
+        return member.named(effects.assign(paper_p=float("nan"), paper_star=False))
+    tested = pd.concat(tests).rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
     tested["paper_star"] = (tested["D"] < 0) & (tested["paper_p"] < STAR_LEVEL)
-    both = effects.merge(tested.drop(columns="D"), how="left", on=[*keys, "holds"])
-    return one.named(both.assign(paper_star=both["paper_star"].eq(True)))
+    merged = effects.merge(tested.drop(columns="D"), how="left", on=[*keys, "holds"])
+    return member.named(merged.assign(paper_star=merged["paper_star"].eq(True)))
 
 
-def _citizenship(one: Member) -> pd.DataFrame:
+def _citizenship(member: Member) -> pd.DataFrame:
     """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
     continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
-    found = []
-    for line in lines_of([one]):
+    tables = []
+    for line in lines_of([member]):
         prompts = prompts_of(line)
         rows = prompts[prompts["edit_relation"] == CITIZENSHIP] if len(prompts) else prompts
         if not len(rows) or not (rows["holds"] == HOLDER).any():
             continue
         by_continent = rows.assign(edit_relation=[continents.get(name) or UNKNOWN for name in rows["target_new"]])
-        found.append(group_effects(by_continent, axes=["race"], clusters=clusters_of(one.protocol)))
-    table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
-    return one.named(table.drop(columns="effective").rename(columns={"relation": "continent"})) if found else table
+        tables.append(group_effects(by_continent, axes=["race"], clusters=clusters_of(member.protocol)))
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    return member.named(table.drop(columns="effective").rename(columns={"relation": "continent"})) if tables else table
 
 
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
     """The verdicts of all runs, decided together where families span runs."""
-    table = joined(members, lambda one: one.audit.verdicts if one.audit else pd.DataFrame())
+    table = joined(members, lambda member: member.audit.verdicts if member.audit else pd.DataFrame())
     if "value" not in table:
         return table
     if family is None:
         runs = table[list(NAMES[:3])].agg("/".join, axis=1)
         return table.assign(family=runs + "/" + table["family"])
-    floors = [one.results.floor for one in members]
-    nats = _largest([one.log_odds for one in floors])
-    measured = replace(settings, noise_floor=_largest([one.probability for one in floors]), noise_floor_log_odds=nats)
+    floors = [member.results.floor for member in members]
+    nats = _largest([member.log_odds for member in floors])
+    measured = replace(
+        settings, noise_floor=_largest([member.probability for member in floors]), noise_floor_log_odds=nats
+    )
     return decide(table, measured, family)
 
 
@@ -173,7 +175,7 @@ def _largest(values: Sequence[float | None]) -> float | None:
 def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Adds the papers' names beside relation ids."""
     columns = [name for name in ("relation", "edit_relation", "effect_relation") if name in frame]
-    return frame.assign(**{f"{name}_name": [_name(str(one)) for one in frame[name]] for name in columns})
+    return frame.assign(**{f"{name}_name": [_name(str(relation)) for relation in frame[name]] for name in columns})
 
 
 def _name(relation: str) -> str:

@@ -53,14 +53,14 @@ def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bo
     waiting = chosen(cells_of(study), only)
     claim_study(out, study)
     tried: set[str] = set()
-    told = False
+    announced = False
     with tqdm(total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
         while waiting:
             held = [cell for cell in waiting if not _settled(cell, study, out, tried, progress)]
             bar.update(len(waiting) - len(held))
-            if held and not told:
+            if held and not announced:
                 announce([f"{len(held)} cells are run by other processes, first {held[0].name}; waiting for them."])
-            waiting, told = held, bool(held)
+            waiting, announced = held, bool(held)
             time.sleep(_POLL if held else 0)
     return [cell for cell in chosen(cells_of(study), only) if not is_finished(cell, out)]
 
@@ -129,15 +129,15 @@ def report_study(study: Study, out: Path) -> str:
 
 def _reported(study: Study, out: Path) -> str:
     cells = cells_of(study)
-    done = [cell for cell in cells if is_finished(cell, out)]
-    missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in done]
-    if not done:
+    finished = [cell for cell in cells if is_finished(cell, out)]
+    missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in finished]
+    if not finished:
         raise RunFolderError(f"{out}: no cell of the study is finished.\n  " + "\n  ".join(missing))
-    names = {cell.folder(out): (cell.name, *cell.parts[:2]) for cell in done}
+    names = {cell.folder(out): (cell.name, *cell.parts[:2]) for cell in finished}
     members = read_members(list(names), study.audit, names)
     check_study(members)
-    made = compare(members, study.audit, study.family)
-    return write_comparison(made, out / "report", study.title, missing, _declared(study))
+    comparison = compare(members, study.audit, study.family)
+    return write_comparison(comparison, out / "report", study.title, missing, _declared(study))
 
 
 def _declared(study: Study) -> list[str]:
@@ -145,6 +145,6 @@ def _declared(study: Study) -> list[str]:
     return [
         f"Declared before looking: margin {audit.margin:g} in probability, {audit.margin_log_odds:g} nats in log-odds; "
         f"false claims {audit.promise(study.family)}.",
-        f"Models: {', '.join(f'{name} = {one.model} ({one.dtype})' for name, one in study.models.items())}.",
+        f"Models: {', '.join(f'{name} = {base.model} ({base.dtype})' for name, base in study.models.items())}.",
         f"Editors: {', '.join(study.editors)}; controls: {', '.join(study.controls) or 'none'}.",
     ]

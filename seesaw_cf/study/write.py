@@ -41,17 +41,17 @@ def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings:
     if len(folders) < 2:
         raise RunFolderError(f"compare: got {len(folders)} run, expected at least two. Name more, or report one alone.")
     declared = settings or AuditSettings()
-    made = compare(read_members(folders, declared), declared, every=True)
-    return write_comparison(made, Path(out), f"Comparison of {len(folders)} runs")
+    comparison = compare(read_members(folders, declared), declared, every=True)
+    return write_comparison(comparison, Path(out), f"Comparison of {len(folders)} runs")
 
 
 def write_comparison(
-    made: Comparison, out: Path, title: str, missing: Sequence[str] = (), declared: Sequence[str] = ()
+    comparison: Comparison, out: Path, title: str, missing: Sequence[str] = (), declared: Sequence[str] = ()
 ) -> str:
     """Writes `report.html`, `report.md`, `tables.md` (Tables 4, 5 and 8 to 15 of SEESAW-CF), CSV files and pictures.
 
     Args:
-        made: The comparison.
+        comparison: The comparison.
         out: Where the files go.
         title: The heading.
         missing: What is not there and why, in sentences.
@@ -63,35 +63,35 @@ def write_comparison(
     Raises:
         StorageError: A file could not be written.
     """
-    tables, shares = paper_tables(made), decrease_shares(made)
-    frames = {**made.tables, "tables": tables_csv(tables), "decreases": shares}
+    tables, shares = paper_tables(comparison), decrease_shares(comparison)
+    frames = {**comparison.tables, "tables": tables_csv(tables), "decreases": shares}
     frames = {name: frame for name, frame in frames.items() if len(frame)}
     for name, frame in frames.items():
         write_text(out / f"{name}.csv", csv_text(frame))
-    figures, without = drawn(lambda: _draw(made, shares, out))
-    write_text(out / "report.md", comparison_page(made, title, [*missing, *filter(None, [without])], declared))
-    write_text(out / "report.html", comparison_html(made, title, [*missing, *filter(None, [without])], declared))
+    figures, without = drawn(lambda: _draw(comparison, shares, out))
+    write_text(out / "report.md", comparison_page(comparison, title, [*missing, *filter(None, [without])], declared))
+    write_text(out / "report.html", comparison_html(comparison, title, [*missing, *filter(None, [without])], declared))
     write_text(out / "tables.md", tables_page(tables, figures))
     _forget({file.name for file in out.glob("figure_[234]_*.png")} - figures.keys(), out)
     _forget({f"{name}.csv" for name in (*TABLES, "tables", "decreases")} - {f"{name}.csv" for name in frames}, out)
-    heads, rows = gate_table(made)
+    heads, rows = gate_table(comparison)
     written = f"Written to {out}:\nreport.html, report.md, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
-    said = "\n".join(said_lines(conclude(made, missing)))
+    summary = "\n".join(said_lines(conclude(comparison, missing)))
     parts = [
         title,
         column_table(heads, rows, left=len(heads) - 5),
         *map(wrap, missing),
         written,
         without,
-        said,
+        summary,
     ]
     return "\n\n".join(filter(None, parts))
 
 
-def _draw(made: Comparison, shares: pd.DataFrame, out: Path) -> dict[str, str]:
+def _draw(comparison: Comparison, shares: pd.DataFrame, out: Path) -> dict[str, str]:
     from seesaw_cf.study.figures import draw_figures
 
-    return draw_figures(made, shares, out)
+    return draw_figures(comparison, shares, out)
 
 
 def _forget(names: Iterable[str], out: Path) -> None:

@@ -42,12 +42,12 @@ def read_yaml(file: Path) -> dict[str, Any]:
         RecordError: Not UTF-8, not YAML, a key twice, an alias, or something else than an object at the top.
     """
     try:
-        found = yaml.load(read_text(file), _Plain)  # a SafeLoader
+        values = yaml.load(read_text(file), _Plain)  # a SafeLoader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         if isinstance(error, RecordError):
             raise
-        said = " ".join(str(error).split()) or "nested too deeply"
-        raise RecordError(f"{file}: not YAML that is read here ({said}). Correct the file.") from error
-    if not isinstance(found, dict):
-        raise RecordError(f"{file}: got {shown(found)}, expected keys such as models, editors and records.")
-    return found
+        reason = " ".join(str(error).split()) or "nested too deeply"
+        raise RecordError(f"{file}: not YAML that is read here ({reason}). Correct the file.") from error
+    if not isinstance(values, dict):
+        raise RecordError(f"{file}: got {shown(values)}, expected keys such as models, editors and records.")
+    return values
