@@ -34,7 +34,8 @@ from seesaw_cf.records import cases_to_table, read_cases
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 from seesaw_cf.report.text import estimate, markdown_table
-from seesaw_cf.run.job import Job, run_job
+from seesaw_cf.run.job import run_job
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import read_settings
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import plain

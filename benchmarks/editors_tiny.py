@@ -33,7 +33,8 @@ from seesaw_cf.editors.control_names import CONTROLS, control_name
 from seesaw_cf.effects import noise_floor, prompt_effects
 from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import sample_corpus
-from seesaw_cf.run.job import Job, make_run, run_job
+from seesaw_cf.run.job import make_run, run_job
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import plain
 

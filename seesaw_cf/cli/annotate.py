@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
-from seesaw_cf.cli.options import count, json_option, one_of, positive, seconds, seed_option, share, whole
+from seesaw_cf.cli.options import json_option, seed_option
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, source
+from seesaw_cf.cli.types import count, one_of, positive, seconds, share, whole
 from seesaw_cf.io.terminal import column_table
 
 if TYPE_CHECKING:

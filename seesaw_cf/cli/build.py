@@ -21,10 +21,11 @@ from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source
-from seesaw_cf.cli.options import positive, seed_option
+from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.sources import bar, source_of, source_options
+from seesaw_cf.cli.types import positive
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.records.relations import RELATIONS

@@ -5,52 +5,30 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from seesaw_cf.cli.options import count, fields_of, job_of, job_options, open_option, output_options, positive
+from seesaw_cf.cli.from_fields import options_from, values_of
+from seesaw_cf.cli.options import EDITING, job_of, open_option, output_options
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import source
+from seesaw_cf.run.jobs import DosePlan, Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf dose`."""
-    job_options(parser)
     add = parser.add_argument
-    add(
-        "--dose",
-        type=positive,
-        action="append",
-        help="edits made together; repeatable (default: 1, 10, 100, while facts last)",
-    )
-    add("--repeats", type=positive, default=5, help="samples drawn for each dose (default: 5)")
-    add(
-        "--pair",
-        action="append",
-        type=_pair,
-        help="two relations to mix, such as P27,P101, each also alone; repeatable",
-    )
-    add("--people", type=count, default=5, help="prompts about other people for each edit (default: 5)")
+    options_from(parser, Job, EDITING, required=("editors",))
+    options_from(parser, DosePlan, ("doses", "repeats", "pairs", "people"))
     add("--text", type=source, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
     output_options(parser)
     open_option(parser)
 
 
-def _pair(value: str) -> tuple[str, str]:
-    parts = value.split(",")
-    if len(parts) != 2:
-        raise argparse.ArgumentTypeError(f"{value!r} is no pair of relations; expected something like P27,P101")
-    return parts[0].strip(), parts[1].strip()
-
-
 def run(args: argparse.Namespace) -> None:
     """Runs, and writes tables and pictures."""
     from seesaw_cf.report.dose import write_dose_report
-    from seesaw_cf.run.dose import DosePlan, run_dose
+    from seesaw_cf.run.dose import run_dose
 
-    plan = fields_of(DosePlan, args) | {
-        "doses": tuple(args.dose or ()),
-        "pairs": tuple(args.pair or ()),
-        "texts": _texts(args.text),
-    }
-    run_dose(job_of(args), DosePlan(**plan), args.out, progress=not args.quiet)
+    plan = DosePlan(**values_of(DosePlan, args), texts=_texts(args.text))
+    run_dose(job_of(args), plan, args.out, progress=not args.quiet)
     say(write_dose_report(args.out))
     if args.open:
         open_page(args.out / "report.html")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import one_of, positive
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_folder, source
+from seesaw_cf.cli.types import one_of, positive
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

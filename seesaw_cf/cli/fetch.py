@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import one_of, quiet_option
+from seesaw_cf.cli.options import quiet_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import source
+from seesaw_cf.cli.types import one_of
 from seesaw_cf.models.packaged import PACKAGED
 
 

@@ -8,9 +8,10 @@ from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_pairs import show
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
-from seesaw_cf.cli.options import finite, open_option, positive
+from seesaw_cf.cli.options import open_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_file, output_folder, source
+from seesaw_cf.cli.types import finite, positive
 from seesaw_cf.errors import RecordError
 from seesaw_cf.io.terminal import markdown_for_terminal, wrap
 

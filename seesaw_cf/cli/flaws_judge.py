@@ -7,19 +7,10 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, say_left_out, show, wording_option
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
-from seesaw_cf.cli.options import (
-    AXES,
-    at_least_zero,
-    load,
-    model_options,
-    one_of,
-    open_option,
-    positive,
-    server_options,
-    share,
-)
+from seesaw_cf.cli.options import load, model_options, open_option, server_options
 from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.cli.paths import output_folder, source
+from seesaw_cf.cli.types import AXES, at_least_zero, one_of, positive, share
 
 if TYPE_CHECKING:
     from seesaw_cf.generation.types import Generator
@@ -30,7 +21,7 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `judge`."""
     add = parser.add_argument
     passages_options(parser)
-    model_options(parser, "the judge: 'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
+    model_options(parser, model="the judge: 'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
     server_options(parser)
     add(
         "--tries",

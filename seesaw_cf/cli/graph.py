@@ -6,19 +6,9 @@ import argparse
 import sys
 
 from seesaw_cf.cli.actions import Table, add_actions
-from seesaw_cf.cli.options import (
-    at_least_zero,
-    count,
-    json_option,
-    model_options,
-    one_of,
-    open_option,
-    output_options,
-    positive,
-    seed_option,
-    server_options,
-)
+from seesaw_cf.cli.options import json_option, model_options, open_option, output_options, seed_option, server_options
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
+from seesaw_cf.cli.types import at_least_zero, count, one_of, positive
 from seesaw_cf.errors import SeesawError
 
 FEW = "no shares of an identity with fewer (default: 30)"
@@ -60,7 +50,7 @@ def _acknowledge(args: argparse.Namespace) -> None:
 
 def _options_of_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
+    model_options(parser, model="'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
     add("--delta", type=source, help="folder of a weight delta: crawl the edited model")
     server_options(parser)
     add("--conversation", action="store_true", help="ask as a conversation, for models that were trained to answer")

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.cli.options import at_least_zero
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.types import at_least_zero
 
 if TYPE_CHECKING:
     from seesaw_cf.longform.cost import JudgeCost

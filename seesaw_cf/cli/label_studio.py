@@ -6,9 +6,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import one_of, positive, seed_option, share
+from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_folder, source
+from seesaw_cf.cli.types import one_of, positive, share
 
 if TYPE_CHECKING:
     from seesaw_cf.longform.label_studio.projects import Project

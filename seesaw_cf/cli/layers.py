@@ -7,20 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import (
-    cases_of,
-    data_options,
-    load,
-    model_options,
-    one_of,
-    positive,
-    quiet_option,
-    seed_option,
-)
+from seesaw_cf.cli.from_fields import options_from
+from seesaw_cf.cli.options import DATA, cases_of, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.cli.paths import output_folder
+from seesaw_cf.cli.types import one_of, positive
 from seesaw_cf.errors import EditError, MissingExtraError, RecordError, need
 from seesaw_cf.io.terminal import column_table, wrap
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.types import Cloze, EditRequest
 
 if TYPE_CHECKING:
@@ -37,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf layers`."""
     add = parser.add_argument
     model_options(parser)
-    data_options(parser)
+    options_from(parser, Job, DATA)
     add("--facts", type=positive, default=40, help="trace this many facts that the model knows (default: 40)")
     add("--kind", **one_of("mlp", "block"), default="mlp", help="whose output is restored (default: mlp)")
     add(

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
 from seesaw_cf.cli.options import (
-    at_least_zero,
-    count,
-    editor_options,
-    finite,
-    model_options,
-    one_of,
     open_option,
     output_options,
-    positive,
-    seed_option,
-    server_options,
-    share,
 )
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
+from seesaw_cf.cli.types import finite, positive
 from seesaw_cf.io.terminal import markdown_for_terminal
 from seesaw_cf.io.text import read_json
-
-if TYPE_CHECKING:
-    from seesaw_cf.longform.job import LemeJob
+from seesaw_cf.longform.job import LemeJob, read_preset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,55 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
-    def add(*names: str, **options: Any) -> None:
-        # Without a default, so that what is not given keeps the value of --preset.
-        parser.add_argument(*names, default=argparse.SUPPRESS, **options)
-
     parser.add_argument(
         "--preset", type=name_or_source, default="sample", help="'sample' or a JSON file (default: sample)"
     )
     output_options(parser)
     open_option(parser)
-    suppress: dict[str, Any] = {"default": argparse.SUPPRESS}
-    model_options(parser, "'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url", **suppress)
-    editor_options(parser, **suppress)
-    add("--data", type=name_or_source, help="'sample', 'sample-claims', a dataset folder, a Parquet file, or a Hub id")
-    add("--config", action="append", help="coupled_counterfact, coupled_zsre or open_ended; give it again for more")
-    add("--limit", type=positive, help="only this many cases of each config, sampled with the seed")
-    add("--prompt", dest="wording", **one_of("essay", "article"), help="which of LEME's two prompts (default: essay)")
-    add("--no-relationship", dest="relationship", action="store_false", help="prompts without 'relationship to X'")
-    modes = "leme, seesaw-cf (as published), short, or a JSON file; default: leme, short for the toy"
-    add("--generation", type=name_or_source, help=modes)
-    add("--samples", type=positive, help="texts for each prompt")
-    add("--max-new-tokens", type=positive, help="longest text")
-    add("--temperature", type=at_least_zero, help="of sampling; 0 takes the likeliest token")
-    add("--top-k", type=count, help="draw from this many likeliest tokens; 0 = all")
-    add("--top-p", type=share, help="draw from the likeliest tokens that hold this probability")
-    add("--repetition-penalty", type=at_least_zero, help="1 = none")
-    add("--chat", **one_of("auto", "yes", "no"), help="ask through the chat template")
-    add("--rater", action="append", type=name_or_source, help="lexical, minilm or a folder; give it again for more")
-    annotators = "trained (default), lexical, nli:MODEL, llm (asks --judge) or a folder; '' for none"
-    add("--annotator", type=name_or_source, help=annotators)
-    add("--judge", type=name_or_source, help="a model that rates: a Hub id, a folder, or a model's name at --judge-url")
-    add("--judge-url", help="OpenAI-compatible server of the judge")
-    add("--judge-key-env", help="environment variable with its key; '' for a server without keys")
-    add("--judge-shots", type=count, help="rated examples shown to the judge (published: 8)")
-    add(
-        "--judge-examples",
-        type=name_or_source,
-        help="folder with passages.parquet and ratings.parquet that people rated",
-    )
-    add("--judge-tries", type=positive, help="times one question is asked at the most")
-    add(
-        "--judge-wording",
-        type=name_or_source,
-        help="JSON or YAML with other words for the judge, such as the paper's own",
-    )
-    server_options(parser, **suppress)
+    options_from(parser, LemeJob, suppress=True)
     plan_options(parser)
-    add("--rows", type=positive, help="texts that are written at once")
-    add("--block", type=positive, help="cases that are edited and written together")
-    seed_option(parser, **suppress)
 
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
@@ -184,15 +131,11 @@ def run(args: argparse.Namespace) -> None:
 
         run_training(args)
         return
-    from dataclasses import fields, replace
+    from dataclasses import replace
 
-    from seesaw_cf.longform.job import LemeJob, read_preset
     from seesaw_cf.longform.run import run_leme
 
-    several = {"editors": "editor", "configs": "config", "raters": "rater"}
-    options = {field.name: several.get(field.name, field.name) for field in fields(LemeJob)}
-    given = {name: getattr(args, option) for name, option in options.items() if hasattr(args, option)}
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    given = values_of(LemeJob, args)
     if "editor_config" in given:
         given["editor_config"] = read_json(given["editor_config"])
     job = replace(read_preset(args.preset), **given)

@@ -8,8 +8,8 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
-from seesaw_cf.cli.options import one_of
 from seesaw_cf.cli.output import say
+from seesaw_cf.cli.types import one_of
 from seesaw_cf.io.terminal import description_list
 
 Rows = list[tuple[str, ...]]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import AXES, SCORES, json_option, one_of, seed_option
+from seesaw_cf.cli.options import json_option, seed_option
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.cli.paths import source
+from seesaw_cf.cli.types import AXES, SCORES, one_of
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.groups import BiasMode

@@ -10,19 +10,14 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.checks import shown
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
-from seesaw_cf.cli.options import (
-    above_zero,
-    corpus_options,
-    count,
-    load,
-    model_options,
-    quiet_option,
-    seed_option,
-)
+from seesaw_cf.cli.from_fields import options_from
+from seesaw_cf.cli.options import CORPUS, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder
+from seesaw_cf.cli.types import above_zero, count
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.io.terminal import description_list
+from seesaw_cf.run.jobs import Job
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -52,7 +47,7 @@ def _tokens(text: str) -> int:
 def _options_of_make(parser: argparse.ArgumentParser) -> None:
     model_options(parser)
     add = parser.add_argument
-    corpus_options(parser)
+    options_from(parser, Job, CORPUS)
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--layers", type=count, nargs="+", metavar="N", help="blocks, from 0")
     chosen.add_argument("--editor", help="the blocks that this editor edits in this model")
@@ -89,10 +84,9 @@ def _make(args: argparse.Namespace) -> None:
     from seesaw_cf.editors.locate.moment_sets import read_set
     from seesaw_cf.editors.locate.moments import MomentOptions, moment_files
     from seesaw_cf.models.architectures import model_parts
-    from seesaw_cf.models.corpus import LIMIT, corpus_of
+    from seesaw_cf.models.corpus import corpus_of
 
-    limit = getattr(args, "corpus_limit", LIMIT)
-    corpus = corpus_of(getattr(args, "corpus", None), args.model, limit, args.seed)
+    corpus = corpus_of(args.corpus, args.model, args.corpus_limit, args.seed)
     if corpus is None:
         raise EditError(
             f"moments make: {args.model} comes without texts. Give some that it knows with --corpus: a text file with "
@@ -103,7 +97,7 @@ def _make(args: argparse.Namespace) -> None:
     layers = sorted(set(args.layers or _layers(args.editor, model)))
     for layer in layers:
         parts.block(layer)
-    how = MomentOptions(limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
+    how = MomentOptions(args.corpus_limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
     made = moment_files(parts, tokenizer, layers, corpus, how)
     found = [read_set(folder) for folder in dict.fromkeys(files.folder for files in made.values())]
     if args.out and len(found) > 1:

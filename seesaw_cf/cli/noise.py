@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import (
-    SCORERS,
-    cases_of,
-    data_options,
-    json_option,
-    load,
-    model_options,
-    one_of,
-    positive,
-    seed_option,
-)
+from seesaw_cf.cli.from_fields import options_from
+from seesaw_cf.cli.options import DATA, cases_of, json_option, load, model_options, seed_option
 from seesaw_cf.cli.output import say, write_numbers
+from seesaw_cf.cli.types import SCORERS, one_of, positive
 from seesaw_cf.io.terminal import wrap
+from seesaw_cf.run.jobs import Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `seesaw-cf noise`."""
     model_options(parser)
     add = parser.add_argument
-    data_options(parser)
+    options_from(parser, Job, DATA)
     add("--clozes", type=positive, default=256, help="how many, drawn with the seed (default: 256)")
     add("--scorer", **one_of(*SCORERS), default="auto", help="whose noise, as for `seesaw-cf run` (default: auto)")
     seed_option(parser)

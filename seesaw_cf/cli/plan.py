@@ -6,19 +6,10 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import (
-    AXES,
-    SCORES,
-    at_least_one,
-    at_least_zero,
-    finite,
-    inside,
-    json_option,
-    one_of,
-    positive,
-)
+from seesaw_cf.cli.options import json_option
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.cli.paths import source
+from seesaw_cf.cli.types import AXES, SCORES, at_least_one, at_least_zero, finite, inside, one_of, positive
 from seesaw_cf.io.terminal import column_table, wrap
 
 if TYPE_CHECKING:

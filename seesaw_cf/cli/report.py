@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.options import above_zero, at_least_zero, fields_of, full_option, inside, one_of, open_option
+from seesaw_cf.cli.from_fields import values_of
+from seesaw_cf.cli.options import full_option, open_option
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import output_folder, source
+from seesaw_cf.cli.types import above_zero, at_least_zero, inside, one_of
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.audit import AuditSettings
@@ -49,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     """Write the report and print its conclusion, or all its tables."""
     from seesaw_cf.report import AuditSettings, write_report
 
-    settings = fields_of(AuditSettings, args)
+    settings = values_of(AuditSettings, args)
     settings["family"] = tuple(name.strip() for name in args.family.split(",") if name.strip())
     folder = args.folders[0]
     if len(args.folders) > 1:

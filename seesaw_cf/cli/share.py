@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import fields_of, one_of, positive
+from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import source
+from seesaw_cf.cli.types import one_of, positive
 from seesaw_cf.errors import RecordError
 
 
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
             args.source,
             args.repo,
             args.form,
-            ShareOptions(**fields_of(ShareOptions, args)),
+            ShareOptions(**values_of(ShareOptions, args)),
             private=args.private,
             overwrite=args.overwrite,
         )

@@ -13,8 +13,8 @@ from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.builder_scripts.source.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
-from seesaw_cf.cli.options import seconds
 from seesaw_cf.cli.paths import output_folder
+from seesaw_cf.cli.types import seconds
 from seesaw_cf.errors import StorageError
 from seesaw_cf.io.files import cache_folder
 from seesaw_cf.io.waiting import no_bars

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from seesaw_cf.cli.options import count, one_of, positive, seed_option
+from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
+from seesaw_cf.cli.types import count, one_of, positive
 from seesaw_cf.io.terminal import column_table, wrap
 
 RECIPES = ("auto", "words", "match", "pair", "pair-whole", "leme-deberta")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import seconds, whole
 from seesaw_cf.cli.output import open_address, say
 from seesaw_cf.cli.paths import source
+from seesaw_cf.cli.types import seconds, whole
 
 _LAST_PORT = 65_535
 

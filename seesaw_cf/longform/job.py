@@ -9,7 +9,6 @@ from typing import Any
 from seesaw_cf.checks import one_of, whole
 from seesaw_cf.errors import RecordError, unknown_name
 from seesaw_cf.io.text import read_json
-from seesaw_cf.longform.annotate.by_name import SHIPPED
 from seesaw_cf.longform.write.generation_settings import Generation, read_generation
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.models.embedded import EMBEDDED
@@ -22,38 +21,45 @@ class LemeJob:
     """What `seesaw-cf leme run` does; the fields are its options.
 
     Attributes:
-        model: "seesaw-tiny", a Hub id, a folder; with `base_url` the name of a model there.
-        editors: Names out of `seesaw_cf.editors.EDITORS`; behind an API only "ike".
-        data, configs: Where records come from; `coupled_*` configs are surveyed, "open_ended" is only written.
-        limit: Keep this many cases of each config, sampled with `seed`.
-        wording: "essay" or "article".
+        model: 'seesaw-tiny', a Hub id, a folder, or a model's name at `base_url`.
+        editors: Editing method, a name of `seesaw-cf list editors`, behind an API only "ike". Repeatable.
+        data: 'sample', 'sample-claims', a dataset folder, a Parquet file, or a Hub id.
+        configs: coupled_counterfact, coupled_zsre or open_ended, which is written and not surveyed. Repeatable.
+        limit: Only this many cases of each config, sampled with `seed`.
+        wording: Which of LEME's two prompts.
         relationship: End prompts about coupled entities with "- relationship to X", as the released code does.
-        generation: How texts are drawn: a name out of `generation_settings.GENERATIONS` or a JSON file; "auto" is
-            "short" for an embedded model and "leme", as published, for every other one.
-        samples: Texts for each prompt; None = what `generation` says, as for the next five.
-        max_new_tokens, temperature, top_k, top_p, repetition_penalty: See `Sampling`.
-        chat: Ask through the chat template: "auto" = when the tokenizer has one, "yes" or "no". Models that are not
-            asked so are given the entity's name as the beginning of the passage.
-        raters: "lexical", "minilm", or folders of trained raters.
-        annotator: "trained" (comes with the package), "lexical", "nli:MODEL", "llm" (asks the judge), or the folder of
-            an annotator trained with `leme train-annotator`; "" for none.
-        judge: A model that rates: a Hub id or folder, with `judge_url` the name of a model there; "" for none.
-        judge_url, judge_key_env: Server of the judge and the variable with its key ("" = a server without keys).
-        judge_shots: Rated examples shown to the judge, from `judge_examples`.
+        generation: leme, seesaw-cf (as published), short, or a JSON file (default: leme, short for an embedded model).
+        samples: Texts for each prompt (default: what `generation` says, as for the next five).
+        max_new_tokens: Longest text.
+        temperature: Of sampling. 0 takes the likeliest token.
+        top_k: Draw from this many likeliest tokens. 0 = all.
+        top_p: Draw from the likeliest tokens that hold this probability.
+        repetition_penalty: 1 = none.
+        chat: Ask through the chat template. auto: when the tokenizer has one. Without it a passage begins with the
+            entity's name.
+        raters: lexical, minilm or the folder of a trained rater. Repeatable.
+        annotator: trained (comes with the package), lexical, nli:MODEL, llm (asks `judge`) or a folder. '' for none.
+        judge: Model that rates: a Hub id, a folder, or a model's name at `judge_url`. '' for none.
+        judge_url: OpenAI-compatible server of the judge.
+        judge_key_env: Environment variable with its key. '' for a server without keys.
+        judge_shots: Rated examples shown to the judge. The paper shows 8.
         judge_examples: Folder with passages.parquet and ratings.parquet that people rated.
         judge_tries: Times one question is asked at the most.
-        judge_wording: File with other words for the judge's task and the annotation guidelines; see
-            `seesaw_cf.longform.wording`.
-        base_url, key_env: Server that writes, and the variable with its key.
-        editor_config: Editor name -> fields of its config to change.
-        corpus, corpus_limit: Texts that the editors learn from, and how many of them; see
-            `seesaw_cf.models.corpus.Corpus`.
-        moments: Second moments that the editors take in place of texts; see
-            `seesaw_cf.editors.locate.moment_sets.find_set`.
-        revision, dtype, device, trust_remote_code: How a local model is loaded.
+        judge_wording: JSON or YAML with other words for the judge, such as the paper's own.
+        base_url: OpenAI-compatible server, such as http://localhost:8000/v1.
+        key_env: Environment variable with the server's key. '' for a server without keys.
+        editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
+        corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
+            data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
+        corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
+        moments: Second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`.
+        revision: Branch, tag or commit of a Hub model.
+        dtype: Of weights and sums.
+        device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.
+        trust_remote_code: Run code from the model's repository.
         rows: Texts that are written at once.
-        block: Cases that are edited and written together; also what is redone after a kill.
-        seed: Of sampling cases and of every text.
+        block: Cases that are edited and written together, and redone after a kill.
+        seed: Seed of sampling cases and of every text.
 
     Raises:
         RecordError: A count is no whole number of at least 1, or the seed is no whole number from 0.
@@ -75,7 +81,7 @@ class LemeJob:
     repetition_penalty: float | None = None
     chat: str = "auto"
     raters: tuple[str, ...] = ("lexical", "minilm")
-    annotator: str = SHIPPED
+    annotator: str = "trained"
     judge: str = ""
     judge_url: str = ""
     judge_key_env: str = "OPENAI_API_KEY"

@@ -27,42 +27,14 @@ from seesaw_cf.run.edit_table import EDITS, write_edits
 from seesaw_cf.run.edits import edit_units, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
+from seesaw_cf.run.jobs import DOSES, DosePlan, Job
 from seesaw_cf.run.manifest import read_manifest
-from seesaw_cf.run.prepare import Job
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
 from seesaw_cf.stats.tolerance import tolerance
 from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
-
-DOSES = (1, 10, 100)
-
-
-@dataclass(frozen=True, slots=True)
-class DosePlan:
-    """What is sampled and asked.
-
-    Attributes:
-        doses: Numbers of edits made together; with two relations, half of each, so at even numbers only. None: those
-            of `DOSES` that there are enough cases for.
-        repeats: Samples drawn for each dose.
-        pairs: Pairs of relations that are mixed, beside each of their relations alone; none: every relation alone.
-        people: Prompts about other people for each edit, drawn with the seed.
-        panel: Prompts whose answers' entropy is watched, for each relation.
-        candidates: Answers compared on the panel, for each relation: the most frequent targets.
-        seed: Of every draw.
-        texts: Fixed texts whose perplexity is watched.
-    """
-
-    doses: tuple[int, ...] = ()
-    repeats: int = 5
-    pairs: tuple[tuple[str, str], ...] = ()
-    people: int = 5
-    panel: int = 10
-    candidates: int = 12
-    seed: int = 0
-    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,11 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import moved_by, read_all, requests_facts
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
-from seesaw_cf.run.prepare import Job, prepare
+from seesaw_cf.run.prepare import prepare
 from seesaw_cf.run.questions import some_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import PROTOCOLS

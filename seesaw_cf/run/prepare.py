@@ -13,102 +13,19 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.editors.control_names import planned
 from seesaw_cf.errors import RecordError
-from seesaw_cf.models.corpus import LIMIT, corpus_of
+from seesaw_cf.models.corpus import corpus_of
 from seesaw_cf.models.edited import Checkpoint
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import load_revised_cases
 from seesaw_cf.run.examined import Examined
 from seesaw_cf.run.given import find_all, read_requests
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
 from seesaw_cf.types import Case
-
-_COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What `seesaw-cf run` does; the fields are its options.
-
-    Attributes:
-        model: "seesaw-tiny", a Hub id or a folder.
-        editors: Names out of `seesaw_cf.editors.EDITORS`. A kind of control among them is one of `controls`.
-        controls: Kinds of controls, out of `seesaw_cf.editors.control_names.CONTROLS`: one of each for every editor.
-            Models that somebody else edited have "random" only.
-        edited: Models that somebody else edited, "NAME=WHERE" each: folders with a checkpoint, a LoRA adapter or a
-            saved delta, or Hub ids.
-        requests: The facts that they were edited for, a record file; None: nobody says, and no efficacy is claimed.
-        data: "sample", "sample-claims", a dataset folder, a record file or a Hub id.
-        configs: Which of its configs.
-        protocol: "single" or "batch".
-        editor_config: JSON file with fields to change, by editor name.
-        leave_out_tuned: Leave out cases about people on whom the settings of `editor_config` were tuned; otherwise they
-            are refused.
-        corpus: Texts for second moments, as `seesaw_cf.models.corpus.Corpus` reads them; the embedded
-            texts when None and the model is embedded.
-        corpus_limit: Most texts of it that are used, drawn with `seed`.
-        moments: Second moments that are used in place of texts, by every editor that needs some; see
-            `seesaw_cf.editors.locate.moment_sets.find_set`.
-        limit: Keep this many cases of each config, sampled with `seed`; cases about other subjects that are left over
-            give in-context editing its demonstrations.
-        revision, dtype, device, trust_remote_code: How the model is loaded.
-        seed: Seed of the sampling, and of controls whose settings have none.
-        scorer: "auto", "trie" or "plain"; see `seesaw_cf.scoring.make_scorer`.
-        max_tokens: Tokens in one forward pass; None = what suits the device.
-        memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs.
-        block: Edits that are made and scored together; also what is redone after a kill.
-        threads: CPU threads of torch; None = as many as it has. Another number rounds sums differently, so it is part
-            of the run's identity.
-        checkpoints: Also write every edit as a model of its own, which `from_pretrained` loads.
-        anyway: Go on with an editor whose first edits spoil what the model knew of others.
-
-    Raises:
-        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1, or there is nothing
-            to audit.
-    """
-
-    model: str
-    editors: tuple[str, ...]
-    controls: tuple[str, ...] = ()
-    edited: tuple[str, ...] = ()
-    requests: Path | None = None
-    data: str = "sample"
-    configs: tuple[str, ...] = ("cross_subject",)
-    protocol: str = "single"
-    editor_config: Path | None = None
-    leave_out_tuned: bool = False
-    corpus: str | Path | None = None
-    corpus_limit: int = LIMIT
-    moments: str | None = None
-    limit: int | None = None
-    revision: str | None = None
-    dtype: str = "float32"
-    device: str = "auto"
-    trust_remote_code: bool = False
-    seed: int = 0
-    scorer: str = "auto"
-    max_tokens: int | None = None
-    block: int = 8
-    memory: int | None = None
-    threads: int | None = None
-    checkpoints: bool = False
-    anyway: bool = False
-
-    def __post_init__(self) -> None:
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise RecordError(
-                    f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
-                )
-        if not self.editors and not self.edited:
-            raise RecordError(
-                "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
-                "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
-            )
 
 
 @dataclass(frozen=True, slots=True)

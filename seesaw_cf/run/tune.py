@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
-from seesaw_cf.checks import MOST, shown, whole
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.effects.prompts import prompt_effects
@@ -33,7 +32,7 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.edits import edit_units, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job, TunePlan
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
@@ -50,53 +49,6 @@ SETTINGS = "settings.json"
 """The file of a finished search that `--editor-config` takes."""
 PARTS = ("efficacy", "paraphrase", "neighborhood", "fluency")
 _NUMBERS = {"efficacy": "ES", "paraphrase": "PS", "neighborhood": "NS"}
-
-
-# More than anybody could wait for.
-_MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
-
-
-@dataclass(frozen=True, slots=True)
-class TunePlan:
-    """What is searched, and how long.
-
-    Attributes:
-        trials: Settings that are tried, the preset among them.
-        first_edits: Edits of each trial.
-        finalists: Settings that are tried again, and the preset beside them.
-        final_edits: Edits of each of those, the first ones among them.
-        texts: Edits of which a text is written.
-        new_tokens: Length of a text.
-        seed: Of every draw.
-        space: Setting -> values in place of the declared space; None = the declared one.
-
-    Raises:
-        RecordError: A number below 1 or above `_MOST`, or a space without settings or values.
-    """
-
-    trials: int = 12
-    first_edits: int = 8
-    finalists: int = 3
-    final_edits: int = 16
-    texts: int = 4
-    new_tokens: int = 60
-    seed: int = 0
-    space: Mapping[str, Sequence[object]] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("trials", "first_edits", "finalists", "final_edits", "texts", "new_tokens"):
-            whole(f"tune: {name}", getattr(self, name), 1, _MOST.get(name, MOST))
-        if self.space is not None:
-            _check_space(self.space)
-
-
-def _check_space(space: Mapping[str, Sequence[object]]) -> None:
-    example = 'an object of settings and their values such as {"layers": [[3], [4]], "learning_rate": [0.1, 0.5]}'
-    if not space:
-        raise RecordError(f"tune: the search space is empty, expected {example}.")
-    for name, values in space.items():
-        if not isinstance(values, (list, tuple)) or not values:
-            raise RecordError(f"tune: the space of {name!r} is {shown(values)}, expected a list of values: {example}.")
 
 
 def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) -> list[dict[str, object]]:

@@ -13,7 +13,7 @@ from seesaw_cf.checks import shown
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError, unknown_name
 from seesaw_cf.io.files import create_text, write_text
 from seesaw_cf.io.text import read_json, read_text
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.study.declared import Base, RecordSet, Study
 

@@ -15,8 +15,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.models.editor import Editor, HasMoments, WrapsEditor
 from seesaw_cf.models.load import load_model
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.preflight import disk_bytes, moment_bytes
-from seesaw_cf.run.prepare import Job, Prepared, prepare
+from seesaw_cf.run.prepare import Prepared, prepare
 from seesaw_cf.run.questions import questions, some_clozes
 from seesaw_cf.run.units import units
 from seesaw_cf.run.workers import local_device

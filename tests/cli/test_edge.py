@@ -14,7 +14,7 @@ import pytest
 import safetensors
 from huggingface_hub.errors import GatedRepoError, HFValidationError, LocalEntryNotFoundError
 
-from seesaw_cf.cli import main, options
+from seesaw_cf.cli import main, types
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.paths import source
 
@@ -56,18 +56,18 @@ def test_words_that_no_file_could_hold(before: list[str], word: str, capsys: pyt
 @pytest.mark.parametrize(
     ("kind", "text", "expected"),
     [
-        (options.seed, "-1", "expected a whole number from 0 to 4294967295"),
-        (options.seed, "9" * 5000, "expected a whole number from 0"),
-        (options.positive, "0", "expected a whole number of at least 1"),
-        (options.positive, "1.5", "expected a whole number of at least 1"),
-        (options.threads, "1000000", "expected a whole number from 1 to 1024"),
-        (options.finite, "nan", "got 'nan', expected a finite number"),
-        (options.finite, "1e999", "got '1e999', expected a finite number"),
-        (options.above_zero, "0", "expected a finite number above 0"),
-        (options.at_least_zero, "-1e-9", "expected a finite number of at least 0"),
-        (options.share, "1.5", "expected a finite number from 0 to 1"),
-        (options.inside, "1", "expected a finite number between 0 and 1, both excluded"),
-        (options.finite, "", "got '', expected a finite number"),
+        (types.seed, "-1", "expected a whole number from 0 to 4294967295"),
+        (types.seed, "9" * 5000, "expected a whole number from 0"),
+        (types.positive, "0", "expected a whole number of at least 1"),
+        (types.positive, "1.5", "expected a whole number of at least 1"),
+        (types.threads, "1000000", "expected a whole number from 1 to 1024"),
+        (types.finite, "nan", "got 'nan', expected a finite number"),
+        (types.finite, "1e999", "got '1e999', expected a finite number"),
+        (types.above_zero, "0", "expected a finite number above 0"),
+        (types.at_least_zero, "-1e-9", "expected a finite number of at least 0"),
+        (types.share, "1.5", "expected a finite number from 0 to 1"),
+        (types.inside, "1", "expected a finite number between 0 and 1, both excluded"),
+        (types.finite, "", "got '', expected a finite number"),
         (source, "", "got '', expected a path without NUL characters"),
         (source, "é" * 128, "whose names have at most 255 bytes"),
     ],

@@ -22,7 +22,7 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.io.hub import explained
 from seesaw_cf.models import load_model, sample_corpus
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from tests.hub_routes import Repo
 from tests.hub_server import Hub
 

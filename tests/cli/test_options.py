@@ -7,15 +7,18 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import fields
 
 import pytest
 
-from seesaw_cf.cli import COMMANDS, GROUPS, main, options, parser
+from seesaw_cf.cli import COMMANDS, GROUPS, from_fields, main, parser, types
 from seesaw_cf.cli.actions import check_names, subcommands
 from seesaw_cf.cli.option_groups import MOST_UNGROUPED, OPTION_GROUPS
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
+from seesaw_cf.longform.job import LemeJob
 from seesaw_cf.longform.train.annotator import RECIPES
 from seesaw_cf.records.groups import AXES
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import ENGINES
 from seesaw_cf.scoring import SCORERS
@@ -67,14 +70,14 @@ def test_an_option_is_checked_alike_everywhere(actions: dict[str, dict[str, argp
 
 
 def test_config_and_dose_never_mean_a_file(actions: dict[str, dict[str, argparse.Action]]) -> None:
-    assert {act.dest for act in actions["--config"].values()} == {"config"}
+    assert {act.dest for act in actions["--config"].values()} == {"configs"}
     assert all(isinstance(act, argparse._AppendAction) for act in actions["--config"].values())
     assert set(actions["--dose"]) == {"dose"}
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert SCORERS == options.SCORERS
-    assert tuple(AXES) == options.AXES
+    assert SCORERS == types.SCORERS
+    assert tuple(AXES) == types.AXES
     assert set(PROTOCOLS) == {"single", "batch"}
     assert set(RELATIONSHIPS) == {"first_party", "third_party", "collaborative", "other"}
     assert set(ENGINES) == {"local", "ray"}
@@ -101,6 +104,22 @@ def test_a_misspelt_choice_is_met_with_the_nearest(
         main(words)
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [Job, LemeJob])
+def test_an_option_shows_the_line_of_its_field(kind: type) -> None:
+    lines = from_fields.attribute_lines(kind)
+    assert set(lines) == {field.name for field in fields(kind)}
+    made = argparse.ArgumentParser()
+    from_fields.options_from(made, kind)
+    helps = {action.dest: action.help for action in made._actions}
+    assert all(str(helps[name]).startswith(lines[name]) for name in lines if name not in ("editors", "relationship"))
+    assert lines["limit"].startswith("only this many cases of each config, sampled with --seed")
+
+
+def test_given_options_are_values_of_fields_and_the_others_keep_their_defaults() -> None:
+    args = parser("run").parse_args(["run", "--model", "m", "--editor", "ft", "--editor", "rome", "--out", "x"])
+    assert Job("m", ("ft", "rome")) == Job(**from_fields.values_of(Job, args))
 
 
 def test_a_long_help_has_sections() -> None:
@@ -190,10 +209,10 @@ def test_the_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[
     assert words.returncode == 0, words.stderr
 
 
-def test_list_imports_no_model_library() -> None:
-    """What takes seconds to import is not imported by a command that prints names."""
+def test_names_and_options_need_no_model_library() -> None:
+    """What takes seconds to import is imported neither for `list` nor for the `--help` of any command."""
     code = (
-        "import sys; from seesaw_cf.cli import main; main(['list']);"
+        "import sys; from seesaw_cf.cli import COMMANDS, main, parser; parser(*COMMANDS); main(['list']);"
         "print(sorted({'torch', 'transformers', 'datasets', 'evaluate', 'pandas', 'scipy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -16,7 +16,7 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from tests.runner import small
 from tests.tokenizer_styles import TEXTS, byte_level
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from seesaw_cf.run.job import run_job
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from tests.golden import reference as golden
 
 RUNS = [("gpt2", "rome_r0"), ("gpt2", "ft_r0"), ("llama", "memit_b8"), ("mistral", "rome_r0"), ("gptj", "emmet_b8")]

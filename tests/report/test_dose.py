@@ -17,7 +17,8 @@ from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.report import write_report
 from seesaw_cf.report.more_plots import dose_figure
-from seesaw_cf.run.dose import DosePlan, Sample, cells_of, draw_cases, mixes_of
+from seesaw_cf.run.dose import Sample, cells_of, draw_cases, mixes_of
+from seesaw_cf.run.jobs import DosePlan
 from tests.report.runs import cases, write_run
 
 OPTIONS = ["--model", "seesaw-tiny", "--editor", "memit", "--pair", "P27,P101", "--dose", "1", "--dose", "8"]

@@ -26,7 +26,7 @@ from seesaw_cf.report.conclusion import conclude
 from seesaw_cf.run.examined import Given, examined
 from seesaw_cf.run.given import read_all
 from seesaw_cf.run.job import make_run, run_job
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer, make_scorer

@@ -26,8 +26,9 @@ from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
 from seesaw_cf.run import preflight
 from seesaw_cf.run.job import make_run
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
-from seesaw_cf.run.prepare import Job, prepare
+from seesaw_cf.run.prepare import prepare
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level

@@ -22,7 +22,7 @@ from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownName
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.job import run_job
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import units
 from seesaw_cf.scoring import HFScorer

@@ -14,8 +14,8 @@ import torch
 
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.run.job import make_run
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import claim_folder
-from seesaw_cf.run.prepare import Job
 from tests.conftest import ROOT
 
 ALONE = ("-m", "seesaw_cf")

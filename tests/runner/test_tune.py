@@ -20,8 +20,8 @@ from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.errors import RecordError, SettingError, UnknownNameError
 from seesaw_cf.run import tune
-from seesaw_cf.run.prepare import Job
-from seesaw_cf.run.tune import TunePlan, draw_edits, draw_trials, run_tune
+from seesaw_cf.run.jobs import Job, TunePlan
+from seesaw_cf.run.tune import draw_edits, draw_trials, run_tune
 from seesaw_cf.run.tuned import held_out, tuned_subjects
 from tests.effects.rows import four, table
 from tests.runner import small

@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.errors import RunFolderError, UnknownNameError
 from seesaw_cf.run.job import run_job
-from seesaw_cf.run.prepare import Job
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.workers import rank_and_world, run_share
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables

@@ -1,0 +1,166 @@
+"""What `seesaw-cf run`, `tune` and `dose` are asked, as plain values; nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seesaw_cf.checks import MOST, shown, whole
+from seesaw_cf.errors import RecordError
+from seesaw_cf.models.corpus import LIMIT
+
+_COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
+# More than anybody could wait for.
+_MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
+DOSES = (1, 10, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What `seesaw-cf run` does; the fields are its options.
+
+    Attributes:
+        model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
+        editors: Editing method, a name of `seesaw-cf list editors`. Repeatable.
+        controls: Negative control of every editor. Models that somebody else edited have "random" only. Repeatable.
+        edited: Model that somebody else edited: a checkpoint, LoRA adapter or saved delta. WHERE is a folder or
+            ORG/NAME[@REVISION]. Repeatable.
+        requests: Record file with the facts that the models of `edited` were edited for (default: none is claimed).
+        data: 'sample', 'sample-claims', a dataset folder, a .json or .parquet file, or a Hub id.
+        configs: Dataset config. Repeatable (default: cross_subject).
+        protocol: single: edit, score, restore. batch: all cases of a relation are edited together.
+        editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
+        leave_out_tuned: Leave out people on whom the settings of `editor_config` were tuned (otherwise refused).
+        corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
+            data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
+        corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
+        moments: Second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`.
+        limit: Only this many cases of each config, sampled with `seed`. The others are demonstrations of in-context
+            editing.
+        revision: Branch, tag or commit of a Hub model.
+        dtype: Of weights and sums.
+        device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.
+        trust_remote_code: Run code from the model's repository.
+        seed: Seed of everything that is drawn.
+        scorer: trie: each prefix once. plain: padded batches. single: no batches.
+        max_tokens: Tokens in one forward pass (default: what suits the device).
+        memory: Memory for scoring beside the model, such as 4GiB.
+        block: Edits that are made and scored together, and redone after a kill.
+        threads: CPU threads. Results depend on them in the last digits (default: torch's).
+        checkpoints: Write every edit as a whole model below OUT/checkpoints.
+        anyway: Go on when an editor's first edits spoil what the model knew of others.
+
+    Raises:
+        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1, or there is nothing
+            to audit.
+    """
+
+    model: str
+    editors: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    edited: tuple[str, ...] = ()
+    requests: Path | None = None
+    data: str = "sample"
+    configs: tuple[str, ...] = ("cross_subject",)
+    protocol: str = "single"
+    editor_config: Path | None = None
+    leave_out_tuned: bool = False
+    corpus: str | Path | None = None
+    corpus_limit: int = LIMIT
+    moments: str | None = None
+    limit: int | None = None
+    revision: str | None = None
+    dtype: str = "float32"
+    device: str = "auto"
+    trust_remote_code: bool = False
+    seed: int = 0
+    scorer: str = "auto"
+    max_tokens: int | None = None
+    block: int = 8
+    memory: int | None = None
+    threads: int | None = None
+    checkpoints: bool = False
+    anyway: bool = False
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise RecordError(
+                    f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
+                )
+        if not self.editors and not self.edited:
+            raise RecordError(
+                "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
+                "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TunePlan:
+    """What is searched, and how long.
+
+    Attributes:
+        trials: Settings that are tried, the preset among them.
+        first_edits: Edits of each trial.
+        finalists: Settings that are tried again, and the preset beside them.
+        final_edits: Edits of each of those, the first ones among them.
+        texts: Edits of which a text is written.
+        new_tokens: Length of a text.
+        seed: Seed of every draw.
+        space: Setting -> values in place of the declared space. None = the declared one.
+
+    Raises:
+        RecordError: A number below 1 or above `_MOST`, or a space without settings or values.
+    """
+
+    trials: int = 12
+    first_edits: int = 8
+    finalists: int = 3
+    final_edits: int = 16
+    texts: int = 4
+    new_tokens: int = 60
+    seed: int = 0
+    space: Mapping[str, Sequence[object]] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "first_edits", "finalists", "final_edits", "texts", "new_tokens"):
+            whole(f"tune: {name}", getattr(self, name), 1, _MOST.get(name, MOST))
+        if self.space is not None:
+            _check_space(self.space)
+
+
+def _check_space(space: Mapping[str, Sequence[object]]) -> None:
+    example = 'an object of settings and their values such as {"layers": [[3], [4]], "learning_rate": [0.1, 0.5]}'
+    if not space:
+        raise RecordError(f"tune: the search space is empty, expected {example}.")
+    for name, values in space.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise RecordError(f"tune: the space of {name!r} is {shown(values)}, expected a list of values: {example}.")
+
+
+@dataclass(frozen=True, slots=True)
+class DosePlan:
+    """What is sampled and asked.
+
+    Attributes:
+        doses: Edits made together, at even numbers only for two relations. Repeatable (default: 1, 10, 100, while facts
+            last).
+        repeats: Samples drawn for each dose.
+        pairs: Two relations to mix, such as P27,P101, each also alone. Repeatable.
+        people: Prompts about other people for each edit, drawn with the seed.
+        panel: Prompts whose answers' entropy is watched, for each relation.
+        candidates: Answers compared on the panel, for each relation: the most frequent targets.
+        seed: Seed of every draw.
+        texts: Fixed texts whose perplexity is watched.
+    """
+
+    doses: tuple[int, ...] = ()
+    repeats: int = 5
+    pairs: tuple[tuple[str, str], ...] = ()
+    people: int = 5
+    panel: int = 10
+    candidates: int = 12
+    seed: int = 0
+    texts: tuple[str, ...] = ()
