@@ -28,16 +28,15 @@ from seesaw_cf.longform.job import OPEN_ENDED, LemeJob
 from seesaw_cf.longform.rate.by_name import find_annotator, find_raters, judge_of
 from seesaw_cf.longform.rate.rating import rate
 from seesaw_cf.longform.rate.survey import survey_samples
-from seesaw_cf.longform.report.page import write_leme_page
+from seesaw_cf.longform.report.page import write_leme_report
 from seesaw_cf.longform.report.simple import simple_metrics
-from seesaw_cf.longform.report.summary import write_leme_report
-from seesaw_cf.longform.report.tables import longform_sections, write_tables
+from seesaw_cf.longform.report.tables import longform_sections
 from seesaw_cf.longform.write.claims import claim_pairs
 from seesaw_cf.longform.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
 from seesaw_cf.longform.write.generation_settings import Generation
 from seesaw_cf.longform.write.passages import EditedCase, coupled_cases, open_ended_cases, read_records
 from seesaw_cf.longform.write.records import LongformRecord
-from seesaw_cf.longform.write.writing import ApiWriter, LocalWriter, PassageRun, Writer
+from seesaw_cf.longform.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun, Writer
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
 from seesaw_cf.models.identity import identity
@@ -45,7 +44,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments, with_seed
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.preflight import check_texts
-from seesaw_cf.tables import write_table
+from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import Case
 from seesaw_cf.versions import versions
 
@@ -60,11 +59,11 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     Args:
         job: What to do.
         out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
-            report.html, report.json, report.md, and the papers' tables below tables/.
+            report.html, report.json, report.md, and below tables/ a CSV file of every table.
         progress: Show progress bars.
 
     Returns:
-        The report as Markdown.
+        The report as Markdown, up to the first table.
 
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
@@ -94,10 +93,9 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
         write_text(out / "annotator.json", json.dumps(measured(job.annotator), indent=1) + "\n")
     factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
     simple = simple_metrics(samples)
-    sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual)
-    conclusion = write_leme_page(out, out, sections)
-    write_tables(out / "tables", sections, conclusion)
-    return write_leme_report(out, conclusion)
+    edits = read_table(out / "edits.parquet", EDITS)
+    sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual, edits=edits)
+    return write_leme_report(out, out, sections, "tables")
 
 
 def cases_of_job(

@@ -44,7 +44,7 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
     file.write_text(json.dumps([{"target_id": target, "samples": [{"text": text}]}]), encoding="utf-8")
     words = [str(long), "--scores", str(short), "--measure", "perplexity:seesaw-tiny", "--references", str(file)]
     assert main(["leme", "report", *words, "--out", str(tmp_path / "tables")]) == 0
-    numbers = json.loads((tmp_path / "tables" / "longform.json").read_text(encoding="utf-8"))
+    numbers = json.loads((tmp_path / "tables" / "report.json").read_text(encoding="utf-8"))
     assert {"short", "kinds", "correlations", "simple"} <= set(numbers)
     assert {row["metric"] for row in numbers["short"]} >= {"edit_success", "generalization", "ground_truth"}
     assert numbers["kinds"][0]["n"] == 6
@@ -54,8 +54,8 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
     assert simple["value"]["ft", "generation_entropy"] == pytest.approx(sum(known) / len(known))
     assert float(simple["value"]["ft", "reference_score"]) > 0  # one of its texts is its own reference
     assert 0 < float(simple["value"]["none", "log_perplexity"]) < 12
-    assert (long / "tables" / "longform.md").exists()
-    assert "short" not in json.loads((long / "tables" / "longform.json").read_text(encoding="utf-8"))
+    assert (long / "report.md").exists()
+    assert "short" not in json.loads((long / "report.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow(60)

@@ -56,7 +56,8 @@ def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     numbers = json.loads((tmp_path / "longform.json").read_text(encoding="utf-8"))
     assert set(numbers) == {
-        "passages", "survey", "survey_tests", "kind_differences", "correlations", "labels", "contradicted", "drift",
+        "passages", "survey", "survey_types", "survey_tests", "survey_type_tests", "kind_differences", "correlations",
+        "labels", "contradicted", "drift",
         "label_tests", "kinds", "short", "short_differences", "simple", "flaws", "flaw_agreement",
     }  # fmt: skip
     for table in ("Tables 1, 10-13", "Table 14", "Table 15", "Tables 16-18", "Table 19", "Figure 4", "Figure 5"):

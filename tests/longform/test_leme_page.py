@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.io.files import write_text
-from seesaw_cf.longform.report.page import leme_findings, write_leme_page
+from seesaw_cf.longform.report.page import leme_findings, write_leme_report
 from seesaw_cf.longform.report.page_measures import took
 from seesaw_cf.longform.report.page_texts import written_pairs
 from seesaw_cf.longform.report.tables import longform_sections
@@ -73,7 +73,7 @@ def sections(folder: Path) -> Any:
 
 
 def written(folder: Path) -> str:
-    write_leme_page(folder, folder, sections(folder))
+    write_leme_report(folder, folder, sections(folder))
     return (folder / "report.html").read_text(encoding="utf-8")
 
 

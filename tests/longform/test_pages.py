@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,12 +13,13 @@ import pytest
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.annotate.reports import AnnotatorReport, ClassifierScores, Interval
-from seesaw_cf.longform.report.summary import leme_results, write_leme_report
+from seesaw_cf.longform.report.page import annotator_lines, write_leme_report
+from seesaw_cf.longform.report.tables import longform_sections
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.train.card import annotator_card, held_out_lines, shown
 from seesaw_cf.longform.write.writing import EDITS
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.tables import write_table
+from seesaw_cf.tables import read_table, write_table
 
 from .analysis_samples import table
 
@@ -100,55 +102,60 @@ def write_run(folder: Path, editor: str = "memit", status: str = "no answer", mo
     return folder
 
 
-def test_the_results_of_a_run_are_counted_by_hand(tmp_path: Path) -> None:
-    found = leme_results(write_run(tmp_path))
-    assert found["edits"] == {"memit": {"ok": 5, "no answer": 1}}
-    assert found["demonstrations"] == {"n": 6, "least": 2, "most": 7}
-    assert found["ratings_without_value"] == {"no answer": 1}
-    before, after = found["passages"]
-    assert before == {
-        "editor": "none",
-        "passage": "subject",
-        "n": 6,
-        "n_ok": 6,
-        "n_empty": 0,
-        "n_cut": 1,
-        "failures": {},
+def written(folder: Path) -> str:
+    names = {"passages": PASSAGES, "ratings": RATINGS, "annotations": ANNOTATIONS, "edits": EDITS}
+    tables = {
+        name: read_table(folder / f"{name}.parquet", schema)
+        for name, schema in names.items()
+        if (folder / f"{name}.parquet").exists()
     }
-    assert (after["n"], after["n_ok"], after["n_empty"], after["failures"]) == (8, 7, 1, {"no answer": 1})
-    claims = {row["editor"]: row for row in found["annotations"]}
-    assert claims["memit"]["n"] == 6
-    assert claims["memit"]["shares"]["contradicts"]["value"] == 0.5
-    assert claims["memit"]["shares"]["neutral"]["value"] == 0
-    item = found["survey"]["judge"]["methods"]["memit"]["items"]["fluency"]
-    assert (item["mean"], item["difference"]["mean"]) == pytest.approx((2.0, -2.0))
-    assert item["n"] == 6
-    assert found["annotator"] == []
+    write_leme_report(folder, folder, longform_sections(**tables), "tables")
+    return (folder / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_results_of_a_run_are_counted_by_hand(tmp_path: Path) -> None:
+    written(write_run(tmp_path))
+    numbers = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    ok, failed = numbers["edits"]
+    assert ok == {"editor": "memit", "status": "ok", "n": 5, "n_demonstrated": 5, "fewest": 2, "most": 6}
+    assert failed == {"editor": "memit", "status": "no answer", "n": 1, "n_demonstrated": 1, "fewest": 7, "most": 7}
+    assert numbers["unrated"] == [{"rater": "judge", "status": "no answer", "n": 1}]
+    counts = [(row["method"], row["status"], row["n"], row["n_empty"], row["n_cut"]) for row in numbers["passages"]]
+    assert counts == [("memit", "no answer", 1, 0, 0), ("memit", "ok", 7, 1, 1), ("none", "ok", 6, 0, 1)]
+    shares = {(row["method"], row["label"]): row for row in numbers["labels"]}
+    assert (shares["memit", "contradicts"]["n"], shares["memit", "contradicts"]["value"]) == (6, 0.5)
+    assert shares["memit", "neutral"]["value"] == 0
+    means = {row["method"]: row for row in numbers["survey"]}
+    assert (means["memit"]["value"], means["none"]["value"]) == pytest.approx((2.0, 4.0))
+    assert means["memit"]["n"] == 6
+    for name in ("survey_tests", "survey_type_tests"):
+        (row,) = numbers[name]
+        assert (row["method"], row["n_cases"]) == ("memit", 6)
+        assert row["difference"] == pytest.approx(-2.0)
+    types = {row["method"]: row["value"] for row in numbers["survey_types"]}
+    assert types == pytest.approx({"memit": 2.0, "none": 4.0})
 
 
 def test_the_page_of_a_run_says_its_numbers(tmp_path: Path) -> None:
-    page = write_leme_report(write_run(tmp_path))
-    assert page == (tmp_path / "report.md").read_text(encoding="utf-8")
+    page = written(write_run(tmp_path))
     assert "Generation settings *short*: temperature 0.9; 1 per prompt." in page, "settings of 0 are not said"
-    assert "In-context edits were shown 2 to 7 demonstrations (n=6)" in page
-    assert "| memit | subject | 8 | 7 | 1 | 1 | no answer (1) |" in page
-    assert "| none | subject | 6 | 6 | 0 | 1 |  |" in page
-    fluency = next(line for line in page.split("\n") if line.startswith("| ") and "4.00" in line)
-    cells = [cell.strip() for cell in fluency.strip("|").split("|")]
-    assert cells[2:] == ["4.00 (all equal) n=6", "2.00 (all equal) n=6", "\N{MINUS SIGN}2.00 (all equal)"]
-    claims = next(line for line in page.split("\n") if line.startswith("| memit | subject | ground_truth"))
-    assert re.search(r"\| 50\.0% \[\d+\.\d, \d+\.\d\] \| 0\.0% \[0\.0, 39\.3\] \| 50\.0% \[", claims)
-    assert claims.endswith("| 6 | 0 |")
-    assert "| no answer | 1 |" in page.split("## Ratings without a value")[1]
+    assert "| memit | ok | 5 | 5 | 2 | 6 |" in page
+    assert "| memit | subject | no answer | 1 | 0 | 0 |" in page
+    assert "| none | subject | ok | 6 | 0 | 1 |" in page
+    survey = page.split("## Survey")[1]
+    assert "4.00 ± 0.00 (n = 6 of 6 edits)" in survey
+    assert "2.00 ± 0.00 (n = 6 of 6 edits, 1 missing)" in survey
+    assert re.search(r"\| 0\.50 \[\d\.\d\d, \d\.\d\d\] \(n = 6 of 6 edits\) \| 0\.00 \[0\.00, 0\.39\]", page)
+    assert "| judge | no answer | 1 |" in page.split("## Ratings without a value")[1]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_page_of_a_run_shows_names_and_runs_none(tmp_path: Path, name: str) -> None:
-    plain = Page(markdown.markdown(write_leme_report(write_run(tmp_path / "a")), extensions=["tables"]))
-    text = write_leme_report(write_run(tmp_path / "b", editor=name, status=name, model=name))
+    plain = Page(markdown.markdown(written(write_run(tmp_path / "a")), extensions=["tables"]))
+    text = written(write_run(tmp_path / "b", editor=name, status=name, model=name))
     page = Page(markdown.markdown(text, extensions=["tables"]))
-    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
-    assert all(not attrs or set(attrs) == {"style"} for _, attrs in page.tags), "only the alignment of columns"
+    assert {tag for tag, _ in page.tags} == {tag for tag, _ in plain.tags}
+    assert all(not attrs or set(attrs) <= {"style", "src", "alt"} for _, attrs in page.tags), "columns and pictures"
     assert "\N{RIGHT-TO-LEFT OVERRIDE}" not in text
     assert max(re.findall(r"\w+", name), key=len) in page.of["h1"][0]
 
@@ -158,11 +165,11 @@ def test_a_run_without_annotations_or_demonstrations(tmp_path: Path) -> None:
     (tmp_path / "annotations.parquet").unlink()
     rows = [{"editor": "memit", "case_id": 1, "status": "ok", "demonstrations": None}]
     write_table(tmp_path / "edits.parquet", table(EDITS, rows))
-    page = write_leme_report(tmp_path)
-    assert "## Claims in the passages" not in page
-    assert "demonstrations" not in page
+    page = written(tmp_path)
+    assert "## Labels of claims" not in page
+    assert "| memit | ok | 1 | 0 |  |  |" in page
     write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": {}}))
-    assert leme_results(tmp_path)["annotator"][0].startswith("This annotator comes without held-out figures.")
+    assert annotator_lines(tmp_path)[0].startswith("This annotator comes without held-out figures.")
 
 
 def interval(value: float | None, low: float | None = None, high: float | None = None) -> Interval:

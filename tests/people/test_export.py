@@ -102,7 +102,7 @@ def test_the_report_of_a_run_reads_what_people_gave(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "survey" / "ratings.parquet", run)
     shutil.copy(tmp_path / "claims" / "annotations.parquet", run)
     assert main(["leme", "report", str(run), "--out", str(tmp_path / "tables")]) == 0
-    numbers = json.loads((tmp_path / "tables" / "longform.json").read_text(encoding="utf-8"))
+    numbers = json.loads((tmp_path / "tables" / "report.json").read_text(encoding="utf-8"))
     assert R1 in json.dumps(numbers)
 
 

@@ -21,13 +21,14 @@ from seesaw_cf.longform.annotate.embed import Embedder
 from seesaw_cf.longform.annotate.encoder import load_nli
 from seesaw_cf.longform.rate.survey import SurveySample, survey_samples
 from seesaw_cf.longform.report.auto import Columns, bertscore_measures, nli_measures, perplexities
-from seesaw_cf.longform.report.page import write_leme_page
+from seesaw_cf.longform.report.page import write_leme_report
 from seesaw_cf.longform.report.simple import measure_rows, passage_columns, simple_metrics
-from seesaw_cf.longform.report.tables import longform_sections, write_tables
+from seesaw_cf.longform.report.tables import longform_sections
 from seesaw_cf.longform.report.values import as_frame
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.write.passages import records_of_run, request_of
 from seesaw_cf.longform.write.records import LongformRecord
+from seesaw_cf.longform.write.writing import EDITS
 from seesaw_cf.models.load import load_model
 from seesaw_cf.tables import SCORES, read_table
 
@@ -52,7 +53,7 @@ def report_leme(
 
     Args:
         folder: The run.
-        out: Where page and tables go; by default the run's own are replaced, `report.html` and those in `tables/`.
+        out: Where page and tables go; by default the run's own are replaced.
         scores: A run folder of `seesaw-cf run` over the same edits by the same model: the short form, kinds of edits,
             and how far the short form predicts the long one.
         measures: "NAME:MODEL", NAME out of `MEASURES`.
@@ -81,9 +82,10 @@ def report_leme(
     simple = pd.concat([part for part in parts if part is not None and len(part)], ignore_index=True)
     factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
     tables = {name: _optional(folder / f"{name}.parquet", schema) for name, schema in _TABLES.items()}
-    sections = longform_sections(passages, **tables, scores=short, simple=simple, factual=factual)
-    place = folder / "tables" if out is None else out
-    return write_tables(place, sections, write_leme_page(folder, folder if out is None else out, sections))
+    edits = read_table(folder / "edits.parquet", EDITS)
+    sections = longform_sections(passages, **tables, scores=short, simple=simple, factual=factual, edits=edits)
+    write_leme_report(folder, out or folder, sections, "" if out else "tables")
+    return (out or folder) / "report.md"
 
 
 _TABLES = {"ratings": RATINGS, "annotations": ANNOTATIONS}

@@ -28,7 +28,8 @@ def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFram
 
     Returns:
         Block columns, `metric`, `method`, `difference` (mean of case means, method minus `than`) with `low` and `high`,
-        `p` for "lower", `p_adjusted` (Holm within a block), `n_cases` in both, `n_equal` of them, `note`.
+        `p` for "lower", `p_adjusted` (Holm within a block), `p_clustered` (the interval's own, two-sided), `n_cases`
+        in both, `n_equal` of them, `note`.
 
     Source: LEME section 5, Table 1 (one-sided Wilcoxon signed rank).
     Deviates: one value per case, so that samples of a case are not counted as independent; corrected.
@@ -54,7 +55,7 @@ def _signed_rank(part: pd.DataFrame, method: str, than: str) -> dict[str, object
     moved = differences[differences != 0]
     p = float(stats.wilcoxon(moved, alternative="less").pvalue) if moved.size else float("nan")
     note = found["note"] if moved.size else "no case differs"
-    counts = {"n_cases": len(cases), "n_equal": len(cases) - moved.size, "note": note}
+    counts = {"n_cases": len(cases), "n_equal": len(cases) - moved.size, "note": note, "p_clustered": found["p"]}
     return {"difference": found["value"], "low": found["low"], "high": found["high"], "p": p} | counts
 
 

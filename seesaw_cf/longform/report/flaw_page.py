@@ -13,15 +13,13 @@ import pyarrow as pa
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.report.page_tables import folded_tables
-from seesaw_cf.longform.report.sections import Section as TableSection
+from seesaw_cf.longform.report.sections import Section, findings_of
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.findings import Findings, Folded, PageSection, Panels, findings_page
 from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.page.texts import Found, Pair, Texts, compared
 from seesaw_cf.report import text
-from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.stats import adjust
 
@@ -39,7 +37,7 @@ _METHOD = (
 
 
 def write_flaw_page(
-    folder: Path, table: pa.Table, sections: Sequence[TableSection], facts: Mapping[str, Any], took: str = ""
+    folder: Path, table: pa.Table, sections: Sequence[Section], facts: Mapping[str, Any], took: str = ""
 ) -> Findings:
     """Writes `report.html`.
 
@@ -61,9 +59,7 @@ def write_flaw_page(
     return page
 
 
-def flaw_findings(
-    table: pa.Table, sections: Sequence[TableSection], facts: Mapping[str, Any], took: str = ""
-) -> Findings:
+def flaw_findings(table: pa.Table, sections: Sequence[Section], facts: Mapping[str, Any], took: str = "") -> Findings:
     """What the page says; see `write_flaw_page` for the arguments."""
     frame = table.to_pandas()
     means = _means(sections)
@@ -76,19 +72,11 @@ def flaw_findings(
         _not_known(frame, rated),
         f"{len(rated)} ratings by {_names(frame['rater'])}; 95 % intervals, p adjusted by Holm where it is given.",
     )
-    made = [_plot(means), _texts(table), folded_tables(sections)]
-    return Findings(
-        title="Flaws in texts before and after edits",
-        said=said,
-        sections=[one for one in made if one is not None],
-        method=_METHOD,
-        command="",
-        facts=recorded(dict(facts)),  # type: ignore[arg-type]
-        tables={one.name: one.frame for one in sections},
-    )
+    title = "Flaws in texts before and after edits"
+    return findings_of(title, said, [_plot(means), _texts(table)], sections, _METHOD, facts)
 
 
-def _means(sections: Sequence[TableSection]) -> pd.DataFrame:
+def _means(sections: Sequence[Section]) -> pd.DataFrame:
     """Mean per flaw; the table of judges' ratings has other names and no corrected p."""
     found = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
     if "mean" not in found:

@@ -8,27 +8,35 @@ from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
+import pyarrow as pa
 
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.files import write_text
 from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.report.page_measures import claims_plot, survey_plot, took
-from seesaw_cf.longform.report.page_tables import conclusion_markdown, folded_tables
 from seesaw_cf.longform.report.page_texts import written_pairs
-from seesaw_cf.longform.report.sections import Section as TableSection
-from seesaw_cf.longform.report.summary import LemeResults, leme_results
+from seesaw_cf.longform.report.sections import Section, findings_of, write_report
+from seesaw_cf.longform.report.tables import NONE, draw_pictures, edit_counts, passage_counts
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.longform.train.card import held_out_lines
 from seesaw_cf.longform.write.writing import EDITS
-from seesaw_cf.page.findings import Findings, Folded, Legend, PageSection, Part, findings_page
+from seesaw_cf.page.findings import Findings, Folded, Legend, PageSection, Part
 from seesaw_cf.page.forest import key_colours
-from seesaw_cf.page.texts import Texts
+from seesaw_cf.page.texts import Pair, Texts
 from seesaw_cf.report import text
-from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.provenance import repeat_command
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.tables import read_table
 
+NOT_MEASURED = (
+    "This annotator comes without held-out figures. docs/instruments.md has those of those that were measured; "
+    "measure yours with `seesaw-cf leme train-annotator`."
+)
 _NAMED = 3
+_RATINGS = (
+    "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Raters called baseline were not measured against "
+    "people: they check the pipeline and are no findings."
+)
 _WARNING = (
     "Below are texts that language models wrote about people. What they say is often false, and some of it may be "
     "offensive. Open to read"
@@ -36,15 +44,14 @@ _WARNING = (
 _METHOD = (
     "The same model writes before an edit (none) and after it, with the same seeds. Numbers are means of case means "
     "with 95 % intervals clustered by case; an interval that is missing has its reason in the table.",
-    "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Raters called baseline were not measured against "
-    "people: they check the pipeline and are no findings.",
+    _RATINGS,
     "Claims are what is recorded about the people: the edited fact, what it replaced, and facts that the edit does not "
     "touch (ground truth).",
 )
 
 
-def leme_findings(folder: Path, sections: Sequence[TableSection]) -> Findings:
-    """What the page says.
+def leme_findings(folder: Path, sections: Sequence[Section]) -> Findings:
+    """Return what the page says.
 
     Args:
         folder: A finished run.
@@ -53,62 +60,92 @@ def leme_findings(folder: Path, sections: Sequence[TableSection]) -> Findings:
     Raises:
         RunFolderError: Not the folder of a finished run.
     """
-    results = leme_results(folder)
-    manifest = cast(Manifest, read_json(folder / "manifest.json", error=RunFolderError))
-    frames = {one.name: one.frame for one in sections}
-    colours = key_colours([BASELINE, *results["edits"]])
-    plots = [survey_plot(frames.get("survey"), colours), claims_plot(frames.get("labels"), colours)]
-    made = [_texts(folder), *plots, folded_tables(sections)]
-    return Findings(
-        title=f"What {results['model'].get('id', 'a model')} writes after edits",
-        said=(
-            _edited(results),
+    manifest = read_json(folder / "manifest.json", error=RunFolderError)
+    passages, ratings, annotations = (
+        _optional(folder, name, schema)
+        for name, schema in (("passages", PASSAGES), ("ratings", RATINGS), ("annotations", ANNOTATIONS))
+    )
+    edits = read_table(folder / "edits.parquet", EDITS)
+    frames = {section.name: section.frame for section in sections}
+    quality = annotator_lines(folder)
+    colours = key_colours([BASELINE, *edits["editor"].to_pylist()])
+    texts = _texts(written_pairs(passages, annotations, ratings, edits.to_pandas()))
+    counts = passage_counts(passages)
+    return findings_of(
+        f"What {manifest['model'].get('id', 'a model')} writes after edits",
+        (
+            _edited(manifest, edit_counts(edits), counts),
             took(frames),
             _affected(frames.get("drift")),
-            _not_known(results, frames),
-            _sure(results, frames),
+            _not_known(counts, frames),
+            _sure(quality, frames),
         ),
-        sections=[one for one in made if one is not None],
-        method=[*_METHOD, *results["annotator"]],
-        command=repeat_command(manifest, "leme run"),
-        facts=recorded(manifest),
-        tables={one.name: one.frame for one in sections},
+        [texts, survey_plot(frames.get("survey"), colours), claims_plot(frames.get("labels"), colours)],
+        sections,
+        [*_METHOD, *quality],
+        manifest,
+        repeat_command(cast(Manifest, manifest), "leme run"),
     )
 
 
-def write_leme_page(folder: Path, out: Path, sections: Sequence[TableSection]) -> str:
-    """Writes `report.html`.
+def _optional(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
+    file = folder / f"{name}.parquet"
+    return read_table(file, schema) if file.exists() else schema.empty_table()
+
+
+def annotator_lines(folder: Path) -> list[str]:
+    """Return how good the annotator of a run is on texts it has not seen, as sentences."""
+    file = folder / "annotator.json"
+    annotator = read_json(file, error=RunFolderError) if file.exists() else {}
+    if annotator.get("report", {}).get("figures"):
+        return held_out_lines(annotator["report"])
+    return [NOT_MEASURED] if annotator else []
+
+
+def write_leme_report(folder: Path, out: Path, sections: Sequence[Section], tables: str = "") -> str:
+    """Write `report.html`, `report.md`, `report.json`, one CSV per table and, with matplotlib, pictures.
 
     Args:
         folder: A finished run.
-        out: Where the page goes.
+        out: Where the report goes.
         sections: See `leme_findings`.
+        tables: Folder of CSV files and pictures, below `out`.
 
     Returns:
-        Its conclusion as Markdown.
+        The Markdown up to the first table.
 
     Raises:
         RunFolderError, StorageError: A file cannot be read or written.
     """
-    page = leme_findings(folder, sections)
-    write_text(out / "report.html", findings_page(page))
-    return conclusion_markdown(page)
+    manifest = read_json(folder / "manifest.json", error=RunFolderError)
+    settings = manifest["settings"]
+    drawn = ", ".join(f"{name} {value}" for name, value in settings["sampling"].items() if value)
+    name = text.escape(settings["generation"])
+    lines = [
+        f"# Long-form texts of {text.escape(manifest['model']['id'])}",
+        f"{NONE} {_RATINGS}",
+        f"Generation settings *{name}*: {text.escape(drawn)}; {settings['samples']} per prompt.",
+        *map(text.escape, annotator_lines(folder)),
+    ]
+    page, pictures = leme_findings(folder, sections), draw_pictures(sections, out / tables)
+    return write_report(out, "report", "\n\n".join(lines), sections, page, pictures, tables)
 
 
-def _edited(results: LemeResults) -> str:
+def _edited(manifest: Mapping[str, Any], edits: pd.DataFrame, passages: pd.DataFrame) -> str:
     counts = "; ".join(
-        f"{sum(found.values())} by {name}" + _statuses(found) for name, found in results["edits"].items()
+        f"{rows['n'].sum()} by {name}" + _statuses(rows) for name, rows in edits.groupby("editor", sort=False)
     )
-    asked, written = (sum(row[name] for row in results["passages"]) for name in ("n", "n_ok"))
+    model, samples = manifest["model"].get("id"), manifest["settings"].get("samples", 1)
+    written = passages.loc[passages["status"] == "ok", "n"].sum()
     return (
-        f"{counts or 'no edit'} in {results['model'].get('id')}; {written:,} of {asked:,} texts written, before "
-        f"and after ({results['generation'].get('samples', 1)} per prompt)."
+        f"{counts or 'no edit'} in {model}; {written:,} of {passages['n'].sum():,} texts written, before "
+        f"and after ({samples} per prompt)."
     )
 
 
-def _statuses(found: Mapping[str, int]) -> str:
-    others = {name: n for name, n in found.items() if name != "ok"}
-    return f" ({', '.join(f'{n} {name[:60]}' for name, n in list(others.items())[:2])})" if others else ""
+def _statuses(rows: pd.DataFrame) -> str:
+    failures = [f"{n} {status[:60]}" for status, n in zip(rows["status"], rows["n"]) if status != "ok"]
+    return f" ({', '.join(failures[:2])})" if failures else ""
 
 
 def _affected(drift: pd.DataFrame | None) -> str:
@@ -117,7 +154,7 @@ def _affected(drift: pd.DataFrame | None) -> str:
         return "Nothing is known about facts that the edits do not touch: no claims were annotated."
     rows = sorted(drift.to_dict("records"), key=lambda row: (row["p_adjusted"] != row["p_adjusted"], row["p_adjusted"]))
     sure = [row for row in rows if row["p_adjusted"] < 0.05]
-    said = [
+    changes = [
         f"{row['method']}, texts about the {row['passage']}: "
         + text.minus(text.points(row["value"], row["low"], row["high"], " points"))
         + f", {text.p_equals(row['p_adjusted'])} after Holm"
@@ -127,41 +164,40 @@ def _affected(drift: pd.DataFrame | None) -> str:
     head = "Facts that no edit touches are contradicted more often" if sure else (
         "No editor is shown to change how often untouched facts are contradicted"
     )  # fmt: skip
-    return f"{head}: {'; '.join(said)}." if said else f"{head}; no interval could be computed."
+    return f"{head}: {'; '.join(changes)}." if changes else f"{head}; no interval could be computed."
 
 
-def _not_known(results: LemeResults, frames: Mapping[str, pd.DataFrame]) -> str:
-    parts = []
-    empty, cut = (sum(row[name] for row in results["passages"]) for name in ("n_empty", "n_cut"))
-    parts += [f"{empty} texts are empty"] if empty else []
-    parts += [f"{cut} texts end at the length limit"] if cut else []
-    missing = sum(results["ratings_without_value"].values())
-    parts += [f"{missing} ratings could not be read"] if missing else []
-    if baselines := [name for name in results["survey"] if "baseline" in name]:
+def _not_known(passages: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> str:
+    counts = {
+        "texts are empty": passages["n_empty"].sum(),
+        "texts end at the length limit": passages["n_cut"].sum(),
+        "ratings could not be read": frames["unrated"]["n"].sum() if "unrated" in frames else 0,
+    }
+    parts = [f"{n} {words}" for words, n in counts.items() if n]
+    raters = frames["survey"]["rater"].unique() if "survey" in frames else ()
+    if baselines := [name for name in raters if "baseline" in name]:
         parts.append(f"the raters {', '.join(baselines)} were not measured against people")
     parts += [] if "survey" in frames else ["nobody rated these texts"]
     parts += [] if "labels" in frames else ["no claims were annotated"]
     return f"{'; '.join(parts) or 'Every text was written and every rating read'}."
 
 
-def _sure(results: LemeResults, frames: Mapping[str, pd.DataFrame]) -> str:
+def _sure(quality: Sequence[str], frames: Mapping[str, pd.DataFrame]) -> str:
     counted = [frame["n_cases"].max() for frame in frames.values() if "n_cases" in frame and len(frame)]
     most = int(max(counted)) if counted else 0
-    quality = f" {results['annotator'][0]}" if results["annotator"] else ""
-    return f"Up to {most} cases in a table; 95 % intervals clustered by case, tests adjusted by Holm.{quality}"
+    sentences = [
+        f"Up to {most} cases in a table; 95 % intervals clustered by case, tests adjusted by Holm.",
+        *quality[:1],
+    ]
+    return " ".join(sentences)
 
 
-def _texts(folder: Path) -> PageSection | None:
-    def optional(name: str, schema: Any) -> Any:
-        return read_table(folder / f"{name}.parquet", schema) if (folder / f"{name}.parquet").exists() else None
-
-    passages = read_table(folder / "passages.parquet", PASSAGES)
-    edits = read_table(folder / "edits.parquet", EDITS).to_pandas()
-    pairs, total = written_pairs(passages, optional("annotations", ANNOTATIONS), optional("ratings", RATINGS), edits)
+def _texts(written: tuple[list[Pair], int]) -> PageSection | None:
+    pairs, total = written
     if not pairs:
         return None
-    shown = f"{len(pairs)} of {total}" if total > len(pairs) else f"all {total}"
-    about = f"{shown} edits with their texts, side by side; those whose untouched facts lost most support come first."
+    extent = f"{len(pairs)} of {total}" if total > len(pairs) else f"all {total}"
+    about = f"{extent} edits with their texts, side by side; those whose untouched facts lost most support come first."
     note = (
         "Struck through: words that only the text before the edit has. Underlined: words that only the one after has. "
         "✓ and a solid line: sentences that support a claim, with its number; ✗ and a dashed line: that contradict one."

@@ -17,10 +17,9 @@ from seesaw_cf.longform.flaws.people import HumanWork, intra_rater, share_reflec
 from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.flaw_judges import judge_sections
-from seesaw_cf.longform.report.flaw_page import write_flaw_page
-from seesaw_cf.longform.report.page_tables import conclusion_markdown
+from seesaw_cf.longform.report.flaw_page import flaw_findings
 from seesaw_cf.longform.report.rater_plan import plan_section
-from seesaw_cf.longform.report.sections import Section, write_sections
+from seesaw_cf.longform.report.sections import Section, write_report
 from seesaw_cf.records.relations import relation
 from seesaw_cf.stats import adjust, clustered_mean, t_test
 from seesaw_cf.stats.case_means import case_share
@@ -105,8 +104,9 @@ def write_flaw_report(folder: Path, found: Collected, judges: Sequence[str] = ()
     """
     sections = flaw_sections(found, judges, **options)
     facts = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
-    page = write_flaw_page(folder, found.get("flaws"), sections, facts, _took(found))
-    return write_sections(folder, "people", f"{_HEAD}\n\n{conclusion_markdown(page)}", sections)
+    page = flaw_findings(found.get("flaws"), sections, facts, _took(found))
+    write_report(folder, "people", _HEAD, sections, page)
+    return folder / "people.md"
 
 
 def _took(found: Collected) -> str:

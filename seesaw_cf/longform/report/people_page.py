@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.page_measures import claims_plot, methods, share_said, survey_plot, took
-from seesaw_cf.longform.report.page_tables import conclusion_markdown, folded_tables
-from seesaw_cf.longform.report.sections import Section
+from seesaw_cf.longform.report.sections import Section, findings_of
 from seesaw_cf.longform.report.values import BASELINE
-from seesaw_cf.page.findings import Findings, findings_page
+from seesaw_cf.page.findings import Findings
 from seesaw_cf.page.forest import key_colours
 from seesaw_cf.report import text
-from seesaw_cf.report.provenance import recorded
 
 # Kind of answers -> column of the answer, column of who gave it, what it is called.
 _ANSWERS = {
@@ -52,33 +48,17 @@ def people_findings(people: Collected, sections: Sequence[Section], facts: Mappi
     answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
     names = [str(name) for frame in answers for name in frame["editor"]]
     colours = key_colours([BASELINE, *names])
-    made = [survey_plot(survey, colours), claims_plot(claims, colours), folded_tables(sections)]
     cases = {case for frame in answers for case in frame["case_id"]}
     editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
     edited = f"Texts of {len(cases)} cases, after edits by {', '.join(editors) or 'nobody'}."
-    return Findings(
-        title="Long texts, as people rate them",
-        said=(edited, took(found), _contradicted(claims), _not_known(people), _sure(people, frames)),
-        sections=[one for one in made if one is not None],
-        method=_METHOD,
-        command="",
-        facts=recorded(dict(facts)),  # type: ignore[arg-type]
-        tables=frames,
+    return findings_of(
+        "Long texts, as people rate them",
+        (edited, took(found), _contradicted(claims), _not_known(people), _sure(people, frames)),
+        [survey_plot(survey, colours), claims_plot(claims, colours)],
+        sections,
+        _METHOD,
+        facts,
     )
-
-
-def write_people_page(folder: Path, people: Collected, sections: Sequence[Section], facts: Mapping[str, Any]) -> str:
-    """Writes `report.html`; see `people_findings` for the arguments.
-
-    Returns:
-        Its conclusion as Markdown.
-
-    Raises:
-        StorageError: The file cannot be written.
-    """
-    page = people_findings(people, sections, facts)
-    write_text(folder / "report.html", findings_page(page))
-    return conclusion_markdown(page)
 
 
 def _by_people(frame: pd.DataFrame | None, who: str) -> pd.DataFrame | None:

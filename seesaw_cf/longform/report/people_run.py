@@ -15,9 +15,9 @@ from seesaw_cf.errors import MissingExtraError, RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.rate.survey import survey_samples
 from seesaw_cf.longform.report.collected import Collected, collect
-from seesaw_cf.longform.report.people_page import write_people_page
+from seesaw_cf.longform.report.people_page import people_findings
 from seesaw_cf.longform.report.people_survey import HEAD, PLACE, people_sections
-from seesaw_cf.longform.report.sections import Section, write_sections
+from seesaw_cf.longform.report.sections import Section, write_report
 from seesaw_cf.longform.report.simple import passage_columns
 from seesaw_cf.longform.write.passages import records_of_run
 from seesaw_cf.stats.plain import plain
@@ -52,8 +52,8 @@ def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **
     if run is not None and judged is not None and people.get("ratings").num_rows:
         sections += _measures(run, judged, people)
     facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
-    said = write_people_page(out, people, sections, facts)
-    return write_sections(out, "people", f"{HEAD}\n\n{said}", sections)
+    write_report(out, "people", HEAD, sections, people_findings(people, sections, facts))
+    return out / "people.md"
 
 
 def _measures(run: Path, judged: Collected, people: Collected) -> list[Section]:
@@ -73,12 +73,5 @@ def _measures(run: Path, judged: Collected, people: Collected) -> list[Section]:
     except MissingExtraError as error:
         return [Section("measures", "Simple metrics against people", str(error), pd.DataFrame())]
     rows = [{"measure": name} | plain(one) for name, one in (found.correlations or {}).items()]
-    return [
-        Section(
-            "measures",
-            "Simple metrics against people (LEME Table 19, appendix I)",
-            _ABOUT,
-            pd.DataFrame(rows),
-            digits=3,
-        )
-    ]
+    title = "Simple metrics against people (LEME Table 19, appendix I)"
+    return [Section("measures", title, _ABOUT, pd.DataFrame(rows), digits=3)]

@@ -16,7 +16,8 @@ from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.rater_plan import plan_section
 from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.longform.report.survey_judges import beside_people
-from seesaw_cf.longform.report.values import METRICS, as_frame, label_shares, means, survey_values
+from seesaw_cf.longform.report.tables import survey_sections
+from seesaw_cf.longform.report.values import METRICS, as_frame, label_shares, survey_values
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import case_share, row_share
 
@@ -82,7 +83,6 @@ def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, 
             f"{first['item']!r} of case {first['case_id']}. Recode them, or leave them empty."
         )
     values = survey_values(frame.assign(rater=_PEOPLE)).drop(columns="rater")
-    typed = values.assign(metric=pd.Categorical(values["metric"].astype(str).map(METRICS), TYPES))
     rated = _items(frame, [*PLACE, "item"], "rater", frame["rating"])
     rated["type"] = frame["item"].map(METRICS)
     by_type = pd.concat([rated.assign(type=_ALL), rated]).dropna(subset="type")
@@ -96,8 +96,7 @@ def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, 
     shifted = by_type.dropna(subset="value").assign(value=lambda f: f["value"] - _MIDDLE)
     title = "How many edits and raters (a rating minus 4)"
     return [
-        Section("survey", "Survey (LEME Table 1, Figure 3)", _ABOUT["survey"], means(values), "metric"),
-        Section("survey_types", "Survey by type of question", _ABOUT["survey"], means(typed), "metric"),
+        *survey_sections(values, "Survey (LEME Table 1, Figure 3)", _ABOUT["survey"]),
         Section("survey_raters", "With other raters", _ABOUT["survey_raters"], _across_raters(frame)),
         *agreement_sections(by_type, how),
         *agreement_sections(of_item.sort_values("statement"), each),

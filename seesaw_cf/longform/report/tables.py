@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from seesaw_cf.arguments import checked
 from seesaw_cf.effects.groups import need_columns
+from seesaw_cf.effects.survey_items import TYPES
 from seesaw_cf.errors import MissingExtraError, RecordError, need
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.validity import flaw_results
-from seesaw_cf.longform.report import comparisons as analyses_tests
-from seesaw_cf.longform.report import kinds as analyses_kinds
 from seesaw_cf.longform.report import values as analyses
-from seesaw_cf.longform.report.sections import Section, write_sections
+from seesaw_cf.longform.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.longform.report.kinds import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.longform.report.sections import Section, write_report
 
 
 def longform_sections(
@@ -29,15 +30,23 @@ def longform_sections(
     scores: pa.Table | None = None,
     simple: pd.DataFrame | None = None,
     factual: Collection[int] = (),
+    edits: pa.Table | None = None,
 ) -> list[Section]:
-    """Every table that the given tables allow; see `write_longform_report` for the arguments."""
-    found = [Section("passages", "Passages", "How many texts there are, and why others are not.", _texts(passages))]
+    """Return every table that the given tables allow.
+
+    Args:
+        passages, ratings, annotations, flaws, scores, simple, factual: See `write_longform_report`.
+        edits: `edits.parquet` of a run.
+    """
+    found = [] if edits is None else [Section("edits", "Edits", _EDITS, edit_counts(edits))]
+    about = "How many texts there are, how many are empty or end at the length limit, and why others are missing."
+    found.append(Section("passages", "Passages", about, passage_counts(passages)))
     scores = scores if scores is not None and scores.num_rows else None
     kinds = _kinds(scores, annotations, factual)
     found += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
     found += _claims(annotations) if annotations is not None and annotations.num_rows else []
     if kinds is not None:
-        shares = analyses_kinds.kind_shares(kinds)
+        shares = kind_shares(kinds)
         about = f"By {kinds['criterion'].iloc[0]}: what the unedited model held. Wilson intervals."
         found.append(Section("kinds", "Kinds of edits (Table 14)", about, shares))
     if scores is not None:
@@ -53,37 +62,79 @@ _MEANS = (
 )
 
 
-def _texts(passages: pa.Table) -> pd.DataFrame:
+_EDITS = (
+    "How many edits ended how. In-context edits are shown demonstrations: `n_demonstrated` edits, the `fewest` and the "
+    "`most`. An edit without any is the zero-shot variant."
+)
+
+
+def edit_counts(edits: pa.Table) -> pd.DataFrame:
+    """Return editor, status, n, and n_demonstrated, fewest and most demonstrations of one edit."""
+    frame = edits.to_pandas()
+    frame["demonstrations"] = pd.to_numeric(frame["demonstrations"])
+    groups = frame.groupby(["editor", "status"], sort=False)["demonstrations"]
+    counts: pd.DataFrame = groups.agg(n="size", n_demonstrated="count", fewest="min", most="max")
+    return counts.reset_index()
+
+
+def passage_counts(passages: pa.Table) -> pd.DataFrame:
+    """Return method, passage, status, n texts, n_empty and n_cut (at the length limit)."""
     frame = analyses.as_frame(passages)
-    return frame.groupby(["method", "passage", "status"], sort=True).size().rename("n").reset_index()
+    empty = (frame["status"] == "ok") & (frame["text"].str.strip() == "")
+    frame = frame.assign(n=1, n_empty=empty, n_cut=frame["finish"] == "length")
+    by = ["method", "passage", "status"]
+    return frame.groupby(by, sort=True)[["n", "n_empty", "n_cut"]].sum().reset_index()
 
 
 def _kinds(scores: pa.Table | None, annotations: pa.Table | None, factual: Collection[int]) -> pd.DataFrame | None:
     try:
-        return analyses_kinds.edit_kinds(scores=scores, annotations=annotations, factual=factual)
+        return edit_kinds(scores=scores, annotations=annotations, factual=factual)
     except RecordError:  # nothing is known of the unedited model: the report has no such tables
         return None
 
 
+def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Section]:
+    """Return the means of every item and of every type of question.
+
+    Args:
+        values: Of `survey_values`.
+        title: Of the first table.
+        about: What both say.
+    """
+    means = analyses.means(typed_values(values))
+    return [
+        Section("survey", title, about, analyses.means(values), "metric"),
+        Section("survey_types", "Survey by type of question", about, means, "metric"),
+    ]
+
+
+def typed_values(values: pd.DataFrame) -> pd.DataFrame:
+    """Return values of items as values of their types of question, each rating by itself."""
+    return values.assign(metric=pd.Categorical(values["metric"].astype(str).map(analyses.METRICS), TYPES))
+
+
 def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Section]:
     values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
+    frame = ratings.to_pandas()
+    unrated = frame[frame["status"] != "ok"].groupby(["rater", "status"]).size().rename("n").reset_index()
+    tests = (
+        "Method minus unedited model. `p`: one-sided Wilcoxon signed rank over cases, adjusted by Holm for each rater; "
+        "`p_clustered`: of the difference, two-sided."
+    )
     found = [
-        Section("survey", "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}", analyses.means(values), "metric"),
+        *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
+        Section("survey_tests", "Lower than without edit? (Table 1)", tests, wilcoxon_tests(values), digits=3),
         Section(
-            "survey_tests",
-            "Lower than without edit? (Table 1)",
-            "One-sided Wilcoxon signed rank over cases; adjusted by Holm for each rater.",
-            analyses_tests.wilcoxon_tests(values),
-            digits=3,
+            "survey_type_tests", "The same by type of question", tests, wilcoxon_tests(typed_values(values)), digits=3
         ),
+        Section("unrated", "Ratings without a value", "By reason.", unrated),
     ]
     if kinds is not None:
-        chosen = by_type[by_type["metric"].isin(["edit", "factual"])]
         about = "Mean rating of the first kind minus that of the other edits; adjusted by Holm."
-        frame = analyses_kinds.kind_differences(chosen, kinds)
+        frame = kind_differences(by_type[by_type["metric"].isin(["edit", "factual"])], kinds)
         found.append(Section("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
     if scores is not None:
-        frame = analyses_tests.correlations(by_type, analyses.short_values(scores))
+        frame = correlations(by_type, analyses.short_values(scores))
         about = "Spearman over methods and cases, each case one cluster; adjusted by Holm over the whole table."
         found.append(Section("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
     return found
@@ -108,7 +159,7 @@ def _claims(annotations: pa.Table) -> list[Section]:
             "label_tests",
             "Do methods differ in labels? (chi-square)",
             "`p` from exchanging methods within cases, adjusted by Holm; `p_paper` takes every claim for independent.",
-            analyses_tests.chi_square_tests(annotations),
+            chi_square_tests(annotations),
             digits=3,
         ),
     ]
@@ -118,7 +169,7 @@ def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Section]:
     values = analyses.short_values(scores)
     found = [Section("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
     if kinds is not None:
-        frame = analyses_kinds.kind_differences(values, kinds)
+        frame = kind_differences(values, kinds)
         about = "Difference of shares between kinds of edits; adjusted by Holm."
         found.append(Section("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
     return found
@@ -162,7 +213,7 @@ def write_longform_report(
     simple: pd.DataFrame | None = None,
     factual: Collection[int] = (),
 ) -> Path:
-    """Writes `longform.md`, `longform.json`, one CSV per table and, with matplotlib, pictures.
+    """Write `longform.md`, `longform.json`, one CSV per table and, with matplotlib, pictures.
 
     Args:
         folder: Where to; made when it is not there.
@@ -182,30 +233,20 @@ def write_longform_report(
         if table is not None and len(table):
             need_columns(name, pd.DataFrame(columns=list(getattr(table, "column_names", table))), _NEEDED[name])
     sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
-    return write_tables(Path(folder), sections)
+    folder = Path(folder)
+    head = "# What the edited models write\n\n" + NONE
+    write_report(folder, "longform", head, sections, pictures=draw_pictures(sections, folder))
+    return folder / "longform.md"
 
 
-def write_tables(folder: Path, sections: Sequence[Section], conclusion: str = "") -> Path:
-    """What `write_longform_report` writes, of these sections.
-
-    Args:
-        folder: Where to.
-        sections: Of `longform_sections`.
-        conclusion: Markdown that stands first.
-    """
-    head = "\n\n".join(filter(None, (_HEAD, conclusion)))
-    return write_sections(folder, "longform", head, sections, _pictures(sections, folder))
+NONE = '"none" is the unedited model. An empty interval has its reason beside it.'
 
 
-_HEAD = """# What the edited models write
-
-"none" is the unedited model. An empty interval has its reason beside it."""
-
-
-def _pictures(sections: Sequence[Section], folder: Path) -> Mapping[str, str]:
+def draw_pictures(sections: Sequence[Section], folder: Path) -> Mapping[str, str]:
+    """Draw what there are numbers for; return file -> what it shows, and with "" why there are none."""
     try:
         with need("matplotlib", extra="plots", what_for="pictures"):
             from seesaw_cf.longform.report.plots import draw
     except MissingExtraError as error:
         return {"": f"No pictures: {error}"}
-    return draw({one.name: one.frame for one in sections}, folder)
+    return draw({section.name: section.frame for section in sections}, folder)
