@@ -234,7 +234,12 @@ def table_of(
 
 
 def write_tables(
-    folder: Path, name: str, head: str, tables: Sequence[Table], pictures: Mapping[str, str] | None = None
+    folder: Path,
+    name: str,
+    head: str,
+    tables: Sequence[Table],
+    pictures: Mapping[str, str] | None = None,
+    below: str = "",
 ) -> Path:
     """Write `NAME.md`, `NAME.json` and one CSV per table.
 
@@ -244,6 +249,7 @@ def write_tables(
         head: What the Markdown begins with.
         tables: Written in order.
         pictures: File -> what it shows; "" -> why there are none.
+        below: Folder of CSV files and pictures, below `folder`.
 
     Returns:
         The Markdown file.
@@ -252,9 +258,11 @@ def write_tables(
         StorageError: A file cannot be written.
     """
     for table in tables:
-        write_text(folder / f"{table.name}.csv", table.csv())
+        write_text(folder / below / f"{table.name}.csv", table.csv())
     write_text(folder / f"{name}.json", json_text({table.name: table.records() for table in tables}))
-    drawn = [f"![{about}]({file})" if file else about for file, about in (pictures or {}).items()]
+    drawn = [
+        f"![{about}]({Path(below, file).as_posix()})" if file else about for file, about in (pictures or {}).items()
+    ]
     path = folder / f"{name}.md"
     write_text(path, "\n\n".join([head, *(table.markdown() for table in tables), *drawn]) + "\n")
     return path

@@ -11,10 +11,10 @@ import pytest
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.flaw_page import flaw_findings
 from seesaw_cf.longform.report.people import write_flaw_report
-from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.longform.report.tables import flaw_sections
 from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.page.findings import HEADS, findings_page
+from seesaw_cf.report.table import table_of
 
 from ..page_reader import HOSTILE, check_alone, csv_files
 from .flaw_samples import pair
@@ -90,6 +90,6 @@ def test_a_p_value_of_zero_is_the_strongest_and_a_missing_one_is_none() -> None:
          for flaw, value, p in (("sexism", 0.9, 0.0), ("religion", 0.8, float("nan")), ("age", 0.7, None))]
     )  # fmt: skip
     means = means.astype({"p_adjusted": object})
-    said = flaw_findings(ratings(2), [Section("flaws", "Flaws", "", means)], {}).said[2]
+    said = flaw_findings(ratings(2), [table_of("flaws", "Flaws", "", means)], {}).said[2]
     assert said.startswith("1 of 3 means differ from 0 after correction; largest: Sexism")
     assert "+0.80" not in said

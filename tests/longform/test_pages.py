@@ -167,7 +167,7 @@ def test_a_run_without_annotations_or_demonstrations(tmp_path: Path) -> None:
     write_table(tmp_path / "edits.parquet", table(EDITS, rows))
     page = written(tmp_path)
     assert "## Labels of claims" not in page
-    assert "| memit | ok | 1 | 0 |  |  |" in page
+    assert "| memit | ok | 1 | 0 | - | - |" in page
     write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": {}}))
     assert annotator_lines(tmp_path)[0].startswith("This annotator comes without held-out figures.")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.longform.report.sections import Section
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.agreement import Agreement, annotator_agreement
 from seesaw_cf.types import Estimate
 
@@ -36,7 +36,7 @@ class Agreeing:
     draws: int = 1000
 
 
-def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Section]:
+def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Table]:
     """Sections about one set of ratings.
 
     Args:
@@ -61,7 +61,7 @@ def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Section]:
     percent, kappas = (_pairs(found, how.by, figure) for figure in ("percent", "cohen"))
     beyond = pd.DataFrame([{how.by: name, **_beyond(one, how.level, paired[name])} for name, one in found.items()])
     return [
-        Section(
+        table_of(
             f"{how.prefix}_percent",
             f"{how.title}, per cent{how.percent}",
             f"Pairs of raters, and all of them (`all`), on {how.unit} that each of them rated. Where one rating is "
@@ -71,7 +71,7 @@ def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Section]:
             1,
             how.unit,
         ),
-        Section(
+        table_of(
             how.prefix,
             f"{how.title}, beyond chance{how.beyond}",
             f"Krippendorff's alpha ({how.level}) and Fleiss' kappa, of all raters; `constant` is how common the "
@@ -80,7 +80,7 @@ def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Section]:
             beyond,
             digits=3,
         ),
-        Section(f"{how.prefix}_pairs", f"{how.title}, two by two", "Cohen's kappa.", kappas, how.by, 2, how.unit),
+        table_of(f"{how.prefix}_pairs", f"{how.title}, two by two", "Cohen's kappa.", kappas, how.by, 2, how.unit),
     ]
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from seesaw_cf.effects.flaws import middle_rating
 from seesaw_cf.longform.flaws.validity import validate_judge
-from seesaw_cf.longform.report.sections import Section
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.case_means import row_share
 
 _ABOUT = (
@@ -21,7 +21,7 @@ _ABOUT = (
 )
 
 
-def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) -> list[Section]:
+def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) -> list[Table]:
     """Table 20, and what it hides: each judge beside one that says "equal" to everything.
 
     Args:
@@ -47,8 +47,8 @@ def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) ->
         "`n_split`: pairs left out since people are split evenly."
     )
     return [
-        Section("judges", "Judges against people (SEESAW-CF Table 20)", _ABOUT, pd.DataFrame(accuracy), "flaw", 3),
-        Section("judges_beyond_chance", "Judges beyond chance", sign, pd.DataFrame(beyond), digits=3),
+        table_of("judges", "Judges against people (SEESAW-CF Table 20)", _ABOUT, pd.DataFrame(accuracy), "flaw", 3),
+        table_of("judges_beyond_chance", "Judges beyond chance", sign, pd.DataFrame(beyond), digits=3),
     ]
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.report.sections import Section, findings_of
+from seesaw_cf.longform.report.sections import findings_of
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.findings import Findings, Folded, PageSection, Panels, findings_page
 from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel
@@ -21,6 +21,7 @@ from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.page.texts import Found, Pair, Texts, compared
 from seesaw_cf.report import text
 from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.table import Table as ReportTable
 from seesaw_cf.stats import adjust
 
 _MAX_PAIRS, _MAX_CHARACTERS = 60, 1_500_000  # of the texts
@@ -37,7 +38,7 @@ _METHOD = (
 
 
 def write_flaw_page(
-    folder: Path, table: pa.Table, sections: Sequence[Section], facts: Mapping[str, Any], took: str = ""
+    folder: Path, table: pa.Table, sections: Sequence[ReportTable], facts: Mapping[str, Any], took: str = ""
 ) -> Findings:
     """Writes `report.html`.
 
@@ -59,7 +60,9 @@ def write_flaw_page(
     return page
 
 
-def flaw_findings(table: pa.Table, sections: Sequence[Section], facts: Mapping[str, Any], took: str = "") -> Findings:
+def flaw_findings(
+    table: pa.Table, sections: Sequence[ReportTable], facts: Mapping[str, Any], took: str = ""
+) -> Findings:
     """What the page says; see `write_flaw_page` for the arguments."""
     frame = table.to_pandas()
     means = _means(sections)
@@ -76,7 +79,7 @@ def flaw_findings(table: pa.Table, sections: Sequence[Section], facts: Mapping[s
     return findings_of(title, said, [_plot(means), _texts(table)], sections, _METHOD, facts)
 
 
-def _means(sections: Sequence[Section]) -> pd.DataFrame:
+def _means(sections: Sequence[ReportTable]) -> pd.DataFrame:
     """Mean per flaw; the table of judges' ratings has other names and no corrected p."""
     found = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
     if "mean" not in found:

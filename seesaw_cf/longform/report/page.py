@@ -14,7 +14,7 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.report.page_measures import claims_plot, survey_plot, took
 from seesaw_cf.longform.report.page_texts import written_pairs
-from seesaw_cf.longform.report.sections import Section, findings_of, write_report
+from seesaw_cf.longform.report.sections import findings_of, write_report
 from seesaw_cf.longform.report.tables import NONE, draw_pictures, edit_counts, passage_counts
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
@@ -26,6 +26,7 @@ from seesaw_cf.page.texts import Pair, Texts
 from seesaw_cf.report import text
 from seesaw_cf.report.provenance import repeat_command
 from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.table import Table
 from seesaw_cf.tables import read_table
 
 NOT_MEASURED = (
@@ -50,7 +51,7 @@ _METHOD = (
 )
 
 
-def leme_findings(folder: Path, sections: Sequence[Section]) -> Findings:
+def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
     """Return what the page says.
 
     Args:
@@ -102,7 +103,7 @@ def annotator_lines(folder: Path) -> list[str]:
     return [NOT_MEASURED] if annotator else []
 
 
-def write_leme_report(folder: Path, out: Path, sections: Sequence[Section], tables: str = "") -> str:
+def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], tables: str = "") -> str:
     """Write `report.html`, `report.md`, `report.json`, one CSV per table and, with matplotlib, pictures.
 
     Args:

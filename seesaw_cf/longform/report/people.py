@@ -19,8 +19,9 @@ from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.flaw_judges import judge_sections
 from seesaw_cf.longform.report.flaw_page import flaw_findings
 from seesaw_cf.longform.report.rater_plan import plan_section
-from seesaw_cf.longform.report.sections import Section, write_report
+from seesaw_cf.longform.report.sections import write_report
 from seesaw_cf.records.relations import relation
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import adjust, clustered_mean, t_test
 from seesaw_cf.stats.case_means import case_share
 
@@ -49,7 +50,7 @@ def flaw_sections(
     effects: Sequence[float] = (0.1,),
     per_rater: int | None = None,
     draws: int = 1000,
-) -> list[Section]:
+) -> list[Table]:
     """Every table that ratings of flaws allow.
 
     Args:
@@ -72,10 +73,10 @@ def flaw_sections(
     named = people.rename(columns={"pair_id": "item", "change": "value", "case_id": "group"})
     how = Agreeing("flaw", "nominal", "pairs", "agreement", "Agreement of people", " (SEESAW-CF Table 21)", draws=draws)
     sections = [
-        Section("raters", "Who rated", _ABOUT["raters"], _raters(frame, judges), digits=3),
-        Section("flaws", "Flaws by edited property (SEESAW-CF Table 6)", _ABOUT["flaws"], _means(people), "flaw", 3),
-        Section("flaws_raters", "With other raters", _ABOUT["flaws_raters"], _across_raters(people), digits=3),
-        Section(
+        table_of("raters", "Who rated", _ABOUT["raters"], _raters(frame, judges), digits=3),
+        table_of("flaws", "Flaws by edited property (SEESAW-CF Table 6)", _ABOUT["flaws"], _means(people), "flaw", 3),
+        table_of("flaws_raters", "With other raters", _ABOUT["flaws_raters"], _across_raters(people), digits=3),
+        table_of(
             "flaws_editors",
             "Flaws by editor (SEESAW-CF Table 19)",
             _ABOUT["flaws_editors"],
@@ -85,8 +86,8 @@ def flaw_sections(
         ),
         *agreement_sections(named, how),
         *judge_sections(table, judges, draws),
-        Section("repeats", "Rated twice", _ABOUT["repeats"], _repeats(found, draws), "flaw", 1, "pairs"),
-        Section("reflected", "Edit reflected?", _ABOUT["reflected"], _reflected(found), digits=3),
+        table_of("repeats", "Rated twice", _ABOUT["repeats"], _repeats(found, draws), "flaw", 1, "pairs"),
+        table_of("reflected", "Edit reflected?", _ABOUT["reflected"], _reflected(found), digits=3),
         plan_section(named.dropna(subset="value"), "flaw", effects, per_rater),
     ]
     return [one for one in sections if len(one.frame)]

@@ -9,11 +9,12 @@ import pandas as pd
 
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.page_measures import claims_plot, methods, share_said, survey_plot, took
-from seesaw_cf.longform.report.sections import Section, findings_of
+from seesaw_cf.longform.report.sections import findings_of
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.page.findings import Findings
 from seesaw_cf.page.forest import key_colours
 from seesaw_cf.report import text
+from seesaw_cf.report.table import Table
 
 # Kind of answers -> column of the answer, column of who gave it, what it is called.
 _ANSWERS = {
@@ -34,7 +35,7 @@ _METHOD = (
 )
 
 
-def people_findings(people: Collected, sections: Sequence[Section], facts: Mapping[str, Any]) -> Findings:
+def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping[str, Any]) -> Findings:
     """What the page says.
 
     Args:

@@ -17,9 +17,10 @@ from seesaw_cf.longform.rate.survey import survey_samples
 from seesaw_cf.longform.report.collected import Collected, collect
 from seesaw_cf.longform.report.people_page import people_findings
 from seesaw_cf.longform.report.people_survey import HEAD, PLACE, people_sections
-from seesaw_cf.longform.report.sections import Section, write_report
+from seesaw_cf.longform.report.sections import write_report
 from seesaw_cf.longform.report.simple import passage_columns
 from seesaw_cf.longform.write.passages import records_of_run
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.plain import plain
 
 KINDS = ("ratings", "annotations", "failures")
@@ -56,7 +57,7 @@ def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **
     return out / "people.md"
 
 
-def _measures(run: Path, judged: Collected, people: Collected) -> list[Section]:
+def _measures(run: Path, judged: Collected, people: Collected) -> list[Table]:
     """Do simple metrics stand for what people say? LEME, appendix I."""
     passages = judged.get("passages")
     records = records_of_run(read_json(run / "manifest.json", error=RunFolderError), passages)
@@ -71,7 +72,7 @@ def _measures(run: Path, judged: Collected, people: Collected) -> list[Section]:
     try:
         found = leme_auto([one.case_id for one in samples], passage_columns(samples), ratings=ratings)
     except MissingExtraError as error:
-        return [Section("measures", "Simple metrics against people", str(error), pd.DataFrame())]
+        return [table_of("measures", "Simple metrics against people", str(error), pd.DataFrame())]
     rows = [{"measure": name} | plain(one) for name, one in (found.correlations or {}).items()]
     title = "Simple metrics against people (LEME Table 19, appendix I)"
-    return [Section("measures", title, _ABOUT, pd.DataFrame(rows), digits=3)]
+    return [table_of("measures", title, _ABOUT, pd.DataFrame(rows), digits=3)]

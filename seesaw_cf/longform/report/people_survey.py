@@ -14,10 +14,10 @@ from seesaw_cf.longform.failure_items import FAILURE_MODES
 from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.rater_plan import plan_section
-from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.longform.report.survey_judges import beside_people
 from seesaw_cf.longform.report.tables import survey_sections
 from seesaw_cf.longform.report.values import METRICS, as_frame, label_shares, survey_values
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import case_share, row_share
 
@@ -48,7 +48,7 @@ def people_sections(
     effects: Sequence[float] = (0.5,),
     per_rater: int | None = None,
     draws: int = 1000,
-) -> list[Section]:
+) -> list[Table]:
     """Every table that people's answers allow.
 
     Args:
@@ -71,7 +71,7 @@ def people_sections(
     return [one for one in sections if len(one.frame)]
 
 
-def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, draws: int) -> list[Section]:
+def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, draws: int) -> list[Table]:
     frame = people.get("ratings").to_pandas()
     if frame.empty:
         return []
@@ -97,7 +97,7 @@ def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, 
     title = "How many edits and raters (a rating minus 4)"
     return [
         *survey_sections(values, "Survey (LEME Table 1, Figure 3)", _ABOUT["survey"]),
-        Section("survey_raters", "With other raters", _ABOUT["survey_raters"], _across_raters(frame)),
+        table_of("survey_raters", "With other raters", _ABOUT["survey_raters"], _across_raters(frame)),
         *agreement_sections(by_type, how),
         *agreement_sections(of_item.sort_values("statement"), each),
         plan_section(shifted, "type", effects, per_rater, "survey_plan", title),
@@ -123,7 +123,7 @@ def _across_raters(ratings: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _claims(people: Collected, draws: int) -> list[Section]:
+def _claims(people: Collected, draws: int) -> list[Table]:
     frame = people.get("annotations").to_pandas()
     if frame.empty:
         return []
@@ -134,9 +134,9 @@ def _claims(people: Collected, draws: int) -> list[Section]:
     shares = label_shares(frame.assign(annotator=_PEOPLE)).drop(columns="annotator")
     against = shares[shares["label"] == "contradicts"].drop(columns="label")
     return [
-        Section("claims", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
-        Section("contradicted", "Contradicted claims (LEME Figure 5)", _ABOUT["claims"], against, "claim_kind"),
-        Section("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
+        table_of("claims", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
+        table_of("contradicted", "Contradicted claims (LEME Figure 5)", _ABOUT["claims"], against, "claim_kind"),
+        table_of("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
         *agreement_sections(pd.concat([rated.assign(claim=_ALL), rated]), how),
     ]
 
@@ -152,7 +152,7 @@ def _counts(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).drop(columns="p", errors="ignore")
 
 
-def _failures(people: Collected, draws: int) -> list[Section]:
+def _failures(people: Collected, draws: int) -> list[Table]:
     frame = as_frame(people.get("failures"))
     if frame.empty:
         return []
@@ -169,8 +169,8 @@ def _failures(people: Collected, draws: int) -> list[Section]:
     how = Agreeing("failure", "nominal", "texts", "failure_agreement", "Agreement on failure modes", draws=draws)
     shares = pd.DataFrame(rows).drop(columns="p")
     return [
-        Section("failures", "Failure modes (LEME section 5.6, Table 20)", _ABOUT["failures"], shares, "method"),
-        Section("failure_examples", "Examples (LEME Table 20)", _ABOUT["failure_examples"], _examples(people, frame)),
+        table_of("failures", "Failure modes (LEME section 5.6, Table 20)", _ABOUT["failures"], shares, "method"),
+        table_of("failure_examples", "Examples (LEME Table 20)", _ABOUT["failure_examples"], _examples(people, frame)),
         *agreement_sections(rated.assign(failure=frame["failure"].astype(str)), how),
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform.report.sections import Section
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import Design, plan, variance_components
 
 PER_EDIT = (1, 2, 3, 5)
@@ -21,7 +21,7 @@ def plan_section(
     per_rater: int | None = None,
     name: str = "plan",
     title: str = "How many edits and raters",
-) -> Section:
+) -> Table:
     """`rater_plan` as a section of a report."""
     about = (
         "The smallest study with raters like these that finds a mean of `effect` (two-sided, level 0.05, power 0.8), "
@@ -30,7 +30,7 @@ def plan_section(
         "as many texts and statements as here, and counts once in `ratings`. An interval for raters like these takes "
         "five."
     )
-    return Section(name, title, about, rater_plan(rated, by, effects, per_rater), digits=3)
+    return table_of(name, title, about, rater_plan(rated, by, effects, per_rater), digits=3)
 
 
 def rater_plan(rated: pd.DataFrame, by: str, effects: Sequence[float], per_rater: int | None = None) -> pd.DataFrame:

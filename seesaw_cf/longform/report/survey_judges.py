@@ -10,8 +10,8 @@ import pandas as pd
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.longform.annotate.learned import LEFT_OUT
 from seesaw_cf.longform.report.collected import Collected
-from seesaw_cf.longform.report.sections import Section
 from seesaw_cf.longform.train.ratings import rating_scores
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import case_share
 
@@ -27,7 +27,7 @@ _QUESTION = ["editor", "case_id", "phase", "sample", "item"]
 _CLAIM = ["editor", "case_id", "phase", "sample", "passage", "claim_kind", "claim_id"]
 
 
-def beside_people(people: Collected, judged: Collected, draws: int = 1000) -> list[Section]:
+def beside_people(people: Collected, judged: Collected, draws: int = 1000) -> list[Table]:
     """How far each rater and annotator of a run is from people.
 
     Args:
@@ -44,8 +44,8 @@ def beside_people(people: Collected, judged: Collected, draws: int = 1000) -> li
     survey = [_survey_row(*one, draws) for one in _compared(said, given, _QUESTION, "commonest rating")]
     claims = [_claim_row(*one, draws) for one in _compared(marked, labels, _CLAIM, "commonest label")]
     return [
-        Section("judges", "Judges against people: survey (LEME Table 9)", _SURVEY, pd.DataFrame(survey), digits=3),
-        Section("annotators", "Annotators against people (LEME Table 9)", _CLAIMS, pd.DataFrame(claims), digits=3),
+        table_of("judges", "Judges against people: survey (LEME Table 9)", _SURVEY, pd.DataFrame(survey), digits=3),
+        table_of("annotators", "Annotators against people (LEME Table 9)", _CLAIMS, pd.DataFrame(claims), digits=3),
     ]
 
 

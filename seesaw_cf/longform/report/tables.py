@@ -18,7 +18,8 @@ from seesaw_cf.longform.flaws.validity import flaw_results
 from seesaw_cf.longform.report import values as analyses
 from seesaw_cf.longform.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
 from seesaw_cf.longform.report.kinds import edit_kinds, kind_differences, kind_shares
-from seesaw_cf.longform.report.sections import Section, write_report
+from seesaw_cf.longform.report.sections import write_report
+from seesaw_cf.report.table import Table, table_of
 
 
 def longform_sections(
@@ -31,16 +32,16 @@ def longform_sections(
     simple: pd.DataFrame | None = None,
     factual: Collection[int] = (),
     edits: pa.Table | None = None,
-) -> list[Section]:
+) -> list[Table]:
     """Return every table that the given tables allow.
 
     Args:
         passages, ratings, annotations, flaws, scores, simple, factual: See `write_longform_report`.
         edits: `edits.parquet` of a run.
     """
-    found = [] if edits is None else [Section("edits", "Edits", _EDITS, edit_counts(edits))]
+    found = [] if edits is None else [table_of("edits", "Edits", _EDITS, edit_counts(edits))]
     about = "How many texts there are, how many are empty or end at the length limit, and why others are missing."
-    found.append(Section("passages", "Passages", about, passage_counts(passages)))
+    found.append(table_of("passages", "Passages", about, passage_counts(passages)))
     scores = scores if scores is not None and scores.num_rows else None
     kinds = _kinds(scores, annotations, factual)
     found += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
@@ -48,11 +49,11 @@ def longform_sections(
     if kinds is not None:
         shares = kind_shares(kinds)
         about = f"By {kinds['criterion'].iloc[0]}: what the unedited model held. Wilson intervals."
-        found.append(Section("kinds", "Kinds of edits (Table 14)", about, shares))
+        found.append(table_of("kinds", "Kinds of edits (Table 14)", about, shares))
     if scores is not None:
         found += _short(scores, kinds)
     if simple is not None and len(simple):
-        found.append(Section("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
+        found.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
     found += flaw_sections(flaws) if flaws is not None and flaws.num_rows else []
     return [one for one in found if len(one.frame)]
 
@@ -93,7 +94,7 @@ def _kinds(scores: pa.Table | None, annotations: pa.Table | None, factual: Colle
         return None
 
 
-def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Section]:
+def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Table]:
     """Return the means of every item and of every type of question.
 
     Args:
@@ -103,8 +104,8 @@ def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Sectio
     """
     means = analyses.means(typed_values(values))
     return [
-        Section("survey", title, about, analyses.means(values), "metric"),
-        Section("survey_types", "Survey by type of question", about, means, "metric"),
+        table_of("survey", title, about, analyses.means(values), "metric"),
+        table_of("survey_types", "Survey by type of question", about, means, "metric"),
     ]
 
 
@@ -113,7 +114,7 @@ def typed_values(values: pd.DataFrame) -> pd.DataFrame:
     return values.assign(metric=pd.Categorical(values["metric"].astype(str).map(analyses.METRICS), TYPES))
 
 
-def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Section]:
+def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Table]:
     values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
     frame = ratings.to_pandas()
     unrated = frame[frame["status"] != "ok"].groupby(["rater", "status"]).size().rename("n").reset_index()
@@ -123,31 +124,31 @@ def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | No
     )
     found = [
         *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
-        Section("survey_tests", "Lower than without edit? (Table 1)", tests, wilcoxon_tests(values), digits=3),
-        Section(
+        table_of("survey_tests", "Lower than without edit? (Table 1)", tests, wilcoxon_tests(values), digits=3),
+        table_of(
             "survey_type_tests", "The same by type of question", tests, wilcoxon_tests(typed_values(values)), digits=3
         ),
-        Section("unrated", "Ratings without a value", "By reason.", unrated),
+        table_of("unrated", "Ratings without a value", "By reason.", unrated),
     ]
     if kinds is not None:
         about = "Mean rating of the first kind minus that of the other edits; adjusted by Holm."
         frame = kind_differences(by_type[by_type["metric"].isin(["edit", "factual"])], kinds)
-        found.append(Section("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
+        found.append(table_of("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
     if scores is not None:
         frame = correlations(by_type, analyses.short_values(scores))
         about = "Spearman over methods and cases, each case one cluster; adjusted by Holm over the whole table."
-        found.append(Section("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
+        found.append(table_of("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
     return found
 
 
-def _claims(annotations: pa.Table) -> list[Section]:
+def _claims(annotations: pa.Table) -> list[Table]:
     shares = analyses.label_shares(annotations)
     against = shares[shares["label"] == "contradicts"].drop(columns="label")
     about = "Share of claims, with 95 % intervals clustered by case."
     return [
-        Section("labels", "Labels of claims (Figure 4)", about, shares, "label"),
-        Section("contradicted", "Contradicted claims (Figure 5)", about, against, "claim_kind"),
-        Section(
+        table_of("labels", "Labels of claims (Figure 4)", about, shares, "label"),
+        table_of("contradicted", "Contradicted claims (Figure 5)", about, against, "claim_kind"),
+        table_of(
             "drift",
             "Factual drift",
             "Share of untouched facts that are contradicted, after minus before, within cases; `lost`: of those "
@@ -155,7 +156,7 @@ def _claims(annotations: pa.Table) -> list[Section]:
             analyses.factual_drift(annotations),
             digits=3,
         ),
-        Section(
+        table_of(
             "label_tests",
             "Do methods differ in labels? (chi-square)",
             "`p` from exchanging methods within cases, adjusted by Holm; `p_paper` takes every claim for independent.",
@@ -165,17 +166,17 @@ def _claims(annotations: pa.Table) -> list[Section]:
     ]
 
 
-def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Section]:
+def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Table]:
     values = analyses.short_values(scores)
-    found = [Section("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
+    found = [table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
     if kinds is not None:
         frame = kind_differences(values, kinds)
         about = "Difference of shares between kinds of edits; adjusted by Holm."
-        found.append(Section("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
+        found.append(table_of("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
     return found
 
 
-def flaw_sections(flaws: pa.Table) -> list[Section]:
+def flaw_sections(flaws: pa.Table) -> list[Table]:
     """Changes per flaw and agreement, of `FLAWS`."""
     result = flaw_results(flaws)
     order = list(FLAWS_BY_NAME)
@@ -187,10 +188,10 @@ def flaw_sections(flaws: pa.Table) -> list[Section]:
     agreement = pd.DataFrame([{"flaw": flaw} | one for flaw, one in result["agreement"].items()])
     about = "Above 0: more present after the edit. `p` is clustered by edit and rater; `p_paper` pools ratings."
     return [
-        Section(
+        table_of(
             "flaws", "Flaws of open-ended descriptions (SEESAW-CF Tables 6 and 19)", about, pd.DataFrame(rows), digits=3
         ),
-        Section("flaw_agreement", "Agreement about flaws", "Beyond chance, among all raters.", agreement, digits=3),
+        table_of("flaw_agreement", "Agreement about flaws", "Beyond chance, among all raters.", agreement, digits=3),
     ]
 
 
@@ -242,7 +243,7 @@ def write_longform_report(
 NONE = '"none" is the unedited model. An empty interval has its reason beside it.'
 
 
-def draw_pictures(sections: Sequence[Section], folder: Path) -> Mapping[str, str]:
+def draw_pictures(sections: Sequence[Table], folder: Path) -> Mapping[str, str]:
     """Draw what there are numbers for; return file -> what it shows, and with "" why there are none."""
     try:
         with need("matplotlib", extra="plots", what_for="pictures"):
