@@ -27,9 +27,9 @@ def describe(
 
     def described(kind: type[Module]) -> type[Module]:
         info = evaluate.MetricInfo if issubclass(kind, evaluate.Metric) else evaluate.MeasurementInfo
-        told = {"description": description, "citation": citation, "inputs_description": inputs}
+        texts = {"description": description, "citation": citation, "inputs_description": inputs}
         features = {name: _feature(what) for name, what in columns.items()}
-        kind._info = lambda self: info(**told, features=datasets.Features(features))
+        kind._info = lambda self: info(**texts, features=datasets.Features(features))
         kind.__doc__ = f"{description}{inputs}\n\n{kind.__doc__}"
         return kind
 
@@ -51,10 +51,10 @@ def column_arguments(function: Callable[..., object], record: type[Any]) -> Call
     fields = inspect.signature(record).parameters
     own = inspect.signature(function).parameters
 
-    def call(**given: Any) -> dict[str, Any]:
-        columns = record(**{name: given.pop(name) for name in fields if name in given})
-        return as_json(function)(columns=columns, **given)
+    def call(**values: Any) -> dict[str, Any]:
+        columns = record(**{name: values.pop(name) for name in fields if name in values})
+        return as_json(function)(columns=columns, **values)
 
-    every = [one for name in own for one in (fields.values() if name == "columns" else [own[name]])]
-    call.__signature__ = inspect.Signature([one.replace(kind=one.KEYWORD_ONLY) for one in every])  # type: ignore[attr-defined]
+    every = [parameter for name in own for parameter in (fields.values() if name == "columns" else [own[name]])]
+    call.__signature__ = inspect.Signature([parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in every])  # type: ignore[attr-defined]
     return call

@@ -72,27 +72,27 @@ class Edits:
 
     Attributes:
         generated: Relation -> edits drawn from the source.
-        given: Edits out of files; they replace the generated ones of their relations in cross-subject cases.
+        seeds: Edits out of files; they replace the generated ones of their relations in cross-subject cases.
         skipped: Why records of the files made no edit -> how many.
     """
 
     generated: Mapping[str, Sequence[Edit]]
-    given: Sequence[Edit] = ()
+    seeds: Sequence[Edit] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def cross_subject(self) -> list[Edit]:
         """Given edits, then generated ones of the other relations."""
-        covered = {edit.relation_id for edit in self.given}
+        covered = {edit.relation_id for edit in self.seeds}
         drawn = (edit for id, edits in self.generated.items() if id not in covered for edit in edits)
-        return [*self.given, *drawn]
+        return [*self.seeds, *drawn]
 
 
 def choose_edits(facts: Facts, seeds: Sequence[Case] = ()) -> Edits:
-    """Draws the edits of every relation, and identifies the subjects of the given ones."""
-    given, skipped = seed_edits(facts, seeds) if seeds else ([], Counter())
+    """Draws the edits of every relation, and identifies the subjects of those out of files."""
+    edits, skipped = seed_edits(facts, seeds) if seeds else ([], Counter())
     generated = {id: generate(facts, id) for id in RELATIONS}
-    return Edits(generated, given, skipped)
+    return Edits(generated, edits, skipped)
 
 
 def _holders(options: BuildOptions, edits: Iterable[Edit]) -> Iterator[Holder]:
@@ -115,14 +115,14 @@ def query_bounds(options: BuildOptions, seeds: Sequence[Case] = ()) -> dict[str,
         What for -> number. People can be fewer: many hold several values.
     """
     genders = 3 if options.other_genders else 2
-    kept = {id: [case for case in seeds if _relation(case) == id] for id in RELATIONS}
+    usable = {id: [case for case in seeds if _relation(case) == id] for id in RELATIONS}
     holders = 0
-    for id, cases in kept.items():
-        given = {name for case in cases for name in _targets(case)}
+    for id, cases in usable.items():
+        targets = {name for case in cases for name in _targets(case)}
         drawn = min(2 * options.edits.get(id, 0), len(listed_values(id)) or VALUES)
-        holders += genders * (len(given) + drawn)
+        holders += genders * (len(targets) + drawn)
     people = holders * (max(options.per_gender, options.true_per_gender) + MARGIN)
-    names = len({case.request.subject for cases in kept.values() for case in cases})
+    names = len({case.request.subject for cases in usable.values() for case in cases})
     return {
         "names of edited people": -(-names // (BATCH // 2)),
         "values that are held, and their labels": 2 * sum(
@@ -189,7 +189,7 @@ def build(
     """
     chosen, counted = edits.cross_subject, _Counted()
     facts.prefetch(_holders(facts.options, chosen))
-    subject_cases = cross_subject(facts, facts.progress(chosen, "cases"), FIRST_ID if edits.given else 1)
+    subject_cases = cross_subject(facts, facts.progress(chosen, "cases"), FIRST_ID if edits.seeds else 1)
     write_cases(out, "cross_subject", counted.count("cross_subject", subject_cases), len(chosen))
     pairs = list(counted.count("cross_property", cross_property(facts, edits.generated, FIRST_PAIR_ID)))
     write_cases(out, "cross_property", pairs, len(pairs))
@@ -199,9 +199,9 @@ def build(
         "demographics": demographics(facts, facts.people(sorted(counted.people)), references=about.references),
     }
     configs = dict(CONFIGS)
-    for name, found in couples.items():
-        tables[name] = coupled_table(facts, found, name)
-        configs[name] = about_coupled(len(found))
+    for name, rows in couples.items():
+        tables[name] = coupled_table(facts, rows, name)
+        configs[name] = about_coupled(len(rows))
     for name, table in tables.items():
         write_rows(out, name, [table], table.schema)
     drawn = drawn_section(facts.draws)

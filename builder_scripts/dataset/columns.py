@@ -13,12 +13,12 @@ from seesaw_cf.builder_scripts.dataset.statistics import markdown
 
 
 def _columns() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = defaultdict(dict)
+    meanings: dict[str, dict[str, str]] = defaultdict(dict)
     with (Path(__file__).parent / "columns.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             for config in row["configs"].split(","):
-                found[config][row["column"]] = row["meaning"]
-    return dict(found)
+                meanings[config][row["column"]] = row["meaning"]
+    return dict(meanings)
 
 
 COLUMNS: Mapping[str, Mapping[str, str]] = _columns()

@@ -40,9 +40,9 @@ def couples_of(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[dic
     couples: dict[str, list[Coupled]] = {}
     counts: Counter[str] = Counter()
     for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):
-        found, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
+        rows, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
         counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
-        couples |= {config: found} if found else {}
+        couples |= {config: rows} if rows else {}
     if not couples:
         raise RecordError(
             f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
@@ -69,10 +69,10 @@ def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cas
     """
     couples, counts = couples_of(facts, claims, cases)
     configs = {}
-    for config, found in couples.items():
-        write_rows(out, config, [coupled_table(facts, found, config)], COUPLED_SCHEMAS[config])
-        counts[config] = len(found)
-        configs[config] = about_coupled(len(found))
+    for config, rows in couples.items():
+        write_rows(out, config, [coupled_table(facts, rows, config)], COUPLED_SCHEMAS[config])
+        counts[config] = len(rows)
+        configs[config] = about_coupled(len(rows))
     body = _BODY.format(
         columns=columns_section({name: COUPLED_SCHEMAS[name] for name in configs}),
         counts=markdown(["Rows", "Number"], counts.items()),

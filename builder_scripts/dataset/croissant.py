@@ -48,16 +48,16 @@ def _field(config: str, parent: str, field: pa.Field, meaning: str) -> dict[str,
     kind, repeated = field.type, pa.types.is_list(field.type)
     kind = kind.value_type if repeated else kind
     name = f"{parent}/{field.name}"
-    made: dict[str, object] = {"@type": "cr:Field", "@id": name, "name": name, "description": meaning}
-    made |= {"repeated": True} if repeated else {}
+    entry: dict[str, object] = {"@type": "cr:Field", "@id": name, "name": name, "description": meaning}
+    entry |= {"repeated": True} if repeated else {}
     if pa.types.is_struct(kind):
         inner = (kind.field(index) for index in range(kind.num_fields))
-        return made | {"subField": [_field(config, name, part, f"{part.name} of {field.name}") for part in inner]}
+        return entry | {"subField": [_field(config, name, part, f"{part.name} of {field.name}") for part in inner]}
     data_type = next((word for test, word in _TYPES.items() if test(kind)), "sc:Integer")
     if parent != config:  # a column inside a record: readers find it by the path in the parent's column
-        return made | {"dataType": data_type}
+        return entry | {"dataType": data_type}
     source = {"fileSet": {"@id": f"{config}-files"}, "extract": {"column": field.name}}
-    return made | {"dataType": data_type, "source": source}
+    return entry | {"dataType": data_type, "source": source}
 
 
 def _file(root: Path, file: Path, base: str) -> dict[str, object]:
@@ -120,9 +120,9 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
     configs: dict[str, list[Path]] = {}
     for file in sorted((root / "data").glob("*/*.parquet")):
         configs.setdefault(file.parent.name, []).append(file)
-    files = [_file(root, file, f"{base}/resolve/v{version}") for found in configs.values() for file in found]
-    sets = [_set(root, name, found) for name, found in configs.items()]
-    records = [_records(name, pq.read_schema(found[0])) for name, found in configs.items()]
+    files = [_file(root, file, f"{base}/resolve/v{version}") for paths in configs.values() for file in paths]
+    sets = [_set(root, name, paths) for name, paths in configs.items()]
+    records = [_records(name, pq.read_schema(paths[0])) for name, paths in configs.items()]
     described = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -137,6 +137,6 @@ def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata:
         **_published(root / "build.json"),
         "distribution": [*files, *sets],
         "recordSet": records,
-        **{f"rai:{name}": said for name, said in RAI.items()},
+        **{f"rai:{name}": text for name, text in RAI.items()},
     }
     return json.dumps(described, indent=1, ensure_ascii=False) + "\n"

@@ -102,8 +102,8 @@ def _checked(root: Path) -> _Folder:
     if len(versions) != 1 or not _VERSION.fullmatch(versions[0]):
         raise RecordError(f"{root}/README.md: versions {versions}, expected one major.minor.patch for all configs.")
     files = {name: sorted((root / "data" / name).glob("*.parquet")) for name in configs}
-    for name, found in files.items():
-        if not found or content_hash({path.name: path for path in found}) not in configs[name].get("description", ""):
+    for name, paths in files.items():
+        if not paths or content_hash({path.name: path for path in paths}) not in configs[name].get("description", ""):
             raise RecordError(
                 f"{root}: the files of config {name!r} are not those that README.md describes. Build the folder again."
             )
@@ -157,12 +157,12 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
 
 def _push(api: HfApi, repo: str, staged: Path, ours: _Folder) -> str:
     """One commit that holds exactly the staged files, and its tag."""
-    done = api.upload_folder(
+    commit = api.upload_folder(
         repo_id=repo, repo_type="dataset", folder_path=staged, commit_message=f"Version {ours.version}",
         delete_patterns=["data/**"],
     )  # fmt: skip
-    api.create_tag(repo, repo_type="dataset", tag=f"v{ours.version}", revision=done.oid, exist_ok=True)
-    return str(done.oid)
+    api.create_tag(repo, repo_type="dataset", tag=f"v{ours.version}", revision=commit.oid, exist_ok=True)
+    return str(commit.oid)
 
 
 def _before(api: HfApi, repo: str) -> _Before:
@@ -200,21 +200,21 @@ def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) 
             f"{repo} exists and holds something else ({', '.join(before.foreign[:5])}). Choose another name, or "
             "empty the repository on the Hub first."
         )
-    known = before.record
-    if f"v{ours.version}" in tags and known != _record(ours):
-        now = known["version"] if known else None
+    older = before.record
+    if f"v{ours.version}" in tags and older != _record(ours):
+        now = older["version"] if older else None
         raise StorageError(
             f"{repo} has version {ours.version} already, with other content (now {now}). Build with a "
             "higher --version: published versions never change."
         )
-    if known is None:
+    if older is None:
         return
     columns = ours.columns()
-    changed = [name for name, config in known["configs"].items() if columns.get(name) != config["columns"]]
-    if changed and int(ours.version.split(".")[0]) <= int(known["version"].split(".")[0]):
+    changed = [name for name, config in older["configs"].items() if columns.get(name) != config["columns"]]
+    if changed and int(ours.version.split(".")[0]) <= int(older["version"].split(".")[0]):
         raise StorageError(
-            f"{repo} has other columns in {', '.join(changed)} (version {known['version']}). Programs that read them "
-            f"would break: build with --version {int(known['version'].split('.')[0]) + 1}.0.0, or choose another name."
+            f"{repo} has other columns in {', '.join(changed)} (version {older['version']}). Programs that read them "
+            f"would break: build with --version {int(older['version'].split('.')[0]) + 1}.0.0, or choose another name."
         )
 
 

@@ -40,13 +40,13 @@ def write_cases(folder: str | os.PathLike[str], config: str, cases: Iterable[Cas
     """
     shards = max(1, -(-count // CASES_PER_SHARD))
     rest = iter(cases)
-    made = sum(
+    total = sum(
         write_rows(folder, config, _chunks(rest, CASES_PER_GROUP, CASES_PER_SHARD), CASES, (number, shards))
         for number in range(shards)
     ) + sum(1 for _ in rest)
-    if made != count:
+    if total != count:
         raise RecordError(
-            f"config {config!r}: {made} cases were made, expected {count}. Give the number of the cases: the names of "
+            f"config {config!r}: {total} cases were made, expected {count}. Give the number of the cases: the names of "
             "the files depend on it."
         )
 

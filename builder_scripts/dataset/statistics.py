@@ -125,10 +125,10 @@ def people_by_group(demographics: pa.Table, axis: str) -> str:
 
 def examples(candidates: pa.Table) -> str:
     """Table 1: how many values each relation has, and the first ones by name."""
-    found: dict[str, list[str]] = defaultdict(list)
+    names: dict[str, list[str]] = defaultdict(list)
     for row in candidates.select(["relation_id", "label"]).to_pylist():
-        found[row["relation_id"]].append(row["label"])
-    rows = [[RELATIONS[id].name, len(labels), ", ".join(labels[:4])] for id, labels in found.items()]
+        names[row["relation_id"]].append(row["label"])
+    rows = [[RELATIONS[id].name, len(labels), ", ".join(labels[:4])] for id, labels in names.items()]
     return markdown(["Relation", "Values", "For example"], rows)
 
 
@@ -148,7 +148,7 @@ def attributes(candidates: pa.Table) -> Mapping[str, str]:
 
 
 def _attribute_rows(candidates: pa.Table, relation_id: str, column: str) -> Iterator[list[str | int]]:
-    found = [row[column] for row in candidates.to_pylist() if row["relation_id"] == relation_id]
-    kinds = [[cell] if isinstance(cell, str) else cell or ["none"] for cell in found]
+    cells = [row[column] for row in candidates.to_pylist() if row["relation_id"] == relation_id]
+    kinds = [[cell] if isinstance(cell, str) else cell or ["none"] for cell in cells]
     yield from ([kind, count] for kind, count in sorted(Counter(kind for row in kinds for kind in row).items()))
-    yield ["**Total**", len(found)]
+    yield ["**Total**", len(cells)]

@@ -64,16 +64,16 @@ def _both(facts: Facts, edit: Edit, person: RecordedPerson, other: str) -> bool:
 
 
 def _name(facts: Facts, edit: Edit, value: str) -> Entity:
-    given = dict(zip((edit.true, edit.new), edit.names, strict=False))
-    return Entity(value, given.get(value) or facts.labels([value])[value])
+    names = dict(zip((edit.true, edit.new), edit.names, strict=False))
+    return Entity(value, names.get(value) or facts.labels([value])[value])
 
 
 def _edit_template(edit: Edit, seed: int) -> Template:
     """The template of the edit: as its file says, tensed when it is one of the papers', or one of these at random."""
     listed = templates(edit.relation_id, "cloze")
     if edit.prompt:
-        known = (row for row in listed if edit.prompt in (row.present, row.past))
-        return next(known, Template("", edit.relation_id, "cloze", edit.prompt, edit.prompt))
+        matches = (row for row in listed if edit.prompt in (row.present, row.past))
+        return next(matches, Template("", edit.relation_id, "cloze", edit.prompt, edit.prompt))
     return random.Random(f"{seed} {edit.relation_id} {edit.subject.id} prompt").choice(listed)
 
 
@@ -87,11 +87,11 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
         effect_relation_id: The watched property of a cross-property case.
     """
     options, name, living = facts.options, edit.subject.entity.label, edit.subject.living
-    said = _edit_template(edit, options.seed)
-    others = list(paraphrases(edit.relation_id, said))
+    template = _edit_template(edit, options.seed)
+    others = list(paraphrases(edit.relation_id, template))
     random.Random(f"{options.seed} {edit.relation_id} {edit.subject.id} paraphrases").shuffle(others)
     request = EditRequest(
-        said.fill("{}", living=living), name, edit.relation_id, _name(facts, edit, edit.new),
+        template.fill("{}", living=living), name, edit.relation_id, _name(facts, edit, edit.new),
         _name(facts, edit, edit.true),
     )  # fmt: skip
     return Case(
@@ -100,7 +100,7 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
         effect_relation_id,
         generation_prompts=generation_prompts(edit.subject, edit.relation_id, effect_relation_id, options),
         paraphrase_prompts=tuple(row.fill(name, living=living) for row in others[: options.paraphrases]),
-        extra={"subject_id": edit.subject.entity.id, "template_id": said.id},
+        extra={"subject_id": edit.subject.entity.id, "template_id": template.id},
         flags=edit.flags,
     )
 
@@ -111,7 +111,7 @@ def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
     new = holders(facts, edit, edit.new, edit.true, options.per_gender)
     true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
     near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
-    said = _edit_template(edit, options.seed)
+    edit_template = _edit_template(edit, options.seed)
     prompts = (
         attribute_prompt(template, person, holds)
         for people, holds in ((new, "target_new"), (true, "target_true"))
@@ -121,7 +121,7 @@ def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
     return replace(
         case,
         attribute_prompts=tuple(prompts),
-        neighborhood_prompts=tuple(said.fill(person.entity.label, living=person.living) for person in near),
+        neighborhood_prompts=tuple(edit_template.fill(person.entity.label, living=person.living) for person in near),
         extra=case.extra | {"holders": {"target_new": len(new), "target_true": len(true)}},
         flags=(*case.flags, "few_holders") if len(new) < FEW else case.flags,
     )

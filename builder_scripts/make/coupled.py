@@ -80,21 +80,21 @@ def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
     A CounterFact record is one counterfactual edit. A zsRE record is two: its answer as the new target (factual), and
     its alternative answer `alt` with the answer as the old target (counterfactual).
     """
-    found = []
+    edits = []
     for case in cases:
         request = case.request
         if case.record_format != "zsre":
-            found.append((case, "counterfactual", request.target_true))
+            edits.append((case, "counterfactual", request.target_true))
             continue
         # Every row has a number of its own: a record's place twice, and one more for its second edit.
         case = replace(case, case_id=2 * case.case_id)
-        found.append((case, "factual", request.target_new))
+        edits.append((case, "factual", request.target_new))
         alternative = str(case.extra.get("alt") or "").strip()
         if alternative and alternative != request.target_new.label:
             changed = replace(request, target_new=Entity(None, alternative), target_true=request.target_new)
             other = replace(case, case_id=case.case_id + 1, request=changed)
-            found.append((other, "counterfactual", request.target_new))
-    return found
+            edits.append((other, "counterfactual", request.target_new))
+    return edits
 
 
 def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
@@ -129,8 +129,8 @@ def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit],
             continue
         id = _likeliest(claims, subjects_found[:RELATED], case.request.relation_id, truths_found)
         subject = Entity(id, case.request.subject)
-        known = Entity(_answer(claims, id, truths_found), truth.label)
-        linked.append(CoupledEdit(case, kind, subject, known, len(subjects_found)))
+        answer = Entity(_answer(claims, id, truths_found), truth.label)
+        linked.append(CoupledEdit(case, kind, subject, answer, len(subjects_found)))
     return linked, skipped
 
 
@@ -200,7 +200,7 @@ def couple(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[list[Co
     chosen = {pair: _closest(claims, pair[0], rows) for pair, rows in related.items() if rows}
     held = claims.of({id for (subject, _), (row, _) in chosen.items() for id in (subject, row.id)})
     labels = facts.labels(sorted({*held, *(word for row in held.values() for pair in _pairs(row) for word in pair)}))
-    found = []
+    couples = []
     for edit, pair in zip(edits, pairs, strict=True):
         if pair not in chosen:
             skipped["no related entity"] += 1
@@ -211,5 +211,5 @@ def couple(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[list[Co
             _profile(edit.subject, held[subject], other, truth, held[other], labels),
             _profile(Entity(other, labels[other]), held[other], subject, truth, held[subject], labels),
         )
-        found.append(Coupled(edit, *profiles, coupling.links, shared))
-    return found, skipped
+        couples.append(Coupled(edit, *profiles, coupling.links, shared))
+    return couples, skipped

@@ -88,31 +88,31 @@ def _side(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> dict[s
     }
 
 
-def _row(found: Coupled, labels: Mapping[str, str]) -> dict[str, object]:
-    case, request = found.edit.case, found.edit.case.request
-    known = found.edit.truth
-    true = known if known.label == request.target_true.label else request.target_true
-    new = known if found.edit.kind == "factual" else request.target_new
+def _row(couple: Coupled, labels: Mapping[str, str]) -> dict[str, object]:
+    case, request = couple.edit.case, couple.edit.case.request
+    truth = couple.edit.truth
+    true = truth if truth.label == request.target_true.label else request.target_true
+    new = truth if couple.edit.kind == "factual" else request.target_new
     return {
         "case_id": case.case_id,
         "record_format": case.record_format,
-        "kind": found.edit.kind,
+        "kind": couple.edit.kind,
         "requested_rewrite": request_row(replace(request, target_new=new, target_true=true)),
-        "truth": entity_row(known),
-        "subject_entity": _side(found.subject, labels, whole=True),
-        "related_entity": _side(found.related, labels, whole=False),
-        "links": found.links,
-        "shared": found.shared,
-        "namesakes": found.edit.namesakes,
+        "truth": entity_row(truth),
+        "subject_entity": _side(couple.subject, labels, whole=True),
+        "related_entity": _side(couple.related, labels, whole=False),
+        "links": couple.links,
+        "shared": couple.shared,
+        "namesakes": couple.edit.namesakes,
         "paraphrase_prompts": case.paraphrase_prompts,
         "neighborhood_prompts": case.neighborhood_prompts,
         "loc_ans": case.extra.get("loc_ans"),
     }
 
 
-def coupled_table(facts: Facts, found: Sequence[Coupled], config: str) -> pa.Table:
+def coupled_table(facts: Facts, couples: Sequence[Coupled], config: str) -> pa.Table:
     """Coupled edits as a table of the config's schema, in their order; `facts` knows the names."""
-    words = {word for row in found for side in (row.subject, row.related) for word in side.truths}
-    words |= {v for row in found for side in (row.subject, row.related) for vs in side.truths.values() for v in vs}
+    words = {word for row in couples for side in (row.subject, row.related) for word in side.truths}
+    words |= {v for row in couples for side in (row.subject, row.related) for vs in side.truths.values() for v in vs}
     labels = facts.labels(sorted(words))
-    return pa.Table.from_pylist([_row(row, labels) for row in found], schema=COUPLED_SCHEMAS[config])
+    return pa.Table.from_pylist([_row(row, labels) for row in couples], schema=COUPLED_SCHEMAS[config])

@@ -71,8 +71,8 @@ def attribute_set(facts: Facts, relation_id: str) -> list[str]:
     """
     if relation_id not in ATTRIBUTES:
         return facts.common(relation_id)
-    both = relation_id == "P21" and not facts.options.other_genders
-    return facts.present(relation_id, [FEMALE, MALE] if both else listed_values(relation_id))
+    two_genders = relation_id == "P21" and not facts.options.other_genders
+    return facts.present(relation_id, [FEMALE, MALE] if two_genders else listed_values(relation_id))
 
 
 def holder_count(facts: Facts, relation_id: str, value: str) -> int:
@@ -139,13 +139,13 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
         directions of gender edits are equal in number. Of the people drawn, those with a gold answer for every pair of
         the relation come first.
     """
-    wanted = facts.options.edits.get(relation_id, 0)
-    if not wanted:
+    total = facts.options.edits.get(relation_id, 0)
+    if not total:
         return []
     values = attribute_set(facts, relation_id) if relation_id != "P21" else list(facts.labels([FEMALE, MALE]))
     used: Counter[str] = Counter()
     by_gender = []
-    for gender, number in ((MALE, wanted - wanted // 2), (FEMALE, wanted // 2)):
+    for gender, number in ((MALE, total - total // 2), (FEMALE, total // 2)):
         listed = [gender] if relation_id == "P21" else values
         people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), listed, gender, 2 * number)
         single = [person for person in people if person.holds("P21") == (gender,)]

@@ -24,16 +24,16 @@ _OWN = tuple(
 )
 
 
-def paraphrases(relation_id: str, said: Template) -> tuple[Template, ...]:
+def paraphrases(relation_id: str, statement: Template) -> tuple[Template, ...]:
     """Ways to state a fact of a relation, other than the one already used.
 
     Args:
         relation_id: Property id.
-        said: The template of the edit itself.
+        statement: The template of the edit itself.
 
     Returns:
         The papers' other cloze and property templates, then our own.
     """
-    listed = {*templates(relation_id, "cloze"), *templates(relation_id, "property")} - {said}
+    listed = {*templates(relation_id, "cloze"), *templates(relation_id, "property")} - {statement}
     own = (row for row in _OWN if row.relation_id == relation_id)
     return (*sorted(listed, key=lambda row: row.id), *own)

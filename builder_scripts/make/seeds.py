@@ -27,17 +27,17 @@ def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
         StorageError: A file is missing.
         RecordError: A file is damaged or malformed, or two records share a case_id.
     """
-    found: dict[tuple[bool, int], Case] = {}
+    cases: dict[tuple[bool, int], Case] = {}
     for path in paths:
         for case in read_cases(path):
             key = (case.record_format == "zsre", case.case_id)  # zsRE records have no numbers but their places
-            if key in found:
+            if key in cases:
                 raise RecordError(
                     f"{path}: case_id {case.case_id} is in another edits file too, expected every edit to have its "
                     "own. Renumber one of the files."
                 )
-            found[key] = case
-    return list(found.values())
+            cases[key] = case
+    return list(cases.values())
 
 
 def _unusable(case: Case) -> str:
@@ -50,7 +50,7 @@ def _unusable(case: Case) -> str:
 
 
 def likeliest(case: Case, people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, bool]:
-    """Whom a record means, of at least one person of its subject's name, and whether somebody else is as likely."""
+    """Resolve a record's subject to one of its namesakes; return the person and whether another is as likely."""
     true = case.request.target_true.id
     holders = [person for person in people if true in person.holds(case.request.relation_id)]
     likely = sorted(holders or people, key=lambda person: (-(person.sitelinks or 0), person.id))

@@ -35,17 +35,17 @@ def asked_relation(case: Case) -> str:
     if named:
         return str(named) if named in RELATIONS else ""
     question = case.request.prompt.lower()
-    found = [id for id, words in _WORDS.items() if words.search(question)]
-    return found[0] if len(found) == 1 else ""
+    matches = [id for id, words in _WORDS.items() if words.search(question)]
+    return matches[0] if len(matches) == 1 else ""
 
 
 def _names(facts: Facts, relation_id: str) -> dict[str, set[str]]:
     """Name in lower case -> identifiers, of the values of a relation: the packaged names and the source's."""
     listed = listed_values(relation_id)
-    found: dict[str, set[str]] = {}
+    ids: dict[str, set[str]] = {}
     for id, name in [*((id, row["label"]) for id, row in listed.items()), *facts.labels(listed).items()]:
-        found.setdefault(name.casefold(), set()).add(id)
-    return found
+        ids.setdefault(name.casefold(), set()).add(id)
+    return ids
 
 
 def rewrites(facts: Facts, cases: Iterable[Case]) -> tuple[list[Case], Counter[str]]:
@@ -61,10 +61,10 @@ def rewrites(facts: Facts, cases: Iterable[Case]) -> tuple[list[Case], Counter[s
         The usable records, and reason -> number of zsRE records that are none.
     """
     names: dict[str, dict[str, set[str]]] = {}
-    found, skipped = [], Counter[str]()
+    counterfactuals, skipped = [], Counter[str]()
     for case in cases:
         if case.record_format != "zsre":
-            found.append(case)
+            counterfactuals.append(case)
             continue
         relation_id = asked_relation(case)
         new, true = str(case.extra.get("alt") or "").strip(), case.request.target_new.label
@@ -80,5 +80,5 @@ def rewrites(facts: Facts, cases: Iterable[Case]) -> tuple[list[Case], Counter[s
             continue
         targets = [Entity(next(iter(ids)), label) for ids, label in zip(linked, (new, true), strict=True)]
         request = replace(case.request, relation_id=relation_id, target_new=targets[0], target_true=targets[1])
-        found.append(replace(case, request=request))
-    return found, skipped
+        counterfactuals.append(replace(case, request=request))
+    return counterfactuals, skipped

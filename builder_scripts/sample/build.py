@@ -74,9 +74,9 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     held = claims.of(people).items()
     linked = {id for id, rows in held if not people.keys().isdisjoint(value for row in rows.values() for value in row)}
     numbered = [(number, edit) for number, edit in enumerate(edits, FIRST_COUPLE_ID) if edit.subject.id in linked]
-    found, _ = couple(facts, claims, [edit_case(facts, edit, number) for number, edit in numbered])
+    couples, _ = couple(facts, claims, [edit_case(facts, edit, number) for number, edit in numbered])
     groups: dict[tuple[str, tuple[str, ...]], list[Coupled]] = {}
-    for row in found:
+    for row in couples:
         if row.related.entity.id in people:
             gender = people[str(row.subject.entity.id)].gender
             groups.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
@@ -127,10 +127,10 @@ def build_sample(out: str | os.PathLike[str], name: str = "sample") -> None:
         UnknownNameError: There is no such sample.
         StorageError: A file cannot be read or written.
     """
-    made = EMBEDDED[one_of("embedded sample", name, EMBEDDED)]
-    source = made.source()
-    facts = Facts(source, made.options)
-    build(out, facts, choose_edits(facts), made.about, made.couples(source, facts))
+    sample = EMBEDDED[one_of("embedded sample", name, EMBEDDED)]
+    source = sample.source()
+    facts = Facts(source, sample.options)
+    build(out, facts, choose_edits(facts), sample.about, sample.couples(source, facts))
 
 
 def main() -> None:

@@ -49,19 +49,21 @@ def read_claims(folder: Path) -> dict[str, tuple[str, Properties]]:
     files = sorted(folder.glob("*_subject_info.json"))
     if not files:
         raise StorageError(f"{folder}: no *_subject_info.json. Name the folder of the released SEESAW-CF files.")
-    found: dict[str, tuple[str, Properties]] = {}
+    subjects: dict[str, tuple[str, Properties]] = {}
     for file in files:
         try:
             for id, subject in json.loads(file.read_text(encoding="utf-8")).items():
-                found[id] = (str(subject["name"]), dict(subject["properties"]))
+                subjects[id] = (str(subject["name"]), dict(subject["properties"]))
         except OSError as error:
             raise StorageError(f"{file}: cannot be read ({error.strerror}). Check the file.") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordError(
                 f"{file}: {type(error).__name__} {error}; expected QID -> name and properties. Take the file again."
             ) from error
-    humans = sorted((int(id[1:]), id) for id, (_, properties) in found.items() if _HUMAN in properties.get("P31", ()))
-    return {id: found[id] for _, id in humans}
+    humans = sorted(
+        (int(id[1:]), id) for id, (_, properties) in subjects.items() if _HUMAN in properties.get("P31", ())
+    )
+    return {id: subjects[id] for _, id in humans}
 
 
 def known_values() -> dict[tuple[str, str], LabelledValue]:
@@ -79,10 +81,10 @@ def _cells(properties: Properties, labels: Mapping[tuple[str, str], str]) -> Ite
     for column, (property_id, kind) in COLUMNS.items():
         stated = dict.fromkeys(map(str, properties.get(property_id, ())))
         if kind:
-            found = [labels[kind, value] for value in stated if (kind, value) in labels]
+            cells = [labels[kind, value] for value in stated if (kind, value) in labels]
         else:
-            found = [str(int(match[1])) for value in stated if (match := _YEAR.match(value))][:1]
-        yield column, "|".join(found[:1] if column in _ONE else found)
+            cells = [str(int(match[1])) for value in stated if (match := _YEAR.match(value))][:1]
+        yield column, "|".join(cells[:1] if column in _ONE else cells)
 
 
 def claims_table(folder: Path) -> list[dict[str, str]]:

@@ -131,13 +131,13 @@ def provenance(cell: str, name: str) -> tuple[tuple[tuple[str, ...], str], ...]:
     Raises:
         RecordError: A part is not of this form.
     """
-    found = []
+    origins = []
     for part in cell.split("|") if cell else ():
         match = _PROVENANCE.fullmatch(part)
         if match is None:
             raise RecordError(f"{name}: provenance {part!r}, expected 'P21,P27:where from'. Correct people.tsv.")
-        found.append((tuple(match[1].split(",")), match[2]))
-    return tuple(found)
+        origins.append((tuple(match[1].split(",")), match[2]))
+    return tuple(origins)
 
 
 def _origins(row: dict[str, str]) -> dict[str, str]:

@@ -50,17 +50,17 @@ class CuratedPerson:
 
     def values(self) -> dict[str, tuple[str, ...]]:
         """Labels of each property, keyed by Wikidata property; properties without a value are left out."""
-        found = {key: getattr(self, column) for column, (key, _) in COLUMNS.items()}
-        labels = {key: cell if isinstance(cell, tuple) else (str(cell),) for key, cell in found.items()}
-        return {key: cells for key, cells in labels.items() if any(cells) and found[key] is not None}
+        cells_of = {key: getattr(self, column) for column, (key, _) in COLUMNS.items()}
+        labels = {key: cell if isinstance(cell, tuple) else (str(cell),) for key, cell in cells_of.items()}
+        return {key: cells for key, cells in labels.items() if any(cells) and cells_of[key] is not None}
 
 
 def _rows(path: Path, kind: type[LabelledValue | CuratedPerson]) -> list[dict[str, Any]]:
     """The rows of a table whose columns are the fields of a class; cells with several values are split."""
     rows, columns = read_tsv(path), {field.name: field.type for field in fields(kind)}
-    found = [*rows[0]] if rows else []
-    if found != [*columns]:
-        raise RecordError(f"{path}: columns {found}, expected {[*columns]} and at least one row. Correct the header.")
+    header = [*rows[0]] if rows else []
+    if header != [*columns]:
+        raise RecordError(f"{path}: columns {header}, expected {[*columns]} and at least one row. Correct the header.")
     for number, row in enumerate(rows, start=2):
         for column, cell in row.items():
             if cell != cell.strip():

@@ -36,27 +36,27 @@ def missing(entities: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
         Table name -> rows with the table's columns; a city's continents are those of its countries.
     """
     continents = {row["label"]: row["continent"] for row in entities if row["kind"] == "country"}
-    known = {name: {row["id"] for row in published(name)} for name in KINDS.values()}
-    found: dict[str, list[dict[str, str]]] = {name: [] for name in KINDS.values()}
+    ids = {name: {row["id"] for row in published(name)} for name in KINDS.values()}
+    rows: dict[str, list[dict[str, str]]] = {name: [] for name in KINDS.values()}
     for row in entities:
         name, id = KINDS.get(row["kind"]), full_id(row["iri"])
-        if name is None or id in known[name]:
+        if name is None or id in ids[name]:
             continue
         if row["kind"] == "city":
             row = row | {"continent": "|".join(sorted({continents[c] for c in groups.values(row["country"])}))}
         columns = next(iter(groups.table(name).values())).keys()
-        found[name].append({column: (row | {"id": id, "provenance": PROVENANCE})[column] for column in columns})
-    return found
+        rows[name].append({column: (row | {"id": id, "provenance": PROVENANCE})[column] for column in columns})
+    return rows
 
 
 def main() -> None:
     """Writes the sample's rows behind the published ones, in the order of entities.tsv."""
     for name, rows in missing(read_tsv(SAMPLE / "entities.tsv")).items():
-        kept = published(name)
+        published_rows = published(name)
         with atomic_path(groups.TABLES / f"{name}.csv") as path, path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(kept[0]), lineterminator="\n")
+            writer = csv.DictWriter(file, list(published_rows[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows([*kept, *rows])
+            writer.writerows([*published_rows, *rows])
 
 
 if __name__ == "__main__":

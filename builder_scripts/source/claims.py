@@ -41,8 +41,8 @@ class Claims:
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
         """Label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
-        found = self._facts.linked("named", labels, NAMES, "entity")
-        return {label: list(dict.fromkeys(ids)) for label, ids in found.items()}
+        entities = self._facts.linked("named", labels, NAMES, "entity")
+        return {label: list(dict.fromkeys(ids)) for label, ids in entities.items()}
 
     def couplings(self, pairs: Sequence[tuple[str, str]], limit: int) -> dict[tuple[str, str], list[Coupling]]:
         """(subject, target) -> entities linked with both, most links first.
@@ -51,13 +51,13 @@ class Claims:
             pairs: Identifiers.
             limit: At most this many for each pair.
         """
-        found = {}
+        couplings = {}
         for subject, target in self._facts.progress(sorted(set(pairs)), "related entities"):
             rows = self._source.select(
                 "coupled", subject=subject, target=target, language=self._facts.options.language, limit=limit
             )
-            found[subject, target] = [Coupling(entity_id(row["item"]), int(row["links"])) for row in rows]
-        return found
+            couplings[subject, target] = [Coupling(entity_id(row["item"]), int(row["links"])) for row in rows]
+        return couplings
 
     def of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Sequence[str]]]:
         """Entity -> property -> entities that it names; excluded properties are left out.

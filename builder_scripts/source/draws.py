@@ -39,7 +39,7 @@ WAYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SampleRequest:
     """Whom a sample is drawn from.
 
     Attributes:
@@ -73,19 +73,19 @@ class Draws:
         self.ways: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._source, self._seed = source, seed
 
-    def sample(self, wanted: Wanted) -> list[str]:
+    def sample(self, request: SampleRequest) -> list[str]:
         """Identifiers of a sample, in an order fixed by the seed.
 
         Raises:
             SourceTimeout: The source finishes none of the ways in time.
         """
         for draw in (self._whole, self._slices, self._pages):
-            drawn = draw(wanted)
+            drawn = draw(request)
             if drawn is not None:
-                way, found = drawn
-                self.ways[wanted.relation_id].update([way])
-                return found[: wanted.limit]
-        raise self._gave_up(wanted.scanned)
+                way, ids = drawn
+                self.ways[request.relation_id].update([way])
+                return ids[: request.limit]
+        raise self._gave_up(request.scanned)
 
     def common(self, relation_id: str) -> list[str]:
         """The values of a property that most hold, at most 200; counted on pages where not all can be counted."""
@@ -99,31 +99,31 @@ class Draws:
         held = Counter(entity_id(row["value"]) for rows in pages for row in rows if row["value"].startswith("http"))
         return sorted(held, key=lambda id: (-held[id], id))[:VALUES]
 
-    def _whole(self, wanted: Wanted) -> tuple[str, list[str]] | None:
-        size = self._size(wanted.scanned) if self.limited else 0
+    def _whole(self, request: SampleRequest) -> tuple[str, list[str]] | None:
+        size = self._size(request.scanned) if self.limited else 0
         if size is None or size > WHOLE:
             return None
-        rows = self._source.try_select(wanted.query, **wanted.parameters)
+        rows = self._source.try_select(request.query, **request.parameters)
         return None if rows is None else ("whole", [entity_id(row["person"]) for row in rows])
 
-    def _slices(self, wanted: Wanted) -> tuple[str, list[str]] | None:
+    def _slices(self, request: SampleRequest) -> tuple[str, list[str]] | None:
         """Ranges of hashes, each wider than the one before as long as the source finishes them."""
-        size = self._size(wanted.scanned)
-        width = UNKNOWN if size is None else min(HASHES, SPARE * wanted.limit * HASHES // max(size, 1) + 1)
-        found: list[str] = []
+        size = self._size(request.scanned)
+        width = UNKNOWN if size is None else min(HASHES, SPARE * request.limit * HASHES // max(size, 1) + 1)
+        ids: list[str] = []
         start, growth = 0, GROWTH
         for _ in range(SLICES):
-            rows = self._slice(wanted.scanned, start, start + width)
+            rows = self._slice(request.scanned, start, start + width)
             if rows is not None:
-                found += self._fitting(wanted, rows)
+                ids += self._fitting(request, rows)
                 start, width = start + width, width * growth
             elif start == 0:
                 return None
             else:
                 width, growth = max(1, width // GROWTH), 1
-            if start >= HASHES or len(found) >= wanted.limit:
-                return "slices", found
-        return "first slices", found
+            if start >= HASHES or len(ids) >= request.limit:
+                return "slices", ids
+        return "first slices", ids
 
     def _slice(self, scanned: tuple[str, tuple[str, ...]], start: int, end: int) -> list[Binding] | None:
         last = f"{end:04x}" if end < HASHES else "g"
@@ -131,25 +131,25 @@ class Draws:
             "slice", property=scanned[0], held=scanned[1], seed=self._seed, first=f"{start:04x}", last=last
         )
 
-    def _fitting(self, wanted: Wanted, rows: Iterable[Binding]) -> list[str]:
+    def _fitting(self, request: SampleRequest, rows: Iterable[Binding]) -> list[str]:
         """Who of a range is wanted, in the order of the hashes; no more are looked up than needed."""
-        found: list[str] = []
+        people: list[str] = []
         ids = self._ordered(entity_id(row["person"]) for row in rows)
         for start in range(0, len(ids), BATCH):
-            if len(found) < wanted.limit:
-                found += wanted.fit(ids[start : start + BATCH])
-        return found
+            if len(people) < request.limit:
+                people += request.fit(ids[start : start + BATCH])
+        return people
 
-    def _pages(self, wanted: Wanted) -> tuple[str, list[str]] | None:
-        found: dict[str, None] = {}
+    def _pages(self, request: SampleRequest) -> tuple[str, list[str]] | None:
+        people: dict[str, None] = {}
         answered = False
-        for rows in self._read(wanted.scanned):
+        for rows in self._read(request.scanned):
             answered = True
             ids = dict.fromkeys(entity_id(row["person"]) for row in rows if row["person"].startswith("http"))
-            found |= dict.fromkeys(wanted.fit([*ids]))
-            if len(found) >= wanted.limit:
+            people |= dict.fromkeys(request.fit([*ids]))
+            if len(people) >= request.limit:
                 break
-        return ("pages", self._ordered(found)) if answered else None
+        return ("pages", self._ordered(people)) if answered else None
 
     def _read(self, scanned: tuple[str, tuple[str, ...]]) -> Iterator[list[Binding]]:
         """Pages of the statements; what lies far behind a page that was not finished is not asked for."""

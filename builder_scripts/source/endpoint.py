@@ -112,22 +112,22 @@ class EndpointSource(Source):
             SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
                 names the address, the last failure and what to do.
         """
-        return self._asked(text, self.policy.silent_attempts)
+        return self._send(text, self.policy.silent_attempts)
 
     def within_time(self, text: str) -> bytes | None:
         """See `Source.within_time`; a query that is not finished in time is not tried again."""
         try:
-            return self._asked(text, 1)
+            return self._send(text, 1)
         except SourceTimeout:
             return None
 
-    def _asked(self, text: str, silent_attempts: int) -> bytes:
+    def _send(self, text: str, silent_attempts: int) -> bytes:
         timed_out: list[bool] = []
         if not self._answered:
             self._knock()
         try:
             return try_again(
-                lambda: self._try(text, timed_out, silent_attempts), self.policy.attempts, self._pause, self._sleep
+                lambda: self._try_once(text, timed_out, silent_attempts), self.policy.attempts, self._pause, self._sleep
             )
         except TryAgain as again:
             kind = SourceTimeout if timed_out[-1] else SourceError
@@ -137,18 +137,18 @@ class EndpointSource(Source):
                 "Or come back later: replies that came are kept, the same command goes on from there."
             ) from None
 
-    def _try(self, text: str, timed_out: list[bool], silent_attempts: int) -> bytes:
+    def _try_once(self, text: str, timed_out: list[bool], silent_attempts: int) -> bytes:
         """One try; whether it failed for want of time is added to `timed_out`."""
         try:
-            with say_when_waiting(self._waits):
-                reply = self._once(text, self.policy.timeout)
+            with say_when_waiting(self._waiting_message):
+                reply = self._post(text, self.policy.timeout)
             _check(reply)
         except Exception as error:
-            said = _said(error)
-            timed_out.append(_timed_out(error, said))
-            failure, wait = self._judge(error, said)
+            explanation = _explanation(error)
+            timed_out.append(_is_timeout(error, explanation))
+            failure, wait = self._retry_delay(error, explanation)
             logger.warning("%s: %s; try %d", self.identity, failure, len(timed_out))
-            if _silent(error):
+            if _is_silent(error):
                 self._knock()
             raise TryAgain(failure, wait, last=sum(timed_out) == silent_attempts) from error
         self._answered = True
@@ -163,18 +163,18 @@ class EndpointSource(Source):
         seconds = self.policy.knock
         try:
             if seconds:
-                with say_when_waiting(self._waits):
-                    self._once(_KNOCK, seconds)
+                with say_when_waiting(self._waiting_message):
+                    self._post(_KNOCK, seconds)
                 self._answered = True
         except Exception as error:
-            if _silent(error):
+            if _is_silent(error):
                 raise SourceError(
                     f"{self.identity} is silent: in {seconds:g} s nothing came to a query that needs no search. Check "
                     "the address and the network, or come back later: replies that came are kept, the same command "
                     "goes on from there."
                 ) from error
 
-    def _waits(self) -> str:
+    def _waiting_message(self) -> str:
         """How long an endpoint that has not answered yet is waited for."""
         if self._answered:
             return ""
@@ -183,7 +183,7 @@ class EndpointSource(Source):
         long = f"{self.policy.knock:g} s at the most" if self.policy.knock else long
         return f"waiting for {self.identity}, which has not answered yet: {long}. Ctrl-C stops."
 
-    def _once(self, text: str, seconds: float) -> bytes:
+    def _post(self, text: str, seconds: float) -> bytes:
         with need("SPARQLWrapper", extra="build", what_for="SPARQL endpoints"):
             import SPARQLWrapper as wrapper
         request = wrapper.SPARQLWrapper(self.identity, agent=self.policy.agent)
@@ -195,7 +195,7 @@ class EndpointSource(Source):
         with request.query().response as response:
             return _read(response, deadline)
 
-    def _judge(self, error: Exception, said: str) -> tuple[str, float | None]:
+    def _retry_delay(self, error: Exception, explanation: str) -> tuple[str, float | None]:
         """What went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
         http_error = _http_error(error)
         if http_error is None:
@@ -205,15 +205,15 @@ class EndpointSource(Source):
         if http_error.code not in _RETRIED:
             raise SourceError(
                 f"{self.identity}: HTTP {http_error.code} {http_error.reason}; "
-                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {said[:300]!r}"
+                f"{_REMEDIES.get(http_error.code, _OTHER)} The server said: {explanation[:300]!r}"
             ) from error
-        asked = _retry_after(http_error)
-        if asked is not None and asked > self.policy.longest_pause:
+        seconds = _retry_after(http_error)
+        if seconds is not None and seconds > self.policy.longest_pause:
             raise SourceError(
-                f"{self.identity}: HTTP {http_error.code}, asks to wait {asked:.0f} s. Come back then, or raise the "
+                f"{self.identity}: HTTP {http_error.code}, asks to wait {seconds:.0f} s. Come back then, or raise the "
                 "longest pause: replies that came are kept, the same command goes on from there."
             ) from error
-        return f"HTTP {http_error.code} {http_error.reason}", asked
+        return f"HTTP {http_error.code} {http_error.reason}", seconds
 
     def _pause(self, attempt: int) -> float:
         """Exponential back-off with jitter, in seconds."""
@@ -248,13 +248,13 @@ def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
 
 def _http_error(error: Exception) -> urllib.error.HTTPError | None:
     """The HTTP error behind what SPARQLWrapper raised, if it was one."""
-    for found in (error, error.__context__):
-        if isinstance(found, urllib.error.HTTPError):
-            return found
+    for candidate in (error, error.__context__):
+        if isinstance(candidate, urllib.error.HTTPError):
+            return candidate
     return None
 
 
-def _said(error: Exception) -> str:
+def _explanation(error: Exception) -> str:
     """The beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
     http_error = _http_error(error)
     if http_error is None or error is not http_error:
@@ -271,15 +271,17 @@ _TOO_LONG = re.compile(r"time-?out|timed out|time limit|cancell?ed|estimated exe
 _KNOCK = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
 
 
-def _timed_out(error: Exception, said: str) -> bool:
+def _is_timeout(error: Exception, explanation: str) -> bool:
     """Whether nothing, or nothing whole, came in time, or the server says that the query took too long."""
-    found = _http_error(error)
-    if found is not None:
-        return found.code in {408, 504} or (found.code in {429, 500, 503} and _TOO_LONG.search(said) is not None)
-    return isinstance(error, SourceTimeout) or _silent(error)
+    http_error = _http_error(error)
+    if http_error is not None:
+        return http_error.code in {408, 504} or (
+            http_error.code in {429, 500, 503} and _TOO_LONG.search(explanation) is not None
+        )
+    return isinstance(error, SourceTimeout) or _is_silent(error)
 
 
-def _silent(error: Exception) -> bool:
+def _is_silent(error: Exception) -> bool:
     """Whether nothing came at all, or nothing whole."""
     return _http_error(error) is None and any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", 0)))
 

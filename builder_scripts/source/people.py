@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, Wanted
+from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, SampleRequest
 from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
@@ -76,11 +76,11 @@ def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
 
 def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
     """The answer to `queries/facts.rq`: person -> property -> values, for those of whom something is recorded."""
-    found: dict[str, dict[str, list[str]]] = {}
+    people: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        values = found.setdefault(entity_id(row["person"]), {}).setdefault(entity_id(row["property"]), [])
+        values = people.setdefault(entity_id(row["person"]), {}).setdefault(entity_id(row["property"]), [])
         values.append(entity_id(row["value"]))
-    return found
+    return people
 
 
 def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> RecordedPerson:
@@ -91,13 +91,13 @@ def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> RecordedPers
         rows: Property -> values, as in `by_person`.
     """
     listed = {name: values for name, values in rows.items() if name not in _NOT_VALUES}
-    known = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
-    race, region = groups.tags(known.get("P172", ()))
+    recorded = {name: tuple(sorted({value for value in row if value[:2] != "_:"})) for name, row in listed.items()}
+    race, region = groups.tags(recorded.get("P172", ()))
     sitelinks = rows.get(SITELINKS)
     return RecordedPerson(
         entity,
-        {name: found for name, found in known.items() if found},
-        groups.gender_tags(known.get("P21", ())),
+        {name: cells for name, cells in recorded.items() if cells},
+        groups.gender_tags(recorded.get("P21", ())),
         race,
         region,
         _living(rows),
@@ -206,7 +206,7 @@ class Facts:
         limit: int,
         fits: Callable[[RecordedPerson], bool],
     ) -> list[str]:
-        """A sample of named humans; see `Wanted`."""
+        """A sample of named humans; see `SampleRequest`."""
         options = self.options
         rules: Mapping[str, Parameter] = {"language": options.language, "seed": options.seed, "limit": limit}
 
@@ -214,13 +214,13 @@ class Facts:
             return [person.id for person in self.people(ids) if person.id in self._humans and fits(person)]
 
         relation_id = str(parameters["property"])
-        return self.draws.sample(Wanted(relation_id, query, {**parameters, **rules}, scanned, limit, fit))
+        return self.draws.sample(SampleRequest(relation_id, query, {**parameters, **rules}, scanned, limit, fit))
 
-    def prefetch(self, wanted: Iterable[Holder]) -> None:
+    def prefetch(self, holders: Iterable[Holder]) -> None:
         """Asks for holders and what is recorded about them, in as few queries as possible."""
-        keys = sorted(set(wanted))
-        found = [self.holders(*key) for key in self.progress(keys, "holders of a value")]
-        self.people(id for ids in found for id in ids)
+        keys = sorted(set(holders))
+        ids_of_holders = [self.holders(*key) for key in self.progress(keys, "holders of a value")]
+        self.people(id for ids in ids_of_holders for id in ids)
 
     def subjects(
         self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int
@@ -257,16 +257,16 @@ class Facts:
 
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""
-        found: dict[str, list[str]] = {id: [] for id in ids}
-        for batch in batches(found):
+        titles: dict[str, list[str]] = {id: [] for id in ids}
+        for batch in batches(titles):
             for row in self._source.select("references", people=batch):
-                found[entity_id(row["person"])].append(row["source"])
-        return {id: tuple(sorted(texts)) for id, texts in found.items()}
+                titles[entity_id(row["person"])].append(row["source"])
+        return {id: tuple(sorted(texts)) for id, texts in titles.items()}
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
         """Label -> identifiers of the humans of that name; a label that cannot be looked up has none."""
-        found = self.linked("link", labels, BATCH, "person")
-        return {label: sorted(set(ids)) for label, ids in found.items()}
+        people = self.linked("link", labels, BATCH, "person")
+        return {label: sorted(set(ids)) for label, ids in people.items()}
 
     def linked(self, query: str, labels: Iterable[str], size: int, variable: str) -> dict[str, list[str]]:
         """Label -> identifiers in the order of a query's answers; a label that cannot be looked up has none.
@@ -277,13 +277,13 @@ class Facts:
             size: Labels in one query.
             variable: Of the query, that holds the entity.
         """
-        found: dict[str, list[str]] = {label: [] for label in labels}
-        usable = [label for label in found if label.strip() and label.isprintable() and "\\" not in label]
+        ids: dict[str, list[str]] = {label: [] for label in labels}
+        usable = [label for label in ids if label.strip() and label.isprintable() and "\\" not in label]
         for batch in self.progress(batches(usable, size), "names"):
             names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((self.options.language, "mul"))]
             for row in self._source.select(query, names=names):
-                found[row["label"]].append(entity_id(row[variable]))
-        return found
+                ids[row["label"]].append(entity_id(row[variable]))
+        return ids
 
     def everyone(self) -> list[RecordedPerson]:
         """Everybody in a small store, page by page."""

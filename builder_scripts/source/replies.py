@@ -66,11 +66,11 @@ class CachedSource(Source):
 
     def _reply(self, text: str, ask: Callable[[str], bytes | None]) -> bytes | None:
         stem = self._stem(text)
-        kept = self._kept(stem)
-        if kept is not None:
+        cached = self._kept(stem)
+        if cached is not None:
             self.hits += 1
             self._used(text)
-            return kept
+            return cached
         if self.offline:
             raise SourceError(
                 f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off. Build "

@@ -188,9 +188,9 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
         UnknownNameError: There is no such file.
         RecordError: A parameter is missing, is not asked for, or is not what its place takes.
     """
-    known = {file.stem: file for file in QUERIES.glob("*.rq")}
-    one_of("query", name, known)
-    text = known[name].read_text(encoding="utf-8")
+    files = {file.stem: file for file in QUERIES.glob("*.rq")}
+    one_of("query", name, files)
+    text = files[name].read_text(encoding="utf-8")
     places = set(_PLACE.findall(text))
     if places != set(parameters):
         raise RecordError(
@@ -208,13 +208,13 @@ def rows(reply: bytes) -> list[Binding]:
     """
     try:
         bindings = json.loads(reply)["results"]["bindings"]
-        found = [{name: _text(term) for name, term in solution.items()} for solution in bindings]
+        solutions = [{name: _text(term) for name, term in solution.items()} for solution in bindings]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(
             f"the reply is not a whole SPARQL result in JSON ({type(error).__name__}: {error}); it begins "
             f"{reply[:80]!r} and ends {reply[-40:]!r}. Ask again; check that the address is a SPARQL endpoint."
         ) from error
-    return found
+    return solutions
 
 
 def _text(term: Mapping[str, str]) -> str:

@@ -22,11 +22,11 @@ class People:
     """What sources say about people.
 
     Attributes:
-        known: Per source, in the order given: identifier -> what it says.
+        records: Per source, in the order given: identifier -> what it says.
         names: Name of an edited person without identifier -> identifiers of the people of that name in any source.
     """
 
-    known: dict[TagSource, dict[str, SourceRecord]] = field(default_factory=dict)
+    records: dict[TagSource, dict[str, SourceRecord]] = field(default_factory=dict)
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def of(self, id: str, own: Sequence[RecordedPerson] = ()) -> tuple[RecordedPerson, frozenset[str]] | None:
@@ -36,8 +36,8 @@ class People:
             id: Identifier.
             own: What the records themselves say, as one more source before the others.
         """
-        said = [*own, *(found[id].person for found in self.known.values() if id in found)]
-        return merged(said) if said else None
+        people = [*own, *(records[id].person for records in self.records.values() if id in records)]
+        return merged(people) if people else None
 
 
 def is_pair(case: Case) -> bool:
@@ -77,18 +77,18 @@ def ask(sources: Sequence[TagSource], cases: Sequence[Case]) -> People:
             "record is one of a pair of properties; tags are never taken from a name. Give records with "
             "attribute_aux_info, or make prompts with `seesaw-cf build --edits FILE`."
         )
-    found = People()
+    people = People()
     for source in sources:
         named = source.named(labels)
         for label, linked in named.items():
-            found.names[label].update(linked)
-    edited |= {id for linked in found.names.values() for id in linked}
+            people.names[label].update(linked)
+    edited |= {id for linked in people.names.values() for id in linked}
     for source in sources:
-        known = source.people(sorted(ids - edited)) | source.people(sorted(edited), tuple(RELATIONS))
-        if not known:
+        records = source.people(sorted(ids - edited)) | source.people(sorted(edited), tuple(RELATIONS))
+        if not records:
             raise RecordError(_nobody(source, sorted(ids | edited), labels))
-        found.known[source] = known
-    return found
+        people.records[source] = records
+    return people
 
 
 def _nobody(source: TagSource, ids: Sequence[str], labels: Iterable[str]) -> str:

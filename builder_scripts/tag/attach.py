@@ -50,22 +50,22 @@ def attach(cases: Sequence[Case], people: People, coverage: Coverage) -> list[Ca
         The same cases in the same order. Tags that they had are kept beside the new ones.
     """
     own = _own(cases)
-    tags = {id: found for id, rows in own.items() if (found := people.of(id, rows)) is not None}
+    tags = {id: person for id, rows in own.items() if (person := people.of(id, rows)) is not None}
     coverage.count_people(people, own, tags)
     return [_case(case, people, tags, coverage) for case in cases]
 
 
 def _own(cases: Iterable[Case]) -> dict[str, list[RecordedPerson]]:
     """What the records themselves say of each identified person: one tag each, without repeats."""
-    found: dict[str, list[RecordedPerson]] = {}
+    people: dict[str, list[RecordedPerson]] = {}
     for case in cases:
         for row in tested(case):
             if row.subject.id:
-                said = found.setdefault(row.subject.id, [])
+                rows = people.setdefault(row.subject.id, [])
                 person = _person(row)
-                if any(getattr(person, tag) not in ((), None) for tag in TAGS) and person not in said:
-                    said.append(person)
-    return found
+                if any(getattr(person, tag) not in ((), None) for tag in TAGS) and person not in rows:
+                    rows.append(person)
+    return people
 
 
 def _person(row: AttributePrompt) -> RecordedPerson:
@@ -104,8 +104,8 @@ def _answered(case: Case, effect: str, people: People, coverage: Coverage) -> tu
     subject, reason = _subject(case, people, coverage)
     if subject is None:
         return case, reason
-    found = people.of(subject.id)
-    coverage.answer_conflicts += found is not None and effect in found[1]
+    person = people.of(subject.id)
+    coverage.answer_conflicts += person is not None and effect in person[1]
     case = replace(case, extra=case.extra | {"subject_id": subject.id})
     if not gold_answers(subject, effect, names):
         return case, f"no value of {effect} recorded that is one of the papers' answers"
@@ -116,7 +116,11 @@ def _subject(case: Case, people: People, coverage: Coverage) -> tuple[RecordedPe
     """Who is edited, under the record's own name."""
     id, true = subject_id(case), case.request.target_true.id
     ids = [id] if id else sorted(people.names.get(case.request.subject, ()))
-    humans = [replace(found[0], entity=Entity(id, case.request.subject)) for id in ids if (found := people.of(id))]
+    humans = [
+        replace(person_and_conflicts[0], entity=Entity(id, case.request.subject))
+        for id in ids
+        if (person_and_conflicts := people.of(id))
+    ]
     if id:
         return (humans[0], "") if humans else (None, "edited person: nothing recorded")
     holders = [person for person in humans if true in person.holds(case.request.relation_id)]

@@ -60,11 +60,11 @@ class Coverage:
             tags: Identifier -> everything about the person, and what sources differ about.
         """
         for id in ids:
-            said = {source.name: found[id] for source, found in people.known.items() if id in found}
+            by_source = {source.name: records[id] for source, records in people.records.items() if id in records}
             self.people += 1
-            self.found += bool(said)
-            self.merged += any(known.person.id != id for known in said.values())
-            self.knows.update(said.keys())
+            self.found += bool(by_source)
+            self.merged += any(record.person.id != id for record in by_source.values())
+            self.knows.update(by_source.keys())
             if id in tags:
                 person, differ = tags[id]
                 self.known.update(tag for tag in TAGS if getattr(person, tag) not in ((), None))
@@ -104,7 +104,7 @@ class Coverage:
         return {
             "people": people | {"prompts_without_id": self.unnamed},
             "tags": tags,
-            "groups": {tag: dict(sorted(found.items())) for tag, found in self.members.items()},
+            "groups": {tag: dict(sorted(counts.items())) for tag, counts in self.members.items()},
             "pairs": pairs,
         }
 
@@ -141,8 +141,8 @@ class Coverage:
         )
 
     def _groups(self, tag: str) -> str:
-        found = self.members[tag]
-        reported = [name for name in groups.members(tag) if name in found]
-        ordered = [*reported, *sorted(set(found) - set(reported))]
-        rows = [[name, found[name]] for name in ordered]
+        counts = self.members[tag]
+        reported = [name for name in groups.members(tag) if name in counts]
+        ordered = [*reported, *sorted(set(counts) - set(reported))]
+        rows = [[name, counts[name]] for name in ordered]
         return markdown([tag.capitalize(), "People"], [*rows, [groups.UNKNOWN, self.people - self.known[tag]]])

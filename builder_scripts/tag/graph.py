@@ -41,10 +41,10 @@ class GraphSource(TagSource):
         Raises:
             SourceError: The source refuses, or does not finish even a query about a few people in time.
         """
-        found = self._recorded(ids, properties)
-        moved = self._redirected([id for id in ids if id not in found])
+        records = self._recorded(ids, properties)
+        moved = self._redirected([id for id in ids if id not in records])
         new = self._recorded(set(moved.values()), properties)
-        return found | {id: new[target] for id, target in moved.items() if target in new}
+        return records | {id: new[target] for id, target in moved.items() if target in new}
 
     def named(self, labels: Iterable[str]) -> Mapping[str, Sequence[str]]:
         """See `TagSource`."""
@@ -56,8 +56,8 @@ class GraphSource(TagSource):
         facts: dict[str, list[Fact]] = defaultdict(list)
         for row, time in answers:
             id, name = entity_id(row["person"]), entity_id(row["property"])
-            known = name if name != SITELINKS else "sitelinks"
-            facts[id].append(Fact(id, known, entity_id(row["value"]), time=time))
+            property_name = name if name != SITELINKS else "sitelinks"
+            facts[id].append(Fact(id, property_name, entity_id(row["value"]), time=time))
         recorded = by_person(row for row, _ in answers)
         return {
             id: SourceRecord(person_of(Entity(id, ""), values), tuple(facts[id])) for id, values in recorded.items()

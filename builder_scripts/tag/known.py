@@ -89,14 +89,14 @@ def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[
     """
     names = sorted({name for person in people for name in person.values})
     rows = {name: [person.values[name] for person in people if name in person.values] for name in names}
-    said = {tag: [value for person in people if (value := getattr(person, tag)) not in ((), None)] for tag in TAGS}
-    lists = {tag: tuple(sorted({value for row in said[tag] for value in row})) for tag in LISTED}
-    differ = frozenset(name for name, found in {**rows, **said}.items() if len(set(found)) > 1)
+    tags = {tag: [value for person in people if (value := getattr(person, tag)) not in ((), None)] for tag in TAGS}
+    lists = {tag: tuple(sorted({value for row in tags[tag] for value in row})) for tag in LISTED}
+    differ = frozenset(name for name, cells in {**rows, **tags}.items() if len(set(cells)) > 1)
     person = RecordedPerson(
         entity=Entity(people[0].entity.id, people[0].entity.label),
-        values={name: tuple(sorted({value for row in found for value in row})) for name, found in rows.items()},
-        living=all(said["living"]) if said["living"] else None,
-        sitelinks=next(iter(said["sitelinks"]), None),
+        values={name: tuple(sorted({value for row in cells for value in row})) for name, cells in rows.items()},
+        living=all(tags["living"]) if tags["living"] else None,
+        sitelinks=next(iter(tags["sitelinks"]), None),
         **lists,
     )
     return person, differ

@@ -45,15 +45,15 @@ def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, CaseFile]
         RecordError: A file is damaged, two would have the same name, or a folder holds no cases.
         StorageError: A file is missing.
     """
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in map(check_path, paths):
         for name, file in (_configs(path) if (path / "data").is_dir() else config_files([path])).items():
-            if name in found:
-                raise RecordError(f"{file} and {found[name]} would both be config {name!r}. Rename one of them.")
-            found[name] = file
-    if not found:
+            if name in files:
+                raise RecordError(f"{file} and {files[name]} would both be config {name!r}. Rename one of them.")
+            files[name] = file
+    if not files:
         raise RecordError("no records were named. Name at least one file or folder.")
-    return {name: CaseFile(read_cases(path), path.name, _digest(path)) for name, path in found.items()}
+    return {name: CaseFile(read_cases(path), path.name, _digest(path)) for name, path in files.items()}
 
 
 def _configs(folder: Path) -> dict[str, Path]:

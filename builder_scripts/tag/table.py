@@ -78,8 +78,8 @@ def _read(file: Path) -> list[dict[str, Any]]:
             "in the config 'demographics' of a built data set. Rename the columns."
         )
     try:
-        wanted = pa.schema([DEMOGRAPHICS.field(name) for name in columns])
-        rows: list[dict[str, Any]] = table.select(columns).cast(wanted).to_pylist()
+        schema = pa.schema([DEMOGRAPHICS.field(name) for name in columns])
+        rows: list[dict[str, Any]] = table.select(columns).cast(schema).to_pylist()
     except (pa.ArrowException, ValueError) as error:
         raise RecordError(
             f"{file}: a column is of another kind than in the config 'demographics' ({error}); gender, race and region "
@@ -89,9 +89,9 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def _known(row: dict[str, Any], where: str, time: str) -> SourceRecord:
-    for tag, known in _GROUPS.items():
+    for tag, vocabulary in _GROUPS.items():
         for value in row.get(tag) or ():
-            one_of(f"{tag} of {where}", value, known)
+            one_of(f"{tag} of {where}", value, vocabulary)
     values = {
         property_id: tuple(sorted({entity["id"] for entity in row.get(column) or () if entity and entity.get("id")}))
         for column, property_id in PROPERTIES.items()
@@ -99,14 +99,14 @@ def _known(row: dict[str, Any], where: str, time: str) -> SourceRecord:
     lists = {tag: tuple(sorted(set(row.get(tag) or ()))) for tag in _GROUPS}
     person = RecordedPerson(
         Entity(row["id"], row.get("label") or ""),
-        {name: found for name, found in values.items() if found},
+        {name: cells for name, cells in values.items() if cells},
         living=row.get("living"),
         sitelinks=row.get("sitelinks"),
         **lists,
     )
-    said = {**lists, "living": _text(person.living), "sitelinks": _text(person.sitelinks), **person.values}
+    statements = {**lists, "living": _text(person.living), "sitelinks": _text(person.sitelinks), **person.values}
     reference = " | ".join(row.get("provenance") or ())
-    facts = (Fact(row["id"], name, value, reference, time) for name, found in said.items() for value in found)
+    facts = (Fact(row["id"], name, value, reference, time) for name, cells in statements.items() for value in cells)
     return SourceRecord(person, tuple(facts))
 
 

@@ -1,4 +1,4 @@
-"""The whole of it: records and sources in, a dataset folder with tagged records out."""
+"""Tag records: read sources, attach groups, candidates and gold answers, write the dataset."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ allowed, and what was not found is unknown. Where sources differ, the groups of 
 
 
 def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], sources: Sequence[TagSource]) -> Coverage:
-    """Writes tagged records, the facts behind the tags, a card and the counts into a folder.
+    """Write tagged records, the facts behind the tags, a card and the counts into a folder.
 
     Args:
-        out: The folder; make it under a temporary name (`seesaw_cf.io.files.atomic_folder`) when others may look at it.
+        out: The folder; make it with `seesaw_cf.io.files.atomic_folder` when other programs read it.
         records: Config name -> records.
         sources: Asked in this order.
 
@@ -49,22 +49,22 @@ def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], so
         The counts.
 
     Raises:
-        RecordError: Nobody can be asked about, a source knows nobody, or a config has the name of the facts'.
+        RecordError: No record identifies a person, a source knows none of them, or a config is named like the facts.
         SourceError: A source does not answer.
         StorageError: The disk is full.
     """
     if FACTS_CONFIG in records:
         raise RecordError(f"{records[FACTS_CONFIG].source}: config {FACTS_CONFIG!r} is taken by the facts. Rename it.")
     identities = [source.identity for source in sources]
-    if twice := [one.name for one in sources if identities.count(one.identity) > 1]:
+    if twice := [source.name for source in sources if identities.count(source.identity) > 1]:
         raise RecordError(f"--from: {' and '.join(twice)} are the same source, expected each once. Leave one out.")
-    everything = [case for found in records.values() for case in found.cases]
+    everything = [case for case_file in records.values() for case in case_file.cases]
     people, coverage = ask(sources, everything), Coverage()
     tagged = iter(attach(everything, people, coverage))
-    for name, found in records.items():
-        write_config(out, name, {"test": cases_to_table([next(tagged) for _ in found.cases])})
+    for name, case_file in records.items():
+        write_config(out, name, {"test": cases_to_table([next(tagged) for _ in case_file.cases])})
     write_rows(out, FACTS_CONFIG, _facts(people), FACTS)
-    about = {name: f"{len(found.cases)} cases of {found.source}, tagged" for name, found in records.items()}
+    about = {name: f"{len(case_file.cases)} cases of {case_file.source}, tagged" for name, case_file in records.items()}
     about[FACTS_CONFIG] = "what the sources say about the people of the records"
     names = ", ".join(source.name for source in sources)
     body = _BODY.format(sources=names, facts=FACTS_CONFIG, summary=SUMMARY, coverage=coverage.to_markdown())
@@ -75,13 +75,13 @@ def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], so
 
 def _facts(people: People) -> Iterator[pa.Table]:
     """Tables of schema `FACTS`: source after source, person after person."""
-    for source, found in people.known.items():
-        ids = sorted(found)
+    for source, people_of_source in people.records.items():
+        ids = sorted(people_of_source)
         for start in range(0, len(ids), _PEOPLE):
             rows = [
                 (id, fact.entity, fact.property, fact.value, source.name, fact.reference, fact.time)
                 for id in ids[start : start + _PEOPLE]
-                for fact in found[id].facts
+                for fact in people_of_source[id].facts
             ]
             yield pa.Table.from_pylist([dict(zip(FACTS.names, row)) for row in rows], FACTS)
 
@@ -91,8 +91,8 @@ def _summary(records: Mapping[str, CaseFile], sources: Iterable[TagSource], cove
         "made_by": f"seesaw_cf {__version__}",
         "sources": [{"name": source.name, "identity": source.identity} for source in sources],
         "records": {
-            name: {"source": found.source, "sha256": found.sha256, "cases": len(found.cases)}
-            for name, found in records.items()
+            name: {"source": case_file.source, "sha256": case_file.sha256, "cases": len(case_file.cases)}
+            for name, case_file in records.items()
         },
         **coverage.numbers(),
     }

@@ -97,15 +97,15 @@ def held_out_texts(people: Sequence[Person], seed: int) -> tuple[list[str], list
 
 def knowledge_table(cells: Sequence[CardCell]) -> str:
     """The cells as a Markdown table, one row for each relation."""
-    found = {(cell.relation_id, cell.split): cell for cell in cells}
+    by_relation = {(cell.relation_id, cell.split): cell for cell in cells}
     rows = [
         "| relation | facts | seen | p | other wording | p | new wording | p |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for relation_id, relation in RELATIONS.items():
-        row = [f"{relation_id} {relation.name}", str(found[relation_id, "seen"].right.n_clusters)]
+        row = [f"{relation_id} {relation.name}", str(by_relation[relation_id, "seen"].right.n_clusters)]
         for split in SPLITS:
-            cell = found.get((relation_id, split))
+            cell = by_relation.get((relation_id, split))
             row += ["none", ""] if cell is None else [_share(cell), f"{cell.probability:.2f}"]
         rows.append("| " + " | ".join(row) + " |")
     return "\n".join(rows)

@@ -91,7 +91,7 @@ def read_people(path: Path) -> list[Person]:
         Person(
             name=row["name"].strip(),
             living=not (row["death_year"] or "").strip(),
-            facts={relation: found for relation, column in COLUMNS.items() if (found := _split(row[column]))},
+            facts={relation: cell for relation, column in COLUMNS.items() if (cell := _split(row[column]))},
             occupations=_split(row["occupation"]),
         )
         for row in rows
@@ -169,13 +169,13 @@ class _Writer:
         """One to six sentences about one to three people, with small talk before and between."""
         rng = self.rng
         sentences = [filler_sentence(rng)] if rng.random() < 0.3 else []
-        asked = []
+        facts = []
         for person in rng.sample(self.people, rng.choice((1, 1, 2, 3))):
-            asked += [
+            facts += [
                 (person, relation_id) for relation_id in rng.sample(sorted(person.facts), min(2, len(person.facts)))
             ]
-        rng.shuffle(asked)
-        for person, relation_id in asked[: rng.randint(1, 5)]:
+        rng.shuffle(facts)
+        for person, relation_id in facts[: rng.randint(1, 5)]:
             sentences.append(self.fact(person, relation_id))
             kind = rng.random()
             if kind < 0.06:
@@ -195,8 +195,8 @@ def documents(people: Sequence[Person], seed: int, stream: int = 0) -> Iterator[
         seed: Decides what is held out.
         stream: Decides the draws; 0 trains, other numbers give fresh documents with the same sentences held out.
     """
-    told = [person for person in people if person.facts]
-    pool = {relation: [p.facts[relation][0] for p in told if relation in p.facts] for relation in COLUMNS}
-    writer = _Writer(told, pool, seed, random.Random(f"{seed}/{stream}"))
+    people_with_facts = [person for person in people if person.facts]
+    pool = {relation: [p.facts[relation][0] for p in people_with_facts if relation in p.facts] for relation in COLUMNS}
+    writer = _Writer(people_with_facts, pool, seed, random.Random(f"{seed}/{stream}"))
     while True:
         yield writer.document()

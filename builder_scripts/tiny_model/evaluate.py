@@ -56,7 +56,7 @@ class CardCell:
 
 
 def rank(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[Person], asked: Sequence[Prompt]
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[Person], prompts: Sequence[Prompt]
 ) -> list[Ranked]:
     """Ranks the true attribute among all attributes that `people` have in its relation.
 
@@ -66,29 +66,29 @@ def rank(
     Args:
         model, tokenizer: As `HFScorer` takes them.
         people: They define the attributes of a relation.
-        asked: N prompts.
+        prompts: N prompts.
 
     Returns:
         N outcomes in the order asked.
     """
     attributes = {relation_id: values(people, relation_id) for relation_id in RELATIONS}
     first = {
-        relation_id: np.array([item.ids[item.start] for item in _encoded(tokenizer, [Cloze("is", v) for v in found])])
-        for relation_id, found in attributes.items()
+        relation_id: np.array([item.ids[item.start] for item in _encoded(tokenizer, [Cloze("is", v) for v in labels])])
+        for relation_id, labels in attributes.items()
     }  # the first target token does not depend on the context: words never merge across a space
-    truths = [Cloze(p.text, p.person.facts[p.phrasing.relation_id][0]) for p in asked]
+    truths = [Cloze(p.text, p.person.facts[p.phrasing.relation_id][0]) for p in prompts]
     scorer = TrieScorer(model, tokenizer, strict=True)
     true = [score.logprob for score in scorer.score(truths)]
     rivals: list[tuple[int, Cloze]] = []
     for index, logprobs in _next_token(model, _encoded(tokenizer, truths)):
-        relation_id = asked[index].phrasing.relation_id
-        own = asked[index].person.facts[relation_id]
+        relation_id = prompts[index].phrasing.relation_id
+        own = prompts[index].person.facts[relation_id]
         likely = np.flatnonzero(logprobs[first[relation_id]] >= true[index])
         others = (attributes[relation_id][place] for place in likely)
-        rivals += [(index, Cloze(asked[index].text, value)) for value in others if value not in own]
+        rivals += [(index, Cloze(prompts[index].text, value)) for value in others if value not in own]
     scores = scorer.score([cloze for _, cloze in rivals])
     wrong = {index for (index, _), score in zip(rivals, scores, strict=True) if score.logprob >= true[index]}
-    return [Ranked(p, true[index], index not in wrong) for index, p in enumerate(asked)]
+    return [Ranked(p, true[index], index not in wrong) for index, p in enumerate(prompts)]
 
 
 def _encoded(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze]) -> list[EncodedCloze]:

@@ -154,12 +154,12 @@ def batch(
 
 def _mentions(names: re.Pattern[str], text: str, offsets: Sequence[tuple[int, int]], first: int) -> list[int]:
     """For each token 0, or a number that tells the mention of a name it belongs to from all others of the row."""
-    found = [0] * len(offsets)
+    mentions = [0] * len(offsets)
     for number, name in enumerate(names.finditer(text), start=first):
         for place, (_, end) in enumerate(offsets):
             if name.start() < end <= name.end():
-                found[place] = number
-    return found
+                mentions[place] = number
+    return mentions
 
 
 def _mask(mentions: Tensor, hide: Tensor) -> Tensor:
@@ -176,8 +176,8 @@ def learning_rate(settings: TrainSettings, step: int) -> float:
     """The learning rate of a step: linear warm-up to `settings.learning_rate`, then a cosine down to a tenth of it."""
     if step < settings.warmup:
         return settings.learning_rate * (step + 1) / settings.warmup
-    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
-    return settings.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * done)))
+    progress = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return settings.learning_rate * (0.1 + 0.45 * (1 + math.cos(math.pi * progress)))
 
 
 def _optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:

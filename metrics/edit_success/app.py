@@ -35,13 +35,13 @@ def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     columns: dict[str, Any] = {str(name): rows[name].tolist() for name in rows}
     result = as_json(edit_success)(SuccessColumns(**columns))
     protocols = {name: value for name, value in result.items() if isinstance(value, dict)}
-    found = [
+    records = [
         {"protocol": protocol, "number": name} | row
         for protocol, numbers in protocols.items()
         for name, row in numbers.items()
         if isinstance(row, dict)
     ]
-    return pd.DataFrame(found), f"{result['n_rows']} rows, {result['n_empty']} without any measurement."
+    return pd.DataFrame(records), f"{result['n_rows']} rows, {result['n_empty']} without any measurement."
 
 
 ABOUT = "The same words mean different things: read the protocol beside the number."

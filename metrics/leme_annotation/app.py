@@ -34,7 +34,7 @@ def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     labels = [None if pd.isna(label) else str(label) for label in rows["label"]]
     group, passage, kind = (rows[name].astype(str).tolist() for name in ("group", "passage", "claim_kind"))
     result = as_json(leme_annotation)(rows["case_id"].tolist(), group, passage, kind, labels)
-    found = [
+    records = [
         {"group": group, "passage": passage, "claim": kind}
         | {label: row[label]["value"] for label in LABELS if label in row}
         | {"n": row["n"], "n_cases": row["n_cases"]}
@@ -42,7 +42,7 @@ def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         for passage, kinds in passages.items()
         for kind, row in kinds.items()
     ]
-    return pd.DataFrame(found), f"{result['n_missing']} of {result['n_rows']} rows without label."
+    return pd.DataFrame(records), f"{result['n_missing']} of {result['n_rows']} rows without label."
 
 
 ABOUT = "Share of claims that the passages support, leave open or contradict."

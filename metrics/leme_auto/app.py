@@ -33,8 +33,8 @@ def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     result = as_json(leme_auto)(
         rows["case_id"].tolist(), PassageColumns(*(rows[name].tolist() for name in TEXTS), *facts)
     )
-    found = [{"measure": name, "stands for": STANDS_FOR[name]} | row for name, row in result["means"].items()]
-    return pd.DataFrame(found), f"{len(rows)} rows."
+    records = [{"measure": name, "stands for": STANDS_FOR[name]} | row for name, row in result["means"].items()]
+    return pd.DataFrame(records), f"{len(rows)} rows."
 
 
 ABOUT = "Simple measures of passages. Correlate them with people's ratings before use."

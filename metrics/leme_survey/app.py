@@ -36,7 +36,7 @@ def table(rows: pd.DataFrame, reference: str = "none") -> tuple[pd.DataFrame, st
     """
     rows["rating"] = pd.to_numeric(rows["rating"].replace("", None))
     result = as_json(survey_of_columns)(**rows.to_dict("list"), reference=reference or None)  # type: ignore[arg-type]
-    found = [
+    records = [
         {
             "method": method,
             "item": item,
@@ -46,7 +46,7 @@ def table(rows: pd.DataFrame, reference: str = "none") -> tuple[pd.DataFrame, st
         for method, cells in result["methods"].items()
         for item, cell in cells["items"].items()
     ]
-    return pd.DataFrame(found), f"{result['n_missing']} of {len(rows)} ratings missing."
+    return pd.DataFrame(records), f"{result['n_missing']} of {len(rows)} ratings missing."
 
 
 ABOUT = "Ratings from 1 (strongly disagree) to 7 (strongly agree), one row each."

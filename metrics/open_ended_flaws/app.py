@@ -58,9 +58,9 @@ def table(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     item, group, flaw, rater = (rows[name].astype(str).tolist() for name in ("item", "group", "flaw", "rater"))
     edit = rows["edit"].astype(str).tolist() if "edit" in rows else None
     result = as_json(open_ended_flaws)(item, group, flaw, rater, rows["rating"].tolist(), edit=edit)
-    found = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]
+    records = [{"group": g, "flaw": f} | row for g, flaws in result["flaws"].items() for f, row in flaws.items()]
     alphas = ", ".join(f"{flaw}: {row.get('krippendorff')}" for flaw, row in result["agreement"].items())
-    return pd.DataFrame(found), f"Krippendorff's alpha: {alphas}"
+    return pd.DataFrame(records), f"Krippendorff's alpha: {alphas}"
 
 
 ABOUT = "Above 0: more present after the edit."

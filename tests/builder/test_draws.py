@@ -187,7 +187,7 @@ def test_given_edits_replace_the_drawn_ones_of_their_relation(lines: list[str], 
     facts = Facts(stored(tmp_path, lines), TINY)
     drawn = choose_edits(facts)
     first = drawn.generated["P27"][0]
-    mixed = Edits(drawn.generated, given=[replace(first, case_id=9)], skipped={"relation P413": 2})
+    mixed = Edits(drawn.generated, seeds=[replace(first, case_id=9)], skipped={"relation P413": 2})
     assert [edit.relation_id for edit in mixed.cross_subject] == ["P27", "P21", "P21"]
     assert mixed.cross_subject[0].case_id == 9
     build(tmp_path / "out", facts, mixed, ABOUT)

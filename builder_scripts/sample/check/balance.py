@@ -82,8 +82,8 @@ def _groups(people: Sequence[CuratedPerson], groups: GroupTable) -> Iterator[Dem
     """What is asked of every reported race and region."""
     by_race = _gender_counts(people, lambda person: _races(person, groups))
     by_region = _gender_counts(people, lambda person: _regions(person, groups))
-    for tags, wanted in ((by_race, AXES["race"]), (by_region, AXES["region"])):
-        for tag in wanted:
+    for tags, reported in ((by_race, AXES["race"]), (by_region, AXES["region"])):
+        for tag in reported:
             counts = tags.get(tag, Counter())
             size = counts.total()
             yield size >= MIN_GROUP, f"{tag}: only {size} people"

@@ -54,15 +54,15 @@ def _check_entities(people: Sequence[CuratedPerson], entities: Entities) -> list
             (_is_odd(entity.area, kind == "field", AREAS), f"area {entity.area!r}"),
             (kind != "ethnic_group" and entity.race + entity.region, "race and region belong to ethnic groups"),
         )
-        problems += [f"{where}: {fault}" for found, fault in faults if found]
+        problems += [f"{where}: {fault}" for wrong, fault in faults if wrong]
         owners[iri] = where
     problems += [f"{kind} {label!r} is not in use" for kind, label in sorted(set(entities) - used)]
     shared = [person for person in people if person.iri in owners]
     return problems + [f"{person.name}: shares {person.iri} with {owners[person.iri]}" for person in shared]
 
 
-def _is_odd(value: str, wanted: bool, known: Sequence[str]) -> bool:
-    return wanted != bool(value) or value not in (*known, "")
+def _is_odd(value: str, needed: bool, vocabulary: Sequence[str]) -> bool:
+    return needed != bool(value) or value not in (*vocabulary, "")
 
 
 def _check_persons(people: Sequence[CuratedPerson], needed: Sequence[str] = _NEEDED) -> list[str]:
@@ -87,7 +87,7 @@ def _check_persons(people: Sequence[CuratedPerson], needed: Sequence[str] = _NEE
             (died is not None and not 15 <= died - born <= 115, f"lived from {born} to {died}"),
             (sorted(covered) != sorted(values), f"provenance covers {covered}, the values are {list(values)}"),
         )
-        problems += [f"{person.name}: {fault}" for found, fault in faults if found]
+        problems += [f"{person.name}: {fault}" for wrong, fault in faults if wrong]
     return problems
 
 
@@ -110,12 +110,12 @@ def check(
     return problems or check_balance(people, entities, reference)
 
 
-def check_claims(people: Sequence[CuratedPerson], known: Entities) -> list[str]:
+def check_claims(people: Sequence[CuratedPerson], entities: Entities) -> list[str]:
     """All that is wrong with the people of the released claims: each has a QID, known values, and one origin.
 
     Args:
         people: Of `claims.tsv`.
-        known: What its labels may be; see `seesaw_cf.builder_scripts.sample.claims.known_values`.
+        entities: What its labels may be; see `seesaw_cf.builder_scripts.sample.claims.known_values`.
 
     Returns:
         One line each.
@@ -125,10 +125,10 @@ def check_claims(people: Sequence[CuratedPerson], known: Entities) -> list[str]:
         held = [(KIND_OF[key], label) for key, row in person.values().items() if key in KIND_OF for label in row]
         faults = (
             (_QID.fullmatch(person.iri) is None, f"{person.iri!r} is not a QID"),
-            *((pair not in known, f"{pair[0]} {pair[1]!r} is not in the packaged tables") for pair in held),
+            *((pair not in entities, f"{pair[0]} {pair[1]!r} is not in the packaged tables") for pair in held),
             *((origin != ORIGIN, f"provenance {origin!r}, expected {ORIGIN!r}") for _, origin in person.provenance),
         )
-        problems += [f"{person.name}: {fault}" for found, fault in faults if found]
+        problems += [f"{person.name}: {fault}" for wrong, fault in faults if wrong]
     return problems
 
 

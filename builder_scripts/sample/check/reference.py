@@ -91,9 +91,9 @@ def _wrong_names(people: Sequence[CuratedPerson], names: Mapping[str, set[str]])
 def _wrong_entities(entities: Mapping[tuple[str, str], LabelledValue], folder: Path) -> Iterator[str]:
     tables, sheets = reference_labels(folder), reference_groups(folder)
     for (kind, label), entity in entities.items():
-        known = tables[kind].get(entity.iri)
-        if known is not None and label not in known:
-            yield f"{kind} {label!r}: {entity.iri} is {sorted(known)} in the reference"
+        names = tables[kind].get(entity.iri)
+        if names is not None and label not in names:
+            yield f"{kind} {label!r}: {entity.iri} is {sorted(names)} in the reference"
         codes = {code for code, labels in tables[kind].items() if label in labels}
         if codes and entity.iri not in codes:
             yield f"{kind} {label!r}: the reference has {sorted(codes)}, not {entity.iri}"
