@@ -68,18 +68,18 @@ def _make(run: RunTexts, settings: Settings) -> Made:
 
 
 def _item(pairs: Sequence[ClaimPair]) -> RatingItem:
-    one = pairs[0]
+    first = pairs[0]
     claims = {f"c{number}": pair for number, pair in enumerate(pairs, 1)}
     about = {
         name: {key: getattr(pair, key) for key in ("claim_kind", "claim_id", "claim")} for name, pair in claims.items()
     }
     return RatingItem(
-        item_id("claims", *sample_fields(one).values(), one.passage, one.premise),
-        one.relation,
+        item_id("claims", *sample_fields(first).values(), first.passage, first.premise),
+        first.relation,
         (),
-        (Text("Passage", one.premise, marked=True),),
+        (Text("Passage", first.premise, marked=True),),
         questions=_questions({name: pair.claim for name, pair in claims.items()}),
-        about={"sample": sample_fields(one), "passage": one.passage, "claims": about},
+        about={"sample": sample_fields(first), "passage": first.passage, "claims": about},
     )
 
 
@@ -117,43 +117,50 @@ def _attention() -> RatingItem:
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     for name, role in (("annotations", "item"), ("annotations.repeats", "repeat")):
-        rows = [row for one in rated if one.task.role == role for row in _rows(one)]
+        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
         yield name, pa.Table.from_pylist(rows, schema=ANNOTATIONS)
-    spans = [row for one in rated if one.task.role == "item" for row in _spans(one)]
+    spans = [row for rated_task in rated if rated_task.task.role == "item" for row in _spans(rated_task)]
     yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 
 
-def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
-    about, body = one.item.about, one.item.texts[0].body
+def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    about, body = rated_task.item.about, rated_task.item.texts[0].body
     for name, claim in about["claims"].items():
-        said = (one.answer or {}).get(name) or {"choice": "", "sentences": []}
-        label = said["choice"] if said["choice"] in LABELS else None
+        answer = (rated_task.answer or {}).get(name) or {"choice": "", "sentences": []}
+        label = answer["choice"] if answer["choice"] in LABELS else None
         yield {
             **about["sample"],
             "passage": about["passage"],
             **claim,
-            "annotator": one.task.rater,
+            "annotator": rated_task.task.rater,
             "label": label,
             **dict.fromkeys(("p_supports", "p_neutral", "p_contradicts")),
-            "evidence": [body[start:end] for start, end in marked(body, said)],
+            "evidence": [body[start:end] for start, end in marked(body, answer)],
             "reply": "",
             "status": "ok" if label else "not rated",
         }
 
 
-def _spans(one: RatedTask) -> Iterator[dict[str, object]]:
-    about, body = one.item.about, one.item.texts[0].body
-    for name, said in (one.answer or {}).items():
-        place = {**about["sample"], "passage": about["passage"], **about["claims"][name], "annotator": one.task.rater}
-        for start, end in marked(body, said):
-            yield {**place, "label": said["choice"], "start": start, "end": end, "text": body[start:end]}
+def _spans(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    about, body = rated_task.item.about, rated_task.item.texts[0].body
+    for name, answer in (rated_task.answer or {}).items():
+        place = {
+            **about["sample"],
+            "passage": about["passage"],
+            **about["claims"][name],
+            "annotator": rated_task.task.rater,
+        }
+        for start, end in marked(body, answer):
+            yield {**place, "label": answer["choice"], "start": start, "end": end, "text": body[start:end]}
 
 
 def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     keys = ("claim_kind", "claim_id", "claim")
     names = {tuple(claim[key] for key in keys): name for name, claim in item.about["claims"].items()}
-    known = [row for row in rows if of_sample(row, item) and row["passage"] == item.about["passage"] and row["label"]]
-    labels = {names.get(tuple(row[key] for key in keys), ""): row["label"] for row in known}
+    labelled = [
+        row for row in rows if of_sample(row, item) and row["passage"] == item.about["passage"] and row["label"]
+    ]
+    labels = {names.get(tuple(row[key] for key in keys), ""): row["label"] for row in labelled}
     return {name: {"choice": label, "sentences": []} for name, label in labels.items() if name}
 
 

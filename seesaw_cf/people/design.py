@@ -56,12 +56,12 @@ class RaterDesign:
         return tuple(f"R{number}" for number in range(1, self.raters + 1))
 
 
-def sampled(items: Sequence[RatingItem], wanted: int | dict[str, int], seed: int) -> list[RatingItem]:
+def sampled(items: Sequence[RatingItem], number: int | dict[str, int], seed: int) -> list[RatingItem]:
     """Items drawn within each group, in the order of their groups.
 
     Args:
         items: To draw from.
-        wanted: Group -> how many; or how many in all, as evenly over the groups as they have items.
+        number: Group -> how many; or how many in all, as evenly over the groups as they have items.
         seed: Of the draw.
 
     Raises:
@@ -70,7 +70,7 @@ def sampled(items: Sequence[RatingItem], wanted: int | dict[str, int], seed: int
     groups: dict[str, list[RatingItem]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
-    counts = _even({name: len(own) for name, own in groups.items()}, wanted) if isinstance(wanted, int) else wanted
+    counts = _even({name: len(own) for name, own in groups.items()}, number) if isinstance(number, int) else number
     for name, count in counts.items():
         if count > len(groups.get(name, ())):
             have = ", ".join(f"{group} {len(own)}" for group, own in sorted(groups.items()))
@@ -97,7 +97,7 @@ def _even(sizes: dict[str, int], total: int) -> dict[str, int]:
 def assigned(items: Sequence[RatingItem], design: RaterDesign) -> dict[str, list[str]]:
     """Rater -> ids of items, every item to `per_item` different raters."""
     shuffled = sorted(items, key=lambda item: (item.group, seed_of(design.seed, "deal", item.id)))
-    found: dict[str, list[str]] = {name: [] for name in design.names}
+    hands: dict[str, list[str]] = {name: [] for name in design.names}
     deck: list[str] = []
     rounds = 0
     for item in shuffled:
@@ -110,8 +110,8 @@ def assigned(items: Sequence[RatingItem], design: RaterDesign) -> dict[str, list
             missing = design.per_item - len(hand)
             hand, deck = hand + fresh[:missing], fresh[missing:]
         for name in hand:
-            found[name].append(item.id)
-    return found
+            hands[name].append(item.id)
+    return hands
 
 
 def tasks(items: Sequence[RatingItem], shared: Sequence[RatingItem], design: RaterDesign) -> list[RatingTask]:
@@ -126,12 +126,12 @@ def tasks(items: Sequence[RatingItem], shared: Sequence[RatingItem], design: Rat
     by_role: dict[str, list[str]] = {role: [] for role in ("training", "gold", "attention")}
     for item in shared:
         by_role[item.about["role"]].append(item.id)
-    found = []
+    sequences = []
     for rater, own in assigned(items, design).items():
         first = [(role, id, "pre" if design.orders else "") for role in ("training", "gold") for id in by_role[role]]
         sequence = [*first, *_sequence(rater, own, by_role["attention"], design)]
-        found += [RatingTask(rater, place, id, role, shown) for place, (role, id, shown) in enumerate(sequence, 1)]
-    return found
+        sequences += [RatingTask(rater, place, id, role, phase) for place, (role, id, phase) in enumerate(sequence, 1)]
+    return sequences
 
 
 def _sequence(
@@ -140,12 +140,12 @@ def _sequence(
     """Role, item and order of the texts, one after the other."""
     draw = random.Random(seed_of(design.seed, "sequence", rater))
     order = draw.sample(list(own), len(own))
-    shown = dict(zip(order, _orders(len(order), draw))) if design.orders else dict.fromkeys(order, "")
+    phases = dict(zip(order, _orders(len(order), draw))) if design.orders else dict.fromkeys(order, "")
     half = (len(order) + 1) // 2
     again = sorted(draw.sample(range(half), min(half, round(design.duplicates * len(order)))))
     count = design.attention if attention else 0
-    places = [(float(place), "item", id, shown[id]) for place, id in enumerate(order)]
-    places += [(place + half + 0.5, "repeat", order[place], _other(shown[order[place]])) for place in again]
+    places = [(float(place), "item", id, phases[id]) for place, id in enumerate(order)]
+    places += [(place + half + 0.5, "repeat", order[place], _other(phases[order[place]])) for place in again]
     for which in range(count):
         where = (which + draw.uniform(0.25, 0.75)) / count * len(order)
         places.append((where, "attention", attention[which % len(attention)], "pre" if design.orders else ""))
@@ -155,9 +155,9 @@ def _sequence(
 
 def _orders(number: int, draw: random.Random) -> list[str]:
     """As many "pre" as "post", give or take one, in random order."""
-    found = [_PHASES[place % 2] for place in range(number + number % 2)]
-    draw.shuffle(found)
-    return found[:number]
+    phases = [_PHASES[place % 2] for place in range(number + number % 2)]
+    draw.shuffle(phases)
+    return phases[:number]
 
 
 def _other(first: str) -> str:

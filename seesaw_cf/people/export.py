@@ -45,28 +45,28 @@ def export_study(store: StudyStore, out: Path, *, attention: float = 0.0, overwr
     Raises:
         StorageError: A table is there with other content, or cannot be written.
     """
-    found = status_of(store)
-    left_out = {one.rater: why for one in found if (why := _unfit(one, attention))}
-    kept = [one.rater for one in found if one.rater not in left_out]
-    rated = [one for rater in kept for one in _rated(store, rater)]
+    statuses = status_of(store)
+    left_out = {status.rater: why for status in statuses if (why := _unfit(status, attention))}
+    raters = [status.rater for status in statuses if status.rater not in left_out]
+    rated = [status for rater in raters for status in _rated(store, rater)]
     tables = dict(KINDS[store.study.kind].tables(rated, store.study.questions))
     study = store.study
     about = {"study": study.id, "kind": study.kind, "seed": study.seed, **study.facts, "left_out": left_out}
-    about["raters"] = [one.row() for one in found]
+    about["raters"] = [status.row() for status in statuses]
     files: list[tuple[Path, bytes | str]] = [
         (out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()
     ]
     write_new([*files, (out / "raters.json", json_text(about))], overwrite=overwrite)
-    return Exported({f"{name}.parquet": table.num_rows for name, table in tables.items()}, kept, left_out)
+    return Exported({f"{name}.parquet": table.num_rows for name, table in tables.items()}, raters, left_out)
 
 
-def _unfit(one: RaterStatus, attention: float) -> str:
-    if not one.consented:
+def _unfit(status: RaterStatus, attention: float) -> str:
+    if not status.consented:
         return "did not begin"
-    if one.qualified is False:
-        return f"gold items: {one.gold.right} of {one.gold.asked} right, too few"
-    right, asked = one.attention.right, one.attention.asked
-    return f"attention: {right} of {asked} right, below {attention:g}" if asked and right < attention * asked else ""
+    if status.qualified is False:
+        return f"gold items: {status.gold.right} of {status.gold.asked} right, too few"
+    right, total = status.attention.right, status.attention.asked
+    return f"attention: {right} of {total} right, below {attention:g}" if total and right < attention * total else ""
 
 
 def _rated(store: StudyStore, rater: str) -> Sequence[RatedTask]:

@@ -48,8 +48,8 @@ def _make(run: RunTexts, settings: Settings) -> Made:
     return Made(task, _questions(settings.wording.items), items, [_training(), _attention()], left_out)
 
 
-def _questions(said: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
-    choices = tuple((name, f"{title}: {said.get(name, means)}") for name, (title, means) in FAILURE_MODES.items())
+def _questions(meanings: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
+    choices = tuple((name, f"{title}: {meanings.get(name, means)}") for name, (title, means) in FAILURE_MODES.items())
     return (ItemQuestion("modes", "What do you find in the passages?", choices, shape="several"), _COMMENT)
 
 
@@ -96,25 +96,25 @@ def _attention() -> RatingItem:
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     for name, role in (("failures", "item"), ("failures.repeats", "repeat")):
-        rows = [row for one in rated if one.task.role == role for row in _rows(one)]
+        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
         yield name, pa.Table.from_pylist(rows, schema=FAILURES)
 
 
-def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
+def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
     for mode in FAILURE_MODES:
         yield {
-            **one.item.about["sample"],
+            **rated_task.item.about["sample"],
             "mode": mode,
-            "rater": one.task.rater,
-            "present": None if one.answer is None else mode in one.answer.get("modes", ()),
-            "comment": (one.answer or {}).get("comment", ""),
-            "status": "not rated" if one.answer is None else "ok",
+            "rater": rated_task.task.rater,
+            "present": None if rated_task.answer is None else mode in rated_task.answer.get("modes", ()),
+            "comment": (rated_task.answer or {}).get("comment", ""),
+            "status": "not rated" if rated_task.answer is None else "ok",
         }
 
 
 def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    known = [row for row in rows if of_sample(row, item) and row["present"] is not None]
-    return {"modes": [row["mode"] for row in known if row["present"]]} if known else {}
+    judgements = [row for row in rows if of_sample(row, item) and row["present"] is not None]
+    return {"modes": [row["mode"] for row in judgements if row["present"]]} if judgements else {}
 
 
 FAILURE_TASK = Kind("what fails in passages after an edit, LEME's Table 20", _make, _tables, _gold, sample=200)

@@ -66,8 +66,8 @@ _ATTENTION = (
 
 def _make(run: RunTexts, settings: Settings) -> Made:
     pairs, left_out = passage_pairs(run.passages, settings.passages)
-    told = edit_sentences(run.edits) if run.edits is not None and not settings.blind_edit else {}
-    items = [_item(pair, told.get((pair.editor, pair.case_id), "")) for pair in pairs]
+    sentences = edit_sentences(run.edits) if run.edits is not None and not settings.blind_edit else {}
+    items = [_item(pair, sentences.get((pair.editor, pair.case_id), "")) for pair in pairs]
     return Made(_task(settings.wording), _questions(settings.wording), items, [*_training(), *_attention()], left_out)
 
 
@@ -81,11 +81,11 @@ def _questions(wording: Wording) -> tuple[ItemQuestion, ...]:
 
 
 def _item(pair: PassagePair, edit: str) -> RatingItem:
-    told = (("Subject", (pair.entity,)), *([("Edit", (edit,))] if edit else []))
+    facts = (("Subject", (pair.entity,)), *([("Edit", (edit,))] if edit else []))
     ask = (*FLAWS_BY_NAME, *(["edit_reflected"] if edit else []), "comment")
     texts = (Text("", pair.pre), Text("", pair.post))
     id = item_id("flaws", pair.pair_id, pair.pre, pair.post)
-    return RatingItem(id, pair.relation, told, texts, ask, about={"pair": asdict(pair)})
+    return RatingItem(id, pair.relation, facts, texts, ask, about={"pair": asdict(pair)})
 
 
 def _training() -> list[RatingItem]:
@@ -120,33 +120,38 @@ def _attention() -> list[RatingItem]:
 
 def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """Of the order in which the text before the edit is text A."""
-    said = {answer: label for label, answer in ANSWERS.items()}
+    labels = {answer: label for label, answer in ANSWERS.items()}
     own = [row for row in rows if row["pair_id"] == item.about["pair"]["pair_id"]]
-    return {row["flaw"]: said[row["change"]] for row in own if row["change"] is not None}
+    return {row["flaw"]: labels[row["change"]] for row in own if row["change"] is not None}
 
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
     for name, role in (("flaws", "item"), ("flaws.repeats", "repeat")):
-        yield name, flaw_table([row for one in rated if one.task.role == role for row in _rows(one, flaws)])
+        yield (
+            name,
+            flaw_table(
+                [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task, flaws)]
+            ),
+        )
     seen: dict[tuple[str, str], ReflectedRow] = {}
-    for one in rated:
-        if one.task.role not in ("item", "repeat"):
+    for rated_task in rated:
+        if rated_task.task.role not in ("item", "repeat"):
             continue
-        pair, answer = PassagePair(**one.item.about["pair"]), one.answer or {}
-        row = seen.setdefault((one.task.rater, pair.pair_id), reflected_row(pair, one.task.rater))
+        pair, answer = PassagePair(**rated_task.item.about["pair"]), rated_task.answer or {}
+        row = seen.setdefault((rated_task.task.rater, pair.pair_id), reflected_row(pair, rated_task.task.rater))
         row["reflected"] = row["reflected"] or answer.get("edit_reflected") or None
         row["comment"] = " | ".join(part for part in (row["comment"], answer.get("comment", "")) if part)
     yield "flaws.reflected", pa.Table.from_pylist(list(seen.values()), schema=REFLECTED)
 
 
-def _rows(one: RatedTask, flaws: Sequence[str]) -> Iterator[FlawRow]:
-    pair = PassagePair(**one.item.about["pair"])
+def _rows(rated_task: RatedTask, flaws: Sequence[str]) -> Iterator[FlawRow]:
+    pair = PassagePair(**rated_task.item.about["pair"])
     for flaw in flaws:
-        said = (one.answer or {}).get(flaw)
-        change = unblinded(ANSWERS[said], one.task.first) if said else None
-        given = FlawAnswer(change, reply=said or "", status="ok" if said else "not rated")
-        yield flaw_row(pair, flaw, one.task.rater, one.task.first, given)
+        label = (rated_task.answer or {}).get(flaw)
+        change = unblinded(ANSWERS[label], rated_task.task.first) if label else None
+        answer = FlawAnswer(change, reply=label or "", status="ok" if label else "not rated")
+        yield flaw_row(pair, flaw, rated_task.task.rater, rated_task.task.first, answer)
 
 
 FLAW_TASK = Kind(

@@ -21,28 +21,28 @@ def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> dict[str, A
 
 
 def _choice(question: ItemQuestion, item: RatingItem, form: Form) -> str:
-    said = (form.get(question.name) or [""])[0]
-    return said if said in dict(question.choices) else ""
+    value = (form.get(question.name) or [""])[0]
+    return value if value in dict(question.choices) else ""
 
 
 def _several(question: ItemQuestion, item: RatingItem, form: Form) -> list[str]:
-    said = set(form.get(question.name, ()))
-    return [value for value, _ in question.choices if value in said]
+    values = set(form.get(question.name, ()))
+    return [value for value, _ in question.choices if value in values]
 
 
 def _claim(question: ItemQuestion, item: RatingItem, form: Form) -> dict[str, Any]:
     choice, body = _choice(question, item, form), item.texts[0].body
     if choice == "neutral":
         return {"choice": choice, "sentences": [], "spans": []}
-    said = set(form.get(question.name + SENTENCES, ()))
-    numbers = [number for number in range(1, len(sentence_spans(body)) + 1) if str(number) in said]
+    ticks = set(form.get(question.name + SENTENCES, ()))
+    numbers = [number for number in range(1, len(sentence_spans(body)) + 1) if str(number) in ticks]
     spans = [list(span) for span in read_spans(body, form.get(question.name + SPANS, ()))]
     return {"choice": choice, "sentences": numbers, "spans": spans}
 
 
 def _free(question: ItemQuestion, item: RatingItem, form: Form) -> str:
-    said = (form.get(question.name) or [""])[0].replace("\r\n", "\n").strip()[:LONGEST]
-    return said.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
+    text = (form.get(question.name) or [""])[0].replace("\r\n", "\n").strip()[:LONGEST]
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
 _READ: dict[str, Callable[[ItemQuestion, RatingItem, Form], Any]] = {
@@ -56,16 +56,16 @@ _READ: dict[str, Callable[[ItemQuestion, RatingItem, Form], Any]] = {
 
 def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, str]:
     """Question -> what is still wanted; empty when the item is answered."""
-    found = {}
+    problems = {}
     for question in study.asked(item):
-        said = answer.get(question.name)
-        if question.shape == "claim" and isinstance(said, dict):
-            if said["choice"] in ("supports", "contradicts") and not (said["sentences"] or said.get("spans")):
-                found[question.name] = "mark at least one sentence, or the words, that say so"
-            said = said["choice"]
-        if question.needed and not said:
-            found[question.name] = "not answered yet"
-    return found
+        value = answer.get(question.name)
+        if question.shape == "claim" and isinstance(value, dict):
+            if value["choice"] in ("supports", "contradicts") and not (value["sentences"] or value.get("spans")):
+                problems[question.name] = "mark at least one sentence, or the words, that say so"
+            value = value["choice"]
+        if question.needed and not value:
+            problems[question.name] = "not answered yet"
+    return problems
 
 
 def expected(item: RatingItem, task: RatingTask) -> dict[str, Any]:
@@ -73,20 +73,22 @@ def expected(item: RatingItem, task: RatingTask) -> dict[str, Any]:
     if item.gold is None:
         return {}
     turned = {"A": "B", "B": "A"} if task.first == "post" else {}
-    return {name: turned.get(said, said) if isinstance(said, str) else said for name, said in item.gold.answers.items()}
+    return {
+        name: turned.get(value, value) if isinstance(value, str) else value for name, value in item.gold.answers.items()
+    }
 
 
-def agrees(given: Any, right: Any, *, exactly: bool) -> bool:
+def agrees(answer: Any, right: Any, *, exactly: bool) -> bool:
     """Whether an answer is the right one.
 
     Args:
-        given, right: Values of one question.
+        answer, right: Values of one question.
         exactly: Else a number may differ by 1. What was marked for a claim is not compared.
     """
     if isinstance(right, dict):
-        return isinstance(given, dict) and given.get("choice") == right["choice"]
+        return isinstance(answer, dict) and answer.get("choice") == right["choice"]
     if isinstance(right, list | tuple):
-        return isinstance(given, list | tuple) and set(given) == set(right)
-    if not exactly and str(right).isdecimal() and str(given).isdecimal():
-        return math.fabs(int(given) - int(right)) <= 1
-    return bool(given == right)
+        return isinstance(answer, list | tuple) and set(answer) == set(right)
+    if not exactly and str(right).isdecimal() and str(answer).isdecimal():
+        return math.fabs(int(answer) - int(right)) <= 1
+    return bool(answer == right)

@@ -55,8 +55,8 @@ class Guard:
         if host in self._hosts:
             await self._app(scope, receive, send_with_headers)
             return
-        said = "This server is not known under that name. Open it as the link you were given says."
-        await PlainTextResponse(said, 421)(scope, receive, send_with_headers)
+        reason = "This server is not known under that name. Open it as the link you were given says."
+        await PlainTextResponse(reason, 421)(scope, receive, send_with_headers)
 
 
 async def read_form(request: Request) -> Form:

@@ -95,21 +95,21 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
         StorageError: A file cannot be read, or `out` exists.
     """
     kind, run, seed = KINDS[plan.kind], RunTexts(folder), plan.design.seed
-    made = kind.make(run, plan.settings)
-    if not made.items:
-        why = "; ".join(f"{count}: {reason}" for reason, count in made.left_out.items()) or "no such passages"
+    material = kind.make(run, plan.settings)
+    if not material.items:
+        why = "; ".join(f"{count}: {reason}" for reason, count in material.left_out.items()) or "no such passages"
         raise RecordError(f"{folder}: no texts for {plan.kind} ({why}). Expected a run with {kind.about}.")
-    gold, rest = _gold(kind, plan.gold, made.items)
+    gold, rest = _gold(kind, plan.gold, material.items)
     chosen = sampled(rest, _wanted(plan, kind, rest), seed)
-    shared = [item for item in made.shared if plan.training or item.about["role"] != "training"]
+    shared = [item for item in material.shared if plan.training or item.about["role"] != "training"]
     design = replace(plan.design, orders=kind.orders)
     design = design if kind.repeats else replace(design, duplicates=0.0, attention=0)
-    study = _study(plan, made, bool(gold), run)
+    study = _study(plan, material, bool(gold), run)
     named = dict(zip(design.names, study.raters))
     dealt = [replace(task, rater=named[task.rater]) for task in tasks(chosen, [*shared, *gold], design)]
     create_study(out, study, [*chosen, *shared, *gold], dealt)
     groups = {name: sum(item.group == name for item in chosen) for name in sorted({item.group for item in chosen})}
-    return StudyFiles(len(chosen), len(made.items), len(dealt), groups, made.left_out)
+    return StudyFiles(len(chosen), len(material.items), len(dealt), groups, material.left_out)
 
 
 def _wanted(plan: StudyPlan, kind: Kind, items: Sequence[RatingItem]) -> int | dict[str, int]:
@@ -135,19 +135,19 @@ def _gold(kind: Kind, file: Path | None, items: Sequence[RatingItem]) -> tuple[l
     try:
         for row in rows:
             by_case.setdefault(row["case_id"], []).append(row)
-        found = {item.id: kind.gold(item, by_case.get(_case(item), ())) for item in items}
+        answers = {item.id: kind.gold(item, by_case.get(_case(item), ())) for item in items}
     except KeyError as error:
         raise RecordError(
             f"{file}: no column {error}. Expected a table of `annotate export` of the same kind."
         ) from error
-    known = [
-        replace(item, gold=Gold(found[item.id]), about={**item.about, "role": "gold"})
+    golds = [
+        replace(item, gold=Gold(answers[item.id]), about={**item.about, "role": "gold"})
         for item in items
-        if found[item.id]
+        if answers[item.id]
     ]
-    if not known:
+    if not golds:
         raise RecordError(f"{file}: its {len(rows)} rows are about no text of this run. Give answers about its texts.")
-    return known, [item for item in items if not found[item.id]]
+    return golds, [item for item in items if not answers[item.id]]
 
 
 def _case(item: RatingItem) -> int:
@@ -155,7 +155,7 @@ def _case(item: RatingItem) -> int:
     return int(about["case_id"])
 
 
-def _study(plan: StudyPlan, made: Made, gold: bool, run: RunTexts) -> RatingStudy:
+def _study(plan: StudyPlan, material: Made, gold: bool, run: RunTexts) -> RatingStudy:
     facts = {
         "run": run.folder.name,
         "wording": plan.settings.wording.facts(),
@@ -168,8 +168,8 @@ def _study(plan: StudyPlan, made: Made, gold: bool, run: RunTexts) -> RatingStud
         id=id,
         kind=plan.kind,
         raters=tuple(f"{name}-{id[:6]}" for name in plan.design.names),
-        task=made.task,
-        questions=made.questions,
+        task=material.task,
+        questions=material.questions,
         consent=read_text(plan.consent) if plan.consent else CONSENT,
         qualify=plan.qualify if gold else 0.0,
         breaks=plan.breaks,

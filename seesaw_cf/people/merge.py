@@ -34,8 +34,8 @@ class Conflict:
 
     def __str__(self) -> str:
         """Which answers stand against each other."""
-        said = "; ".join(f"{file} has {_differing(self.said, file)}" for file in self.said)
-        return f"{self.rater}/{self.position} (item {self.item}): {said}"
+        answers = "; ".join(f"{file} has {_differing(self.said, file)}" for file in self.said)
+        return f"{self.rater}/{self.position} (item {self.item}): {answers}"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,19 +84,21 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
         logs = {str(store.path): store.entries() for store in stores}
         conflicts = conflicts_of(logs, stores[0])
         decided = _decided(conflicts, prefer)
-        known: dict[str, Entry] = {}
+        merged: dict[str, Entry] = {}
         new = {}
         for name, log in logs.items():
-            fresh = [entry for entry in log if entry.entry not in known]
-            known |= {entry.entry: entry for entry in fresh}
+            fresh = [entry for entry in log if entry.entry not in merged]
+            merged |= {entry.entry: entry for entry in fresh}
             new[name] = len(fresh)
         items = list(stores[0].items.values())
         tasks = [task for own in stores[0].tasks.values() for task in own]
-        create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, known, decided))
+        create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, merged, decided))
     finally:
         for store in stores:
             store.close()
-    return Merged(len(known), new, {str(one): decided[one.rater, one.position] for one in conflicts})
+    return Merged(
+        len(merged), new, {str(conflict): decided[conflict.rater, conflict.position] for conflict in conflicts}
+    )
 
 
 def _check_same(stores: Sequence[StudyStore]) -> None:
@@ -111,18 +113,18 @@ def _check_same(stores: Sequence[StudyStore]) -> None:
 
 def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[_Place, str]:
     """Task -> the file that counts."""
-    known = {name for one in conflicts for name in one.names}
-    if unknown := [what for what in prefer if what and what not in known]:
+    names = {name for conflict in conflicts for name in conflict.names}
+    if unknown := [what for what in prefer if what and what not in names]:
         raise RecordError(
             f"merge: {', '.join(unknown)}: nothing of that name is in conflict. Expected an item, RATER, or RATER/TASK "
             f"of {'; '.join(map(str, conflicts)) or 'a conflict, and there is none'}."
         )
-    found, left = {}, []
-    for one in conflicts:
-        file = next((str(prefer[name]) for name in reversed(one.names) if name in prefer), "")
-        found[one.rater, one.position] = file
-        if file not in one.said:
-            left.append(f"{one}{f'; {file}, which is preferred, has none of these' if file else ''}")
+    files, left = {}, []
+    for conflict in conflicts:
+        file = next((str(prefer[name]) for name in reversed(conflict.names) if name in prefer), "")
+        files[conflict.rater, conflict.position] = file
+        if file not in conflict.said:
+            left.append(f"{conflict}{f'; {file}, which is preferred, has none of these' if file else ''}")
     if left:
         named = "\n  ".join(left)
         raise RecordError(
@@ -130,7 +132,7 @@ def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[
             "written. Say which file counts, all answers are kept in the log: --prefer FILE for all, --prefer "
             f"{conflicts[0].names[-1]}=FILE for one of them; before the = may stand an item or a rater, too."
         )
-    return found
+    return files
 
 
 def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: StudyStore) -> list[Conflict]:
@@ -140,12 +142,12 @@ def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: StudyStore) -> list
         logs: File -> its log.
         store: For the items of tasks.
     """
-    found = []
+    conflicts = []
     for (rater, position), ends in sorted(_ends(logs).items()):
         if len({str(entry.content) for entry in ends.values()}) > 1:
-            said = {name: entry.content for name, entry in ends.items()}
-            found.append(Conflict(rater, position, store.tasks[rater][position - 1].item, said))
-    return found
+            answers = {name: entry.content for name, entry in ends.items()}
+            conflicts.append(Conflict(rater, position, store.tasks[rater][position - 1].item, answers))
+    return conflicts
 
 
 def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]:
@@ -161,21 +163,21 @@ def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]
         """Another file has its last answer and ends with one that it does not know."""
         return any(own[name].entry in ids[file] and end.entry not in ids[name] for file, end in own.items())
 
-    found = {}
+    open_ends = {}
     for place, own in last.items():
         # Where each corrects another, in a circle, nothing is decided: all stay.
-        found[place] = {name: end for name, end in own.items() if not corrected(name, own)} or own
-    return found
+        open_ends[place] = {name: end for name, end in own.items() if not corrected(name, own)} or own
+    return open_ends
 
 
-def _log(logs: Mapping[str, Sequence[Entry]], known: Mapping[str, Entry], decided: Mapping[_Place, str]) -> list[Entry]:
+def _log(logs: Mapping[str, Sequence[Entry]], by_id: Mapping[str, Entry], decided: Mapping[_Place, str]) -> list[Entry]:
     """All entries; within a task, those of the file that decides it come last, in that file's order."""
     own: dict[str, dict[_Place, list[Entry]]] = {name: {} for name in logs}
     for name, log in logs.items():
         for entry in log:
             own[name].setdefault((entry.rater, entry.position), []).append(entry)
     merged: dict[_Place, list[Entry]] = {}
-    for entry in known.values():
+    for entry in by_id.values():
         merged.setdefault((entry.rater, entry.position), []).append(entry)
     for place, ends in _ends(logs).items():
         # Of files with the same answer, the one that has more about the task: perhaps a draft since.
@@ -183,11 +185,11 @@ def _log(logs: Mapping[str, Sequence[Entry]], known: Mapping[str, Entry], decide
         tail = {entry.entry: entry for entry in own[decides][place]}
         merged[place] = [entry for entry in merged[place] if entry.entry not in tail] + list(tail.values())
     turns = {place: iter(entries) for place, entries in merged.items()}
-    return [next(turns[entry.rater, entry.position]) for entry in known.values()]
+    return [next(turns[entry.rater, entry.position]) for entry in by_id.values()]
 
 
-def _differing(said: Mapping[str, Any], file: str) -> str:
+def _differing(answers: Mapping[str, Any], file: str) -> str:
     """Of one answer what no other has the same."""
-    others = [answer for name, answer in said.items() if name != file]
-    own = {key: value for key, value in said[file].items() if any(value != other.get(key) for other in others)}
+    others = [answer for name, answer in answers.items() if name != file]
+    own = {key: value for key, value in answers[file].items() if any(value != other.get(key) for other in others)}
     return f"{own!r:.200}"

@@ -111,7 +111,7 @@ def standing(store: StudyStore, rater: str) -> Standing:
     drafts = {entry.position: entry for entry in log if entry.act == "draft"}
     golds = [task for task in tasks if task.role == "gold"]
     gold = _right(store, golds, answers)
-    known = all(task.position in answers for task in golds)
+    complete = all(task.position in answers for task in golds)
     times = [entry.seconds for entry in answers.values() if entry.seconds is not None]
     dates = [entry.at for entry in log]
     return Standing(
@@ -122,7 +122,7 @@ def standing(store: StudyStore, rater: str) -> Standing:
         any(entry.act == "submit" for entry in log),
         gold,
         _right(store, [task for task in tasks if task.role == "attention"], answers, exactly=True),
-        None if not known else not golds or gold.right >= store.study.qualify * gold.asked,
+        None if not complete else not golds or gold.right >= store.study.qualify * gold.asked,
         median(times) if len(times) >= _TIMED else None,
         dates[-1] if dates else "",
         sum(later < earlier for earlier, later in pairwise(dates)),
@@ -133,12 +133,12 @@ def _right(
     store: StudyStore, tasks: Sequence[RatingTask], answers: Mapping[int, Entry], *, exactly: bool = False
 ) -> GoldJudgements:
     """Judgements of the tasks that are answered: are they right?"""
-    found = []
+    judgements = []
     for task in tasks:
         if task.position in answers:
-            said: Answer = answers[task.position].content
+            answer: Answer = answers[task.position].content
             item = store.items[task.item]
-            asked = {question.name for question in store.study.asked(item)}
-            right = {name: value for name, value in expected(item, task).items() if name in asked}
-            found.append(tuple(agrees(said.get(name), value, exactly=exactly) for name, value in right.items()))
-    return GoldJudgements(tuple(found))
+            names = {question.name for question in store.study.asked(item)}
+            right = {name: value for name, value in expected(item, task).items() if name in names}
+            judgements.append(tuple(agrees(answer.get(name), value, exactly=exactly) for name, value in right.items()))
+    return GoldJudgements(tuple(judgements))

@@ -85,37 +85,37 @@ class Rounds:
     def task(self, request: Request, rater: str) -> Response:
         """One item with its form."""
         now, task = self._open(request, rater)
-        kept = max(_entries(now, task), key=lambda entry: entry.seq, default=None)
+        latest = max(_entries(now, task), key=lambda entry: entry.seq, default=None)
         note = _NOTES.get(request.query_params.get("note", ""))
-        said = kept.content if kept else {}
-        return self._page(now, task, self._state(now, task, said, notes=[note] if note else []))
+        answer = latest.content if latest else {}
+        return self._page(now, task, self._state(now, task, answer, notes=[note] if note else []))
 
     def answer(self, request: Request, rater: str, form: Form) -> Response:
         """An answer; when it is whole it is on the disk before the next page is shown."""
         now, task = self._open(request, rater)
         item = self._store.items[task.item]
-        said = read_answer(self._store.study, item, form)
-        wrong = blanks(self._store.study, item, said)
+        content = read_answer(self._store.study, item, form)
+        wrong = blanks(self._store.study, item, content)
         whole = not wrong
         if now.locked(task) and not now.submitted:
             raise HTTPException(409, "This answer can no longer be changed; what you sent was not stored.")
         try:
-            self._keep(rater, "answer" if whole else "draft", task, said, form)
+            self._keep(rater, "answer" if whole else "draft", task, content, form)
         except StorageError as error:
-            return self._page(now, task, self._state(now, task, said, wrong, [_unsaved(error)], form), 507)
+            return self._page(now, task, self._state(now, task, content, wrong, [_unsaved(error)], form), 507)
         if wrong:
             some = f"{len(wrong)} of {len(self._store.study.asked(item))} questions"
             notes = [f"Something is missing in {some}; what you entered is kept."]
-            return self._page(now, task, self._state(now, task, said, wrong, notes, form), 422)
+            return self._page(now, task, self._state(now, task, content, wrong, notes, form), 422)
         note = "late" if now.submitted else "tabs" if _elsewhere(now, task, form) else ""
         return _go(self._after(standing(self._store, rater), task, new=task.position not in now.answers), note)
 
     def draft(self, request: Request, rater: str, form: Form) -> Response:
         """What stands in a form that is not sent yet."""
         now, task = self._open(request, rater)
-        said = read_answer(self._store.study, self._store.items[task.item], form)
+        content = read_answer(self._store.study, self._store.items[task.item], form)
         try:
-            self._keep(rater, "draft", task, said, form)
+            self._keep(rater, "draft", task, content, form)
         except StorageError as error:
             return PlainTextResponse(_unsaved(error), 507)
         if now.submitted:
@@ -135,8 +135,8 @@ class Rounds:
         """All items once more before they are submitted."""
         now = standing(self._store, rater)
         note = _NOTES.get(request.query_params.get("note", ""))
-        known = [task for task in now.tasks if task.role in MAIN and task.position in now.answers]
-        todo = [(f"/task/{task.position}", f"Item {now.number(task.position)}") for task in known]
+        answered = [task for task in now.tasks if task.role in MAIN and task.position in now.answers]
+        todo = [(f"/task/{task.position}", f"Item {now.number(task.position)}") for task in answered]
         if now.submitted or now.next is not None:
             return _go("/") if not note else HTMLResponse(words_page("Note", [note], link="/", button="Go on"))
         text = (
@@ -168,7 +168,7 @@ class Rounds:
         self,
         now: Standing,
         task: RatingTask,
-        said: dict[str, object],
+        content: dict[str, object],
         wrong: dict[str, str] | None = None,
         notes: list[str] | None = None,
         form: Form | None = None,
@@ -179,17 +179,17 @@ class Rounds:
             while len(self._shown) > _SHOWN:
                 self._shown.popitem(last=False)
         seen = max((entry.seq for entry in _entries(now, task)), default=0)
-        return FormState(self._csrf(task.rater), name, seen, said, wrong or {}, notes or [])
+        return FormState(self._csrf(task.rater), name, seen, content, wrong or {}, notes or [])
 
     def _page(self, now: Standing, task: RatingTask, state: FormState, status: int = 200) -> Response:
         return HTMLResponse(task_page(self._store.study, self._store.items[task.item], task, now, state), status)
 
-    def _keep(self, rater: str, act: str, task: RatingTask, said: dict[str, object], form: Form) -> Entry:
+    def _keep(self, rater: str, act: str, task: RatingTask, content: dict[str, object], form: Form) -> Entry:
         name = first_of(form, "form")[:32]
         then = self._shown.get(name)
-        taken = None if then is None else round(time.monotonic() - then, 1)
-        seconds = taken if taken is not None and act == "answer" and taken <= _LONGEST else None
-        return self._store.add(Entry(rater, act, task.position, said, name, seconds))
+        duration = None if then is None else round(time.monotonic() - then, 1)
+        seconds = duration if duration is not None and act == "answer" and duration <= _LONGEST else None
+        return self._store.add(Entry(rater, act, task.position, content, name, seconds))
 
     def _after(self, now: Standing, task: RatingTask, *, new: bool) -> str:
         """Where to go from an answered item."""
@@ -203,14 +203,14 @@ class Rounds:
 
 def _entries(now: Standing, task: RatingTask) -> list[Entry]:
     """What is stored about a task: its answer and its draft."""
-    return [found[task.position] for found in (now.answers, now.drafts) if task.position in found]
+    return [entries[task.position] for entries in (now.answers, now.drafts) if task.position in entries]
 
 
 def _elsewhere(now: Standing, task: RatingTask, form: Form) -> bool:
     """Whether another page has written about the task since this one was shown."""
     seen, name = first_of(form, "seen"), first_of(form, "form")
-    known = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
-    return any(entry.seq > known and entry.form != name for entry in _entries(now, task))
+    last = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
+    return any(entry.seq > last and entry.form != name for entry in _entries(now, task))
 
 
 def _unsaved(error: StorageError) -> str:

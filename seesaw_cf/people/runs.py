@@ -60,14 +60,14 @@ class RunTexts:
             raise StorageError(
                 f"{file}: no such file, so nothing says which facts the texts are about. Give a whole run."
             )
-        found = records_of_run(read_json(file, dict), self.passages)
-        return [record for record in found if "subject_entity" in record]
+        records = records_of_run(read_json(file, dict), self.passages)
+        return [record for record in records if "subject_entity" in record]
 
     @cached_property
     def samples(self) -> list[SurveySample]:
         """Subject and related passage of the same text together, with what is recorded of both."""
         from seesaw_cf.longform.rate.survey import survey_samples
 
-        wanted = {record["case_id"] for record in self.records}
-        mask = pa.array([case in wanted for case in self.passages["case_id"].to_pylist()])
+        cases = {record["case_id"] for record in self.records}
+        mask = pa.array([case in cases for case in self.passages["case_id"].to_pylist()])
         return survey_samples(self.passages.filter(mask), self.records)

@@ -36,17 +36,17 @@ class Keys:
         """
         return hmac.new(self._secret, f"{use}\0{rater}".encode(), hashlib.sha256).hexdigest()[:40]
 
-    def rater_of(self, use: str, given: str) -> str | None:
+    def rater_of(self, use: str, token: str) -> str | None:
         """Whose token it is; all are compared, each in constant time."""
-        found = None
+        owner = None
         for rater in self._raters:
-            if self.same(self.token(use, rater), given):
-                found = rater
-        return found
+            if self.same(self.token(use, rater), token):
+                owner = rater
+        return owner
 
-    def same(self, right: str, given: str) -> bool:
+    def same(self, right: str, candidate: str) -> bool:
         """Compares in constant time."""
-        return hmac.compare_digest(right.encode(), given.encode("utf-8", "replace"))
+        return hmac.compare_digest(right.encode(), candidate.encode("utf-8", "replace"))
 
 
 class Limit:

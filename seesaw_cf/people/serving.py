@@ -58,15 +58,15 @@ class Place:
         """Values of the header Host that are answered."""
         own = [self.host, *LOOPBACK] if self.host in (*LOOPBACK, *_ANY) else [self.host]
         names = [f"[{name}]" if ":" in name else name for name in own if name not in _ANY]
-        found = [f"{name}:{self.port}" for name in names] + ([urlsplit(self.url).netloc] if self.url else [])
-        return tuple(found if self.port != 80 else [*found, *names])
+        hosts = [f"{name}:{self.port}" for name in names] + ([urlsplit(self.url).netloc] if self.url else [])
+        return tuple(hosts if self.port != 80 else [*hosts, *names])
 
 
 def links(store: StudyStore, place: Place) -> dict[str, str]:
     """Rater -> secret link; "status" -> that of the status page."""
     keys = Keys(store.secret, store.study.raters)
-    found = {rater: f"{place.base}/enter/{keys.token('link', rater)}" for rater in store.study.raters}
-    return found | {"status": f"{place.base}/status/{keys.token('status')}"}
+    addresses = {rater: f"{place.base}/enter/{keys.token('link', rater)}" for rater in store.study.raters}
+    return addresses | {"status": f"{place.base}/status/{keys.token('status')}"}
 
 
 def _bound(place: Place) -> socket.socket:

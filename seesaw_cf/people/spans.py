@@ -18,40 +18,40 @@ _SAID = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 def sentence_spans(text: str) -> list[Span]:
     """The sentences of a text."""
-    found, at = [], 0
-    for one in sentences(text):
-        start = text.index(one, at)
-        at = start + len(one)
-        found.append((start, at))
-    return found
+    spans, at = [], 0
+    for sentence in sentences(text):
+        start = text.index(sentence, at)
+        at = start + len(sentence)
+        spans.append((start, at))
+    return spans
 
 
 def word_spans(text: str, span: Span) -> list[Span]:
     """The words of a stretch: what stands between white space."""
-    return [found.span() for found in _WORD.finditer(text, *span)]
+    return [match.span() for match in _WORD.finditer(text, *span)]
 
 
-def read_spans(text: str, said: Iterable[str]) -> list[Span]:
+def read_spans(text: str, fields: Iterable[str]) -> list[Span]:
     """Stretches that a form names "START-END", in order; those that overlap become one.
 
     Args:
         text: The passage.
-        said: What does not begin and end with a word of it is left out.
+        fields: What does not begin and end with a word of it is left out.
     """
     words = word_spans(text, (0, len(text)))
     starts, ends = ({word[side] for word in words} for side in (0, 1))
-    pairs = ((int(one[1]), int(one[2])) for one in map(_SAID.fullmatch, said) if one)
-    found: list[Span] = []
+    pairs = ((int(match[1]), int(match[2])) for match in map(_SAID.fullmatch, fields) if match)
+    spans: list[Span] = []
     for start, end in sorted(pair for pair in pairs if pair[0] < pair[1]):
         if start not in starts or end not in ends:
             continue
-        if found and start < found[-1][1]:
-            start, end = found[-1][0], max(end, found.pop()[1])
-        found.append((start, end))
-    return found
+        if spans and start < spans[-1][1]:
+            start, end = spans[-1][0], max(end, spans.pop()[1])
+        spans.append((start, end))
+    return spans
 
 
-def marked(text: str, said: Mapping[str, Any]) -> list[Span]:
+def marked(text: str, answer: Mapping[str, Any]) -> list[Span]:
     """Everything that an answer about a claim marks, in order: whole sentences, and words."""
-    known = sentence_spans(text)
-    return sorted({*(known[number - 1] for number in said["sentences"]), *map(tuple, said.get("spans", ()))})
+    numbered = sentence_spans(text)
+    return sorted({*(numbered[number - 1] for number in answer["sentences"]), *map(tuple, answer.get("spans", ()))})

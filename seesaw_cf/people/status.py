@@ -58,9 +58,9 @@ def _share(judged: GoldJudgements) -> dict[str, Any]:
         return {"value": None, "low": None, "high": None, **counts, "note": "nothing was asked"}
     of_items = np.array([sum(own) / len(own) for own in judged.items if own])
     number = len(of_items)
-    found = clustered_mean(of_items, [np.full(number, 1 / number)], {"item": np.arange(number)})
-    low, high = np.clip((found.low, found.high), 0, 1).tolist()
-    return {"value": float(of_items.mean()), "low": low, "high": high, **counts, "note": found.note}
+    estimate = clustered_mean(of_items, [np.full(number, 1 / number)], {"item": np.arange(number)})
+    low, high = np.clip((estimate.low, estimate.high), 0, 1).tolist()
+    return {"value": float(of_items.mean()), "low": low, "high": high, **counts, "note": estimate.note}
 
 
 def status_of(store: StudyStore) -> list[RaterStatus]:
@@ -99,24 +99,27 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, A
         turned = {"A": "B", "B": "A"} if task.first != other.first else {}
         for question in store.study.asked(store.items[task.item]):
             if question.shape not in ("line", "text"):
-                said, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
-                said = turned.get(said, said) if isinstance(said, str) else said
-                own.append(agrees(again, said, exactly=True) if said else not again)
+                value, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
+                value = turned.get(value, value) if isinstance(value, str) else value
+                own.append(agrees(again, value, exactly=True) if value else not again)
         same.append(tuple(own))
     return GoldJudgements(tuple(same))
 
 
-def status_rows(found: Sequence[RaterStatus]) -> list[list[str]]:
+def status_rows(statuses: Sequence[RaterStatus]) -> list[list[str]]:
     """Cells under `HEAD`."""
     return [
         [
-            one.rater,
-            str(one.done),
-            str(one.total),
-            "not qualified" if one.qualified is False else "yes" if one.submitted else "no",
-            *(f"{part.right}/{part.asked}" if part.asked else "" for part in (one.gold, one.attention, one.repeats)),
-            "" if one.seconds is None else f"{one.seconds:.0f}",
-            one.last,
+            status.rater,
+            str(status.done),
+            str(status.total),
+            "not qualified" if status.qualified is False else "yes" if status.submitted else "no",
+            *(
+                f"{part.right}/{part.asked}" if part.asked else ""
+                for part in (status.gold, status.attention, status.repeats)
+            ),
+            "" if status.seconds is None else f"{status.seconds:.0f}",
+            status.last,
         ]
-        for one in found
+        for status in statuses
     ]

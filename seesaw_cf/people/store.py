@@ -185,12 +185,12 @@ class StudyStore:
             self._check_place()
             try:
                 self._base.execute("BEGIN IMMEDIATE")
-                found = self._known(entry) or self._written(entry)
+                stored = self._known(entry) or self._written(entry)
                 self._base.commit()
             except BaseException:
                 self._base.rollback()
                 raise
-        return found
+        return stored
 
     def _check_place(self) -> None:
         """What is written to a file that was moved or deleted meanwhile would be found by nobody."""
@@ -226,10 +226,10 @@ def _connection(path: Path, mode: str) -> sqlite3.Connection:
 
 def _inode(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _fields(entry: Entry) -> dict[str, Any]:
@@ -247,10 +247,10 @@ def _insert(base: sqlite3.Connection, entry: Entry) -> Entry:
         entry.at,
         entry.seconds,
     )
-    made = base.execute(
+    cursor = base.execute(
         "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
     )
-    return Entry(**{**_fields(entry), "seq": made.lastrowid})
+    return Entry(**{**_fields(entry), "seq": cursor.lastrowid})
 
 
 def _entry(row: Sequence[Any]) -> Entry:

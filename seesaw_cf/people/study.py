@@ -138,26 +138,28 @@ class RatingStudy:
 
     def asked(self, item: RatingItem) -> tuple[ItemQuestion, ...]:
         """The questions about an item."""
-        return item.questions or tuple(one for one in self.questions if not item.ask or one.name in item.ask)
+        return item.questions or tuple(
+            question for question in self.questions if not item.ask or question.name in item.ask
+        )
 
 
-def plain_study(found: Mapping[str, Any]) -> RatingStudy:
+def plain_study(fields: Mapping[str, Any]) -> RatingStudy:
     """A study from what `dataclasses.asdict` and JSON made of it."""
-    questions = tuple(map(_question, found["questions"]))
-    lists = {name: tuple(found[name]) for name in ("raters", "task")}
-    return RatingStudy(**{**found, **lists, "questions": questions})
+    questions = tuple(map(_question, fields["questions"]))
+    lists = {name: tuple(fields[name]) for name in ("raters", "task")}
+    return RatingStudy(**{**fields, **lists, "questions": questions})
 
 
-def plain_item(found: Mapping[str, Any]) -> RatingItem:
+def plain_item(fields: Mapping[str, Any]) -> RatingItem:
     """An item from what `dataclasses.asdict` and JSON made of it."""
-    told = tuple((label, tuple(lines)) for label, lines in found["told"])
-    texts = tuple(Text(**text) for text in found["texts"])
-    gold = Gold(**found["gold"]) if found["gold"] else None
-    questions = tuple(map(_question, found["questions"]))
-    lists = {"told": told, "texts": texts, "ask": tuple(found["ask"]), "questions": questions}
-    return RatingItem(**{**found, **lists, "gold": gold})
+    facts = tuple((label, tuple(lines)) for label, lines in fields["told"])
+    texts = tuple(Text(**text) for text in fields["texts"])
+    gold = Gold(**fields["gold"]) if fields["gold"] else None
+    questions = tuple(map(_question, fields["questions"]))
+    lists = {"told": facts, "texts": texts, "ask": tuple(fields["ask"]), "questions": questions}
+    return RatingItem(**{**fields, **lists, "gold": gold})
 
 
-def _question(found: Mapping[str, Any]) -> ItemQuestion:
-    choices = tuple((value, words) for value, words in found["choices"])
-    return replace(ItemQuestion(**found), choices=choices, help=tuple(found["help"]))
+def _question(fields: Mapping[str, Any]) -> ItemQuestion:
+    choices = tuple((value, words) for value, words in fields["choices"])
+    return replace(ItemQuestion(**fields), choices=choices, help=tuple(fields["help"]))

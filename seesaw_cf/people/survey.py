@@ -48,23 +48,23 @@ def _make(run: RunTexts, settings: Settings) -> Made:
 
 
 def _questions(settings: Settings) -> tuple[ItemQuestion, ...]:
-    said = settings.wording.items
+    statements = settings.wording.items
     return tuple(
-        ItemQuestion(item.name, said.get(item.name, item.statement), _CHOICES, (f"Criterion: {item.criterion}",))
+        ItemQuestion(item.name, statements.get(item.name, item.statement), _CHOICES, (f"Criterion: {item.criterion}",))
         for item in ITEMS
     )
 
 
 def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The new fact, and the old facts about both entities."""
-    told = [
+    facts = [
         ("New fact", (sample.new_fact,) if not blind_edit else ()),
         ("Subject", (sample.subject,)),
         ("Related entity", (sample.related_entity,)),
         ("Old facts about the subject", tuple(sample.old_facts.get("subject", ()))),
         ("Old facts about the related entity", tuple(sample.old_facts.get("related", ()))),
     ]
-    return tuple((label, lines) for label, lines in told if any(lines))
+    return tuple((label, lines) for label, lines in facts if any(lines))
 
 
 def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
@@ -84,35 +84,35 @@ def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
 
 
 def _training() -> list[RatingItem]:
-    known = {item.name: item for item in ITEMS}
-    found = []
+    by_name = {item.name: item for item in ITEMS}
+    items = []
     for name, which in _TRAINING:
-        shown: Shown = getattr(known[name], which)
-        told = [("New fact", (shown.new_fact,)), ("Old facts", shown.old_facts)]
-        found.append(
+        example: Shown = getattr(by_name[name], which)
+        facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
+        items.append(
             RatingItem(
                 item_id("survey", "training", name, which),
                 "",
-                tuple((label, lines) for label, lines in told if any(lines)),
-                tuple(Text(title, getattr(shown, key)) for key, title in _TITLES.items() if getattr(shown, key)),
+                tuple((label, lines) for label, lines in facts if any(lines)),
+                tuple(Text(title, getattr(example, key)) for key, title in _TITLES.items() if getattr(example, key)),
                 (name,),
                 about={"role": "training"},
-                gold=Gold({name: str(shown.rating)}, shown.reason),
+                gold=Gold({name: str(example.rating)}, example.reason),
             )
         )
-    return found
+    return items
 
 
 def _examples() -> tuple[GuideExample, ...]:
     """The published example of a high and of a low rating, item by item."""
-    found = []
+    examples = []
     for item in ITEMS:
-        for shown in (item.good, item.bad):
-            told = [("New fact", (shown.new_fact,)), ("Old facts", shown.old_facts)]
-            told += [(title, (getattr(shown, name),)) for name, title in _TITLES.items()]
-            rows = [*((label, lines) for label, lines in told if any(lines)), ("Reason", (shown.reason,))]
-            found.append(GuideExample(item.criterion, f"{shown.rating} ({SCALE[shown.rating]})", tuple(rows)))
-    return tuple(found)
+        for example in (item.good, item.bad):
+            facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
+            facts += [(title, (getattr(example, name),)) for name, title in _TITLES.items()]
+            rows = [*((label, lines) for label, lines in facts if any(lines)), ("Reason", (example.reason,))]
+            examples.append(GuideExample(item.criterion, f"{example.rating} ({SCALE[example.rating]})", tuple(rows)))
+    return tuple(examples)
 
 
 def _attention() -> list[RatingItem]:
@@ -136,23 +136,23 @@ def _attention() -> list[RatingItem]:
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     for name, role in (("ratings", "item"), ("ratings.repeats", "repeat")):
-        rows = [row for one in rated if one.task.role == role for row in _rows(one)]
+        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
         yield name, pa.Table.from_pylist(rows, schema=RATINGS)
 
 
-def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
-    skipped = one.item.about["skipped"]
+def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    skipped = rated_task.item.about["skipped"]
     for item in ITEMS:
-        said = (one.answer or {}).get(item.name)
-        status = skipped.get(item.name) or ("ok" if said else "not rated")
+        value = (rated_task.answer or {}).get(item.name)
+        status = skipped.get(item.name) or ("ok" if value else "not rated")
         yield {
-            **one.item.about["sample"],
+            **rated_task.item.about["sample"],
             "item": item.name,
-            "rater": one.task.rater,
-            "rating": float(said) if said and status == "ok" else None,
-            "reply": said or "",
+            "rater": rated_task.task.rater,
+            "rating": float(value) if value and status == "ok" else None,
+            "reply": value or "",
             "status": status,
-            "tries": 1 if said else 0,
+            "tries": 1 if value else 0,
             "prompt_tokens": None,
             "new_tokens": None,
         }

@@ -69,19 +69,25 @@ def guide_page(study: RatingStudy, onward: str) -> str:
     return words_page("What is asked", parts, help=help, examples=examples, link=onward, button="Go on")
 
 
-def status_page(study: RatingStudy, found: Sequence[RaterStatus]) -> str:
+def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
     """How far the raters are, for who runs the study."""
-    done, total = sum(one.done for one in found), sum(one.total for one in found)
-    notes = [f"{one.rater}: the clock went back {one.clock_back} times." for one in found if one.clock_back]
-    notes += [f"{one.rater}: {one.late} answers after submission; they do not count." for one in found if one.late]
-    about = f"Study {study.id}, {study.kind}: {done} of {total} items have an answer."
-    values = {"title": "Status", "about": about, "head": HEAD, "rows": status_rows(found), "notes": notes}
+    answered, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
+    notes = [
+        f"{status.rater}: the clock went back {status.clock_back} times." for status in statuses if status.clock_back
+    ]
+    notes += [
+        f"{status.rater}: {status.late} answers after submission; they do not count."
+        for status in statuses
+        if status.late
+    ]
+    about = f"Study {study.id}, {study.kind}: {answered} of {total} items have an answer."
+    values = {"title": "Status", "about": about, "head": HEAD, "rows": status_rows(statuses), "notes": notes}
     return render("status.html", values, _LOOK)
 
 
 def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
     """One item with its form; a training item that is answered with what others would say."""
-    shown = item.texts if task.first != "post" else item.texts[::-1]
+    in_order = item.texts if task.first != "post" else item.texts[::-1]
     marked = any(text.marked for text in item.texts)
     questions = study.asked(item)
     trained = task.role == "training" and task.position in now.answers and not state.wrong
@@ -94,7 +100,7 @@ def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Stand
         "done": now.done,
         "notes": state.notes,
         "item": item,
-        "texts": [(text.title or f"Text {'AB'[place]}", text.body) for place, text in enumerate(shown)],
+        "texts": [(text.title or f"Text {'AB'[place]}", text.body) for place, text in enumerate(in_order)],
         "sentences": _sentences(item.texts[0].body) if marked else [],
         "passage": item.texts[0].body if marked else "",
         "questions": questions,
@@ -121,7 +127,7 @@ def _sentences(text: str) -> list[list[tuple[int, int, str]]]:
 def _title(task: RatingTask, now: Standing) -> str:
     if task.role in MAIN:
         return f"Item {now.number(task.position)} of {now.total}"
-    own = [one.position for one in now.tasks if one.role == task.role]
+    own = [other.position for other in now.tasks if other.role == task.role]
     return f"{_ROLES[task.role]}: {own.index(task.position) + 1} of {len(own)}"
 
 
@@ -135,9 +141,9 @@ def _feedback(
     study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing
 ) -> list[tuple[object, object, object, bool]]:
     """Question by question: what is right, what was said, whether that agrees."""
-    right, said = expected(item, task), now.answers[task.position].content
+    right, answer = expected(item, task), now.answers[task.position].content
     return [
-        (question, value, own := said.get(question.name), agrees(own, value, exactly=False))
+        (question, value, own := answer.get(question.name), agrees(own, value, exactly=False))
         for question in study.asked(item)
         if (value := right.get(question.name)) is not None
     ]

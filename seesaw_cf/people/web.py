@@ -72,14 +72,14 @@ def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
 
 async def _refused(request: Request, error: Exception) -> Response:
     """Why, where the page's script finds it: all that a draft gets, and the alert of a page."""
-    found = error if isinstance(error, HTTPException) else HTTPException(500)
+    failure = error if isinstance(error, HTTPException) else HTTPException(500)
     if request.url.path.endswith("/draft"):
-        return PlainTextResponse(found.detail, found.status_code, found.headers)
-    said = "There is no such page." if found.detail == HTTPStatus(found.status_code).phrase else found.detail
-    outside = found.status_code == 401 or request.url.path.startswith(("/enter/", "/status/"))
+        return PlainTextResponse(failure.detail, failure.status_code, failure.headers)
+    reason = "There is no such page." if failure.detail == HTTPStatus(failure.status_code).phrase else failure.detail
+    outside = failure.status_code == 401 or request.url.path.startswith(("/enter/", "/status/"))
     back = {} if outside else {"link": "/", "button": "Back to your items"}
-    page = words_page("This page cannot be shown", [], notes=[said], **back)
-    return HTMLResponse(page, found.status_code, found.headers)
+    page = words_page("This page cannot be shown", [], notes=[reason], **back)
+    return HTMLResponse(page, failure.status_code, failure.headers)
 
 
 class _Site:
@@ -122,9 +122,9 @@ class _Site:
         rater = self._keys.rater_of("link", request.path_params["token"])
         if rater is None:
             raise self._bad_link(request)
-        found = HTMLResponse(words_page(f"Welcome, {rater}", ["This link is yours alone. Keep it: it takes you back to "
-                                        "where you were."], link="/", button="Go on"))  # fmt: skip
-        found.set_cookie(
+        text = "This link is yours alone. Keep it: it takes you back to where you were."
+        response = HTMLResponse(words_page(f"Welcome, {rater}", [text], link="/", button="Go on"))
+        response.set_cookie(
             _COOKIE,
             self._keys.token("cookie", rater),
             max_age=90 * 24 * 3600,
@@ -132,7 +132,7 @@ class _Site:
             samesite="strict",
             secure=self._access.secure,
         )
-        return found
+        return response
 
     def _bad_link(self, request: Request) -> HTTPException:
         wait = self._bad.wait(request.client.host if request.client else "")

@@ -46,20 +46,20 @@ def _make(run: RunTexts, settings: Settings) -> Made:
             ItemQuestion(name, f"{_QUESTIONS[name]}: {prompt.entity.label}", (), tuple(prompt.text.split("\n")), "text")
             for name, prompt in prompts.items()
         )
-        told = tuple(
+        facts = tuple(
             ("Edit" if label == "New fact" else label, lines) for label, lines in facts_told(samples[case.case_id])
         )
         id = item_id("writing", case.case_id, *(prompt.text for prompt in prompts.values()))
         place = {"case_id": case.case_id, "relation": case.request.relation_id}
         items.append(
-            RatingItem(id, case.request.relation_id, told, (), questions=questions, about={**place, "sides": about})
+            RatingItem(id, case.request.relation_id, facts, (), questions=questions, about={**place, "sides": about})
         )
     task = tuple(settings.wording.writing.strip().split("\n\n")) if settings.wording.writing else _TASK
     return Made(task, (), items, [_training()])
 
 
 def _training() -> RatingItem:
-    told = (
+    facts = (
         ("Edit", ("Edda Korn is a citizen of Norway",)),
         ("Old facts about the subject", ("Edda Korn was a painter, born in Graz, and a citizen of Austria.",)),
         ("Old facts about the related entity", ("Ruth Korn is a cellist, the daughter of Edda Korn.",)),
@@ -70,28 +70,28 @@ def _training() -> RatingItem:
     )
     gold = Gold({}, f"This is how others did it. {_EXAMPLE}")
     return RatingItem(
-        item_id("writing", "training"), "", told, (), questions=questions, about={"role": "training"}, gold=gold
+        item_id("writing", "training"), "", facts, (), questions=questions, about={"role": "training"}, gold=gold
     )
 
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     """Passages of the editor "human"; `sample` is the number of the rater, from 0."""
-    rows = [row for one in rated if one.task.role == "item" for row in _rows(one)]
+    rows = [row for rated_task in rated if rated_task.task.role == "item" for row in _rows(rated_task)]
     yield "passages", pa.Table.from_pylist(rows, schema=PASSAGES)
 
 
-def _rows(one: RatedTask) -> Iterator[dict[str, object]]:
-    about = one.item.about
+def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    about = rated_task.item.about
     for passage in SIDES:
         if passage not in about["sides"]:
             continue
-        text = ((one.answer or {}).get(passage) or "").strip()
+        text = ((rated_task.answer or {}).get(passage) or "").strip()
         yield {
             "editor": "human",
             "case_id": about["case_id"],
             "relation": about["relation"],
             "phase": "post",
-            "sample": int(one.task.rater[1:].partition("-")[0])
+            "sample": int(rated_task.task.rater[1:].partition("-")[0])
             - 1,  # R1 or, since studies put their id behind, R1-4f09ac
             "passage": passage,
             "prompt_id": 0,

@@ -203,8 +203,8 @@ _LACKING = (
 
 def _without_passages(table: pa.Table) -> pa.Table:
     """Rows of `coupled_*` as rows of `CASES`."""
-    shown = table.select([name for name in ("kind", "loc_ans") if name in table.column_names]).to_pylist()
-    extra = [json.dumps({name: value for name, value in row.items() if value is not None}) for row in shown]
+    rows = table.select([name for name in ("kind", "loc_ans") if name in table.column_names]).to_pylist()
+    extra = [json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows]
     for name in _LACKING:
         kind = CASES.field(name).type
         empty: list[object] = [[] if pa.types.is_list(kind) else None] * len(table)

@@ -35,14 +35,14 @@ def _asked(case: Case, name: str) -> list[tuple[str, str]]:
 def _pairs(value: object) -> Iterator[tuple[str, str] | None]:
     """Every prompt with its answer, however deep: by kind, in lists, or alone."""
     if isinstance(value, list):
-        for one in value:
-            yield from _pairs(one)
+        for part in value:
+            yield from _pairs(part)
     elif isinstance(value, Mapping):
         own = [_pair(value[prompt], value.get(answer)) for prompt, answer in _PAIRS if prompt in value]
         yield from own
         if not own:
-            for one in value.values():
-                yield from _pairs(one)
+            for part in value.values():
+                yield from _pairs(part)
 
 
 def _pair(prompt: object, answer: object) -> tuple[str, str] | None:

@@ -109,7 +109,7 @@ def write_card(
     """
     from huggingface_hub import DatasetCardData
 
-    found = {name: _shards(Path(folder), name) for name in configs}
+    shards_of = {name: _shards(Path(folder), name) for name in configs}
     entries = [
         {
             "config_name": name,
@@ -118,10 +118,10 @@ def write_card(
             "description": f"{configs[name]} [content sha256 {content_hash(_flat(shards))}]",
             "data_files": [{"split": split, "path": f"data/{name}/{split}-*.parquet"} for split in shards],
         }
-        for position, (name, shards) in enumerate(found.items())
+        for position, (name, shards) in enumerate(shards_of.items())
     ]
     card = DatasetCardData(**(metadata or {}), configs=entries)
-    _infos(found).to_dataset_card_data(card)
+    _infos(shards_of).to_dataset_card_data(card)
     text = f"---\n{card.to_yaml(line_break=chr(10)).rstrip()}\n---\n\n{body.strip()}\n"
     write_text(Path(folder) / filename, text)
     return text
@@ -129,17 +129,17 @@ def write_card(
 
 def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
     """Split → its shards, both in the order of their names."""
-    found: dict[str, list[Path]] = {}
+    shards: dict[str, list[Path]] = {}
     for path in sorted((folder / "data" / config).glob("*.parquet")):
         match = _SHARD.fullmatch(path.name)
         if match is None:
             raise RecordError(
                 f"{path}: expected a name such as test-00000-of-00001.parquet. Rename or remove the file."
             )
-        found.setdefault(match["split"], []).append(path)
-    if not found:
+        shards.setdefault(match["split"], []).append(path)
+    if not shards:
         raise RecordError(f"config {config!r}: no Parquet files in {folder / 'data' / config}. Write them first.")
-    for split, paths in found.items():
+    for split, paths in shards.items():
         expected = [f"{split}-{number:05d}-of-{len(paths):05d}.parquet" for number in range(len(paths))]
         got = [path.name for path in paths]
         if got != expected:
@@ -147,20 +147,20 @@ def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
                 f"config {config!r}: split {split!r} has the shards {got}, expected {expected}. "
                 "Remove what an earlier build left, or write the missing ones."
             )
-    return found
+    return shards
 
 
 def _flat(shards: Mapping[str, list[Path]]) -> dict[str, Path]:
     return {path.name: path for paths in shards.values() for path in paths}
 
 
-def _infos(found: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
+def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
     """Features and split sizes of every config: the YAML's `dataset_info`."""
     from datasets import DatasetInfo, Features, SplitDict, SplitInfo
     from datasets.info import DatasetInfosDict
 
     infos = {}
-    for name, shards in found.items():
+    for name, shards in configs.items():
         schemas = {path.name: pq.read_schema(path) for paths in shards.values() for path in paths}
         first = next(iter(schemas.values()))
         other = next((file for file, schema in schemas.items() if not schema.equals(first)), None)

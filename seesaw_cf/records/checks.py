@@ -15,8 +15,8 @@ Record = dict[str, Any]  # a JSON object: what is in it is checked value by valu
 
 def short(value: object) -> str:
     """The value as it is shown in messages, cut to 120 characters."""
-    shown = f"{value!r}"
-    return shown if len(shown) <= 120 else f"{shown[:100]}... ({type(value).__name__}, {len(shown)} characters)"
+    text = f"{value!r}"
+    return text if len(text) <= 120 else f"{text[:100]}... ({type(value).__name__}, {len(text)} characters)"
 
 
 def names(keys: Iterable[object]) -> str:

@@ -68,25 +68,25 @@ def _shared_labels(cases: Iterable[Case]) -> set[str]:
         for row in case.attribute_prompts:
             if row.subject.id is not None:
                 ids[row.subject.label].add(row.subject.id)
-    return {label for label, found in ids.items() if len(found) > 1}
+    return {label for label, holders in ids.items() if len(holders) > 1}
 
 
-def _ordered(known: dict[str, str], found: set[str], before: tuple[str, ...]) -> tuple[str, ...]:
+def _ordered(table: dict[str, str], names: set[str], before: tuple[str, ...]) -> tuple[str, ...]:
     """The flags found, in the order of the table, after those that other programs set."""
-    return tuple(name for name in before if name not in known) + tuple(name for name in known if name in found)
+    return tuple(name for name in before if name not in table) + tuple(name for name in table if name in names)
 
 
 def _flag_rows(rows: Sequence[AttributePrompt], shared: set[str]) -> tuple[AttributePrompt, ...]:
     seen: set[str] = set()
     flagged = []
     for row in rows:
-        found = {name for name, check in _ROW_CHECKS.items() if check(row)}
+        names = {name for name, check in _ROW_CHECKS.items() if check(row)}
         if row.text in seen:
-            found.add("duplicate_prompt")
+            names.add("duplicate_prompt")
         if row.subject.label in shared:
-            found.add("label_shared")
+            names.add("label_shared")
         seen.add(row.text)
-        flags = _ordered(PROMPT_FLAGS, found, row.flags) if found or row.flags else ()
+        flags = _ordered(PROMPT_FLAGS, names, row.flags) if names or row.flags else ()
         flagged.append(row if flags == row.flags else replace(row, flags=flags))
     return tuple(flagged)
 

@@ -60,9 +60,9 @@ def _parse_rewrite(record: Record, case_id: int, where: str) -> Case:
 def _parse_seesaw(record: Record, case_id: int, where: str) -> Case:
     case = _parse_rewrite(record, case_id, where)
     known_relation(case.request.relation_id, where)
-    asked, ids, labels = (record[key] for key in _SEESAW[1:])
+    prompts, ids, labels = (record[key] for key in _SEESAW[1:])
     columns = (
-        texts(asked, f"{where}: attribute_prompts"),
+        texts(prompts, f"{where}: attribute_prompts"),
         texts_or_nulls(ids, f"{where}: attribute_aux_info"),
         texts(labels, f"{where}: attribute_aux_ent"),
     )
@@ -72,15 +72,15 @@ def _parse_seesaw(record: Record, case_id: int, where: str) -> Case:
             f"{where}: {lengths} entries; expected the same number in all three, one per prompt. "
             "The file is damaged: take the original again."
         )
-    known = templates(case.request.relation_id, "cloze")
-    rows = tuple(_attribute(prompt, Entity(id_, label), known) for prompt, id_, label in zip(*columns))
+    listed = templates(case.request.relation_id, "cloze")
+    rows = tuple(_attribute(prompt, Entity(id_, label), listed) for prompt, id_, label in zip(*columns))
     return replace(case, attribute_prompts=rows)
 
 
-def _attribute(text: str, subject: Entity, known: tuple[Template, ...]) -> AttributePrompt:
+def _attribute(text: str, subject: Entity, listed: tuple[Template, ...]) -> AttributePrompt:
     """A prompt about someone who has the new attribute, with the template and tense that its text proves."""
     bare = text.rstrip(" ")
-    for template in known:
+    for template in listed:
         present, past = (template.fill(subject.label, living=living) for living in (None, False))
         if bare == present:
             return AttributePrompt(text, subject, template.id, "target_new")
@@ -186,8 +186,8 @@ def _write_zsre(case: Case) -> Record:
 
 def _write_easyedit(case: Case) -> Record:
     request = case.request
-    said = {"subject": request.subject, "prompt": request.text, "target_new": request.target_new.label}
-    return said | ({"rephrase_prompt": case.paraphrase_prompts[0]} if case.paraphrase_prompts else {})
+    record = {"subject": request.subject, "prompt": request.text, "target_new": request.target_new.label}
+    return record | ({"rephrase_prompt": case.paraphrase_prompts[0]} if case.paraphrase_prompts else {})
 
 
 PARSERS: dict[str, Callable[[Record, int, str], Case]] = {

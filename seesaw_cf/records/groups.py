@@ -65,8 +65,8 @@ def table(name: str) -> Mapping[str, Mapping[str, str]]:
         UnknownNameError: No table has that name.
     """
     path = TABLES / f"{name}.csv"
-    known = [file.stem for file in TABLES.glob("*.csv")]
-    one_of("table", name, known)
+    names = [file.stem for file in TABLES.glob("*.csv")]
+    one_of("table", name, names)
     with path.open(encoding="utf-8", newline="") as file:
         return MappingProxyType({row["id"]: MappingProxyType(row) for row in csv.DictReader(file)})
 

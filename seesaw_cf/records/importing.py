@@ -97,19 +97,19 @@ def config_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
     Raises:
         RecordError: No paths, a folder without such files, or two files of one name.
     """
-    found: dict[str, Path] = {}
+    configs: dict[str, Path] = {}
     for path in map(check_path, paths):
         files = sorted(path.glob("seesaw_cf_*.json")) if path.is_dir() else [path]
         if not files:
             raise RecordError(f"{path}: a folder without seesaw_cf_*.json files. Name the files to import one by one.")
         for file in files:
             name = safe_name(file.stem.removeprefix("seesaw_cf_"))
-            if name in found:
-                raise RecordError(f"{file} and {found[name]} would both be config {name!r}. Rename one of them.")
-            found[name] = file
-    if not found:
+            if name in configs:
+                raise RecordError(f"{file} and {configs[name]} would both be config {name!r}. Rename one of them.")
+            configs[name] = file
+    if not configs:
         raise RecordError("nothing to import: no paths were given. Name at least one file.")
-    return found
+    return configs
 
 
 def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:

@@ -93,14 +93,14 @@ def write_record(case: Case) -> Record:
 
 
 def _format(record: Record, where: str) -> str:
-    found = next((kind for key, kind in _MARKS if key in record), None)
-    if found is None:
+    kind_of_record = next((kind for key, kind in _MARKS if key in record), None)
+    if kind_of_record is None:
         raise RecordError(
             f"{where}: the keys {names(record)} belong to no known record. Expected SEESAW-CF or CounterFact "
             "('requested_rewrite', ...), zsRE ('src', 'rephrase', 'loc', ...) or EasyEdit ('prompt', 'target_new', "
             "...). Check that this is the right file."
         )
-    return found
+    return kind_of_record
 
 
 def _rest(record: Record, written: Record) -> Record:

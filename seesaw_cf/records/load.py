@@ -47,8 +47,8 @@ def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
 
 def _config_folder(folder: Path, config: str) -> Path:
     root = folder / "data" if (folder / "data").is_dir() else folder
-    found = {child.name: child for child in root.iterdir() if child.is_dir() and any(child.glob("*.parquet"))}
-    return found[one_of(f"config of {folder}", config, found)]
+    folders = {child.name: child for child in root.iterdir() if child.is_dir() and any(child.glob("*.parquet"))}
+    return folders[one_of(f"config of {folder}", config, folders)]
 
 
 def _from_hub(source: str, config: str) -> tuple[list[Case], str]:

@@ -110,11 +110,11 @@ _ROWS: tuple[tuple[str, Use, str, str], ...] = (
 
 def _number(rows: tuple[tuple[str, Use, str, str], ...]) -> tuple[Template, ...]:
     counts: dict[tuple[str, str], int] = {}
-    made = []
+    numbered = []
     for relation_id, use, present, past in rows:
         counts[relation_id, use] = number = counts.get((relation_id, use), 0) + 1
-        made.append(Template(f"{relation_id or 'free'}-{use}-{number:02d}", relation_id, use, present, past))
-    return tuple(made)
+        numbered.append(Template(f"{relation_id or 'free'}-{use}-{number:02d}", relation_id, use, present, past))
+    return tuple(numbered)
 
 
 TEMPLATES: tuple[Template, ...] = _number(_ROWS)
@@ -128,10 +128,10 @@ def relation(id_or_name: str) -> Relation:
         UnknownNameError: Neither; near names are suggested.
     """
     by_name = {row.name: row for row in RELATIONS.values()}
-    found = RELATIONS.get(id_or_name) or by_name.get(id_or_name)
-    if found is None:
+    match = RELATIONS.get(id_or_name) or by_name.get(id_or_name)
+    if match is None:
         raise unknown_name("relation", id_or_name, [*RELATIONS, *by_name])
-    return found
+    return match
 
 
 def templates(relation_id: str, use: Use) -> tuple[Template, ...]:

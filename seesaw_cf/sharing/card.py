@@ -221,8 +221,8 @@ def _method(facts: Mapping[str, Any]) -> str:
 
 def _moved(facts: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """The parameters that a model which others edited moved; none of an edit that this package made."""
-    found: Sequence[Mapping[str, Any]] = (facts.get("meta") or {}).get("moved") or ()
-    return found
+    parameters: Sequence[Mapping[str, Any]] = (facts.get("meta") or {}).get("moved") or ()
+    return parameters
 
 
 def _movement(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -272,8 +272,8 @@ def _row(result: Result) -> str:
 
 def _citation(editor: str) -> str:
     papers = ("seesaw_cf", *EDITOR_PAPERS.get(editor, ()))
-    said = "The benchmark, and the method of the edit:" if len(papers) > 1 else "The benchmark:"
-    return f"{said}\n\n```bibtex\n{bibtex(*papers)}\n```\n"
+    sentence = "The benchmark, and the method of the edit:" if len(papers) > 1 else "The benchmark:"
+    return f"{sentence}\n\n```bibtex\n{bibtex(*papers)}\n```\n"
 
 
 def _loading(repo: str, as_: str, base: str, facts: Mapping[str, Any]) -> str:

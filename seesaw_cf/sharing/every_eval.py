@@ -91,8 +91,8 @@ def export_run(
 
 
 def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: str, source: Mapping[str, str]) -> Path:
-    made = results.manifest
-    model = public_name(str(made.get("model", {}).get("id") or "unknown"))
+    manifest = results.manifest
+    model = public_name(str(manifest.get("model", {}).get("id") or "unknown"))
     developer, _, name = model.rpartition("/")
     folder = Path("data") / "seesaw_cf" / _safe(developer or "unknown") / _safe(f"{name}-{editor}")
     evaluation = f"seesaw_cf/{_safe(model)}-{_safe(editor)}/{at}"
@@ -107,7 +107,7 @@ def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: 
         "retrieved_timestamp": at,
         "source_metadata": dict(source),
         "eval_library": {"name": "seesaw_cf", "version": str(versions()["seesaw_cf"])},
-        "model_info": _model(made, model, editor),
+        "model_info": _model(manifest, model, editor),
         "evaluation_results": [
             _evaluation(results, number) for number in (*numbers_of(results, editor), *contrasts_of(results, editor))
         ],
@@ -129,18 +129,21 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "unknown"
 
 
-def _model(made: Mapping[str, Any], model: str, editor: str) -> dict[str, Any]:
-    about, settings = made.get("model", {}), made.get("editors", {}).get(editor, {})
+def _model(manifest: Mapping[str, Any], model: str, editor: str) -> dict[str, Any]:
+    about, settings = manifest.get("model", {}), manifest.get("editors", {}).get(editor, {})
     return {
         "name": f"{model} edited by {editor}",
         "id": model,
-        "inference_engine": {"name": "transformers", "version": str(made.get("versions", {}).get("transformers", ""))},
+        "inference_engine": {
+            "name": "transformers",
+            "version": str(manifest.get("versions", {}).get("transformers", "")),
+        },
         "additional_details": {
             "deployment_type": "self_deployed",
             "model_availability": "open_weights",
             "editor": editor,
             "editor_settings": json.dumps(settings, sort_keys=True),
-            "protocol": str(made.get("protocol")),
+            "protocol": str(manifest.get("protocol")),
             "dtype": str(about.get("dtype")),
             "weights": str(about.get("fingerprint")),
         },
@@ -161,7 +164,7 @@ def _evaluation(results: Results, number: Number) -> dict[str, Any]:
         "metric_config": {"metric_id": f"seesaw_cf/{number.name}", **metric},
         "score_details": {
             "score": float(number.value),
-            "details": {key: str(one) for key, one in number.facts.items()},
+            "details": {key: str(fact) for key, fact in number.facts.items()},
             "uncertainty": uncertainty,
         },
     }
@@ -180,7 +183,7 @@ def _sample(row: Mapping[Any, Any], evaluation: str, model: str) -> dict[str, An
     name, role = _KINDS[row["kind"]]
     role = role or (row["holds"] or None)
     right = [row[role]] if role else []
-    said = row["target_new"] if row["post_new"] > row["post_true"] else row["target_true"]
+    answer = row["target_new"] if row["post_new"] > row["post_true"] else row["target_true"]
     shares = {key: f"{math.exp(row[key]):.6g}" for key in ("pre_new", "pre_true", "post_new", "post_true")}
     relations = "-".join(filter(None, (row["edit_relation"], row["effect_relation"])))
     return {
@@ -192,17 +195,17 @@ def _sample(row: Mapping[Any, Any], evaluation: str, model: str) -> dict[str, An
         "sample_hash": hashlib.sha256("".join([row["prompt"], *right]).encode()).hexdigest(),
         "interaction_type": "single_turn",
         "input": {"raw": row["prompt"], "reference": right, "choices": [row["target_new"], row["target_true"]]},
-        "output": {"raw": [said]},
+        "output": {"raw": [answer]},
         "answer_attribution": [
             {
                 "turn_idx": 0,
                 "source": "output.raw",
-                "extracted_value": said,
+                "extracted_value": answer,
                 "extraction_method": "the likelier of two answers",
                 "is_terminal": True,
             }
         ],
-        "evaluation": {"score": float(row["D"] if name == "D_d" else said in right), "is_correct": said in right},
+        "evaluation": {"score": float(row["D"] if name == "D_d" else answer in right), "is_correct": answer in right},
         "metadata": shares | {"D": f"{row['D']:.6g}"},
     }
 

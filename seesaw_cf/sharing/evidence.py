@@ -178,7 +178,7 @@ def _changes(rows: pa.Table) -> Iterator[Result]:
         if len(part):
             yield Result(task, _estimate(part, part["D"], ("person",)))
     for axis in ("gender", "race", "region"):
-        tags = [set() if found is None else set(found) for found in new[axis]]
+        tags = [set() if cell is None else set(cell) for cell in new[axis]]
         for group in sorted(set().union(*tags)):
             part = new[[group in own for own in tags]]
             if part["person"].nunique() >= _LEAST:
@@ -189,8 +189,8 @@ def _prompts(rows: pa.Table, kind: str, score: ScoreForm) -> pd.DataFrame:
     """One row per scored prompt of a kind."""
     from seesaw_cf.effects import prompt_effects  # lazily: statistics are not needed to save a delta
 
-    found = prompt_effects(rows, score=score, kind=kind)
-    return found[found["status"] == "ok"]
+    effects = prompt_effects(rows, score=score, kind=kind)
+    return effects[effects["status"] == "ok"]
 
 
 def _properties(rows: pa.Table) -> pd.DataFrame:
@@ -199,13 +199,13 @@ def _properties(rows: pa.Table) -> pd.DataFrame:
 
     from seesaw_cf.effects.properties import answers
 
-    found = []
+    changes = []
     for row in answers(rows).to_dict("records"):
         right = [name in set(row["gold"]) for name in row["candidates"]]
         if any(right) and not all(right):
             sides = {f"D_{phase}": _best(row[phase], right) for phase in ("pre", "post")}
-            found.append({"case_id": row["case_id"], "prompt": row["prompt_post"], **sides})
-    return pd.DataFrame(found).dropna() if found else pd.DataFrame()
+            changes.append({"case_id": row["case_id"], "prompt": row["prompt_post"], **sides})
+    return pd.DataFrame(changes).dropna() if changes else pd.DataFrame()
 
 
 def _best(logprobs: Sequence[float], right: list[bool]) -> float:

@@ -162,19 +162,19 @@ def _located(
 
 def _base_of(facts: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a delta says of its base, by the names of a run's manifest."""
-    known = facts or {}
-    return {"id": known.get("model_id"), "revision": known.get("revision"), "dtype": known.get("dtype") or "float32"}
+    base = facts or {}
+    return {"id": base.get("model_id"), "revision": base.get("revision"), "dtype": base.get("dtype") or "float32"}
 
 
 def _delta_of_run(run: Path, editor: str | None, unit: str | None) -> Path:
     """The folder of the one delta of a run that fits."""
-    found = sorted(file.parent for file in run.glob("deltas/*/*/delta.json"))
-    fits = [p for p in found if editor in (None, p.parent.name) and unit in (None, p.name)]
-    if not found:
+    deltas = sorted(file.parent for file in run.glob("deltas/*/*/delta.json"))
+    fits = [p for p in deltas if editor in (None, p.parent.name) and unit in (None, p.name)]
+    if not deltas:
         raise StorageError(f"{run}: this run kept no deltas (deltas/EDITOR/UNIT/). Run again with --keep-deltas.")
     if not fits:
         raise unknown_name(
-            f"delta of the run {run}", f"{editor or '*'}/{unit or '*'}", [f"{p.parent.name}/{p.name}" for p in found]
+            f"delta of the run {run}", f"{editor or '*'}/{unit or '*'}", [f"{p.parent.name}/{p.name}" for p in deltas]
         )
     if len(fits) > 1:
         names = ", ".join(f"{p.parent.name}/{p.name}" for p in fits[:5]) + (", ..." if len(fits) > 5 else "")
@@ -237,16 +237,16 @@ def push_folder(
         sdk = "static" if kind == "space" else None
         url = str(api.create_repo(repo, repo_type=kind, private=private, exist_ok=True, space_sdk=sdk))
         tree = api.list_repo_tree(repo, recursive=True, repo_type=kind)
-        found = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
-        found.pop(".gitattributes", None)
-        others = [path for path, entry in found.items() if not _same(folder / path, entry)]
+        entries = {entry.path: entry for entry in tree if hasattr(entry, "blob_id")}
+        entries.pop(".gitattributes", None)
+        others = [path for path, entry in entries.items() if not _same(folder / path, entry)]
         if others and not overwrite:
             raise StorageError(
                 f"{repo} exists and holds other content ({', '.join(others[:5])}{', ...' if len(others) > 5 else ''}). "
                 "Choose another name, or pass overwrite=True (--overwrite) to replace it."
             )
         ours = {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
-        if others or not ours <= set(found):
+        if others or not ours <= set(entries):
             gone = [path for path in others if path not in ours] or None
             api.upload_folder(
                 repo_id=repo, folder_path=folder, repo_type=kind, commit_message=message, delete_patterns=gone

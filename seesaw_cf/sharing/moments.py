@@ -44,17 +44,17 @@ def push_moments(
         StorageError: There is no such set, a file of it is damaged, or the Hub refused or did not answer.
     """
     check_repo(repo)
-    found = find_set(name)
-    base = base_name(base_model or found.record["model"].get("id") or "")
-    _check_files(found)
-    files = {found.files.path(layer).name: file_sha256(found.files.path(layer)) for layer in found.layers}
-    record = {**found.record, "model": {**found.record["model"], "id": base}, "files": files}
+    moments = find_set(name)
+    base = base_name(base_model or moments.record["model"].get("id") or "")
+    _check_files(moments)
+    files = {moments.files.path(layer).name: file_sha256(moments.files.path(layer)) for layer in moments.layers}
+    record = {**moments.record, "model": {**moments.record["model"], "id": base}, "files": files}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for file in files:
-            (folder / file).symlink_to((found.folder / file).resolve())
+            (folder / file).symlink_to((moments.folder / file).resolve())
         write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
-        write_text(folder / "README.md", _card(repo, found, record))
+        write_text(folder / "README.md", _card(repo, moments, record))
         message = "Second moments, made with seesaw_cf"
         return push_folder(folder, repo, not public, overwrite, kind="dataset", message=message)
 
@@ -78,12 +78,12 @@ def pull_moments(repo: str, revision: str | None = None) -> MomentSet:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=root) as temporary:
             sha, files = _fetch(repo, revision, Path(temporary))
-            found = read_set(Path(temporary))
-            _check_files(found)
-            place = found.place(root)
+            moments = read_set(Path(temporary))
+            _check_files(moments)
+            place = moments.place(root)
             for file in [*files, RECORD]:
-                with atomic_path(place / file) as kept:
-                    os.replace(Path(temporary) / file, kept)
+                with atomic_path(place / file) as target:
+                    os.replace(Path(temporary) / file, target)
     except OSError as error:
         if isinstance(error, StorageError):
             raise
@@ -168,22 +168,22 @@ def _fetch_record(repo: str, revision: str | None, folder: Path) -> str:
     return str(about.sha)
 
 
-def _check_files(found: MomentSet) -> None:
+def _check_files(moments: MomentSet) -> None:
     """Reads every file of a set: whole, of this key, of its layer, square and finite."""
-    if not found.layers:
-        raise StorageError(f"{found.folder}: no files layer-N.safetensors. {_AGAIN}")
-    for layer in found.layers:
+    if not moments.layers:
+        raise StorageError(f"{moments.folder}: no files layer-N.safetensors. {_AGAIN}")
+    for layer in moments.layers:
         try:
-            found.files.load(layer)
+            moments.files.load(layer)
         except StorageError as error:
             raise StorageError(f"second moments cannot be used: {error}") from error
 
 
-def _card(repo: str, found: MomentSet, record: Mapping[str, Any]) -> str:
+def _card(repo: str, moments: MomentSet, record: Mapping[str, Any]) -> str:
     """README.md; every text of the record is escaped."""
     rows = []
-    for layer in found.layers:
-        facts, file = found.files.outline(layer), found.files.path(layer).name
+    for layer in moments.layers:
+        facts, file = moments.files.outline(layer), moments.files.path(layer).name
         error = "unknown" if math.isnan(facts["relative_error"]) else f"{facts['relative_error']:.2%}"
         rows.append(
             f"| {layer} | {facts['n_texts']:,} | {facts['n_tokens']:,} | {error} | `{file}` | "

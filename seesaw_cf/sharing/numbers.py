@@ -50,12 +50,14 @@ def numbers_of(results: Results, editor: str) -> Iterator[Number]:
         if not pd.isna(row.get("post", math.nan)):
             about = "share of edits after which the new answer is likelier than the true one"
             yield Number("efficacy", about, row["post"], row["post_low"], row["post_high"], int(row["n"]), True)
-    found = results.success.get(editor)
-    for short, (name, about) in _SUCCESS.items() if found else ():
-        one = found.numbers["counterfact"][short]  # type: ignore[union-attr]
-        if math.isfinite(one.value):
+    success = results.success.get(editor)
+    for short, (name, about) in _SUCCESS.items() if success else ():
+        estimate = success.numbers["counterfact"][short]  # type: ignore[union-attr]
+        if math.isfinite(estimate.value):
             # A score is made of three means of cases, not of one list of questions.
-            yield Number(name, about, one.value, one.low, one.high, one.n or one.clusters["case"], True)
+            yield Number(
+                name, about, estimate.value, estimate.low, estimate.high, estimate.n or estimate.clusters["case"], True
+            )
     for row in _rows(results.accuracy, editor):
         if row["edit_relation"] == ALL and row["n"]:
             about = "share of edited people whose other property is answered rightly after the edit"

@@ -37,13 +37,13 @@ def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = Fals
     check_repo(repo)
     pages = _report_folder(Path(folder))
     with tempfile.TemporaryDirectory() as temporary:
-        made = Path(temporary) / "space"
-        made.mkdir()
+        space = Path(temporary) / "space"
+        space.mkdir()
         there = [name for name in _PAGES if (pages / name).is_file()]
         for name in there:
-            shutil.copyfile(pages / name, made / _PAGES[name])
-        write_text(made / "README.md", _card(_title(pages / "report.html"), there))
-        return push_folder(made, repo, not public, overwrite, kind="space", message="Report, made with seesaw_cf")
+            shutil.copyfile(pages / name, space / _PAGES[name])
+        write_text(space / "README.md", _card(_title(pages / "report.html"), there))
+        return push_folder(space, repo, not public, overwrite, kind="space", message="Report, made with seesaw_cf")
 
 
 def _report_folder(source: Path) -> Path:
@@ -59,8 +59,8 @@ def _report_folder(source: Path) -> Path:
 def _title(page: Path) -> str:
     """The page's own title."""
     head = page.read_text(encoding="utf-8")[:20_000]
-    _, found, rest = head.partition(_TITLE[0])
-    return html.unescape(rest.partition(_TITLE[1])[0]) if found else "Report"
+    _, tag, rest = head.partition(_TITLE[0])
+    return html.unescape(rest.partition(_TITLE[1])[0]) if tag else "Report"
 
 
 def _card(title: str, there: list[str]) -> str:
