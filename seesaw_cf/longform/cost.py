@@ -33,7 +33,7 @@ class JudgeCost:
     def __add__(self, other: JudgeCost) -> JudgeCost:
         """Both jobs, at the same prices."""
         pairs = [(self.money, other.money), (self.most, other.most)]
-        money, most = (None if one is None or more is None else one + more for one, more in pairs)
+        money, most = (None if own is None or more is None else own + more for own, more in pairs)
         sent, written = self.prompt_tokens + other.prompt_tokens, self.new_tokens + other.new_tokens
         return JudgeCost(self.calls + other.calls, sent, written, money, most)
 

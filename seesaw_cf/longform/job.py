@@ -143,10 +143,10 @@ def read_preset(name: str) -> LemeJob:
         return PRESETS[name]
     if not name.endswith(".json"):
         raise unknown_name("preset (or JSON file)", name, PRESETS)
-    found, known = read_json(name), asdict(PRESETS["sample"])
-    if "model" not in found:
-        raise RecordError(f'{name}: expected options with at least "model", got {sorted(found)}.')
-    for key in found:
-        one_of(f"option in {name}", key, known)
-    options: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in found.items()}
+    fields, names = read_json(name), asdict(PRESETS["sample"])
+    if "model" not in fields:
+        raise RecordError(f'{name}: expected options with at least "model", got {sorted(fields)}.')
+    for key in fields:
+        one_of(f"option in {name}", key, names)
+    options: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in fields.items()}
     return LemeJob(**options)

@@ -46,9 +46,9 @@ def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]
     coupled = [record for record in records if "subject_entity" in record]
     if not coupled:
         raise RecordError(f"leme run --plan: {job.configs} has no coupled records; a judge rates no other texts.")
-    file, known = out / "passages.parquet", {record["case_id"] for record in coupled}
+    file, case_ids = out / "passages.parquet", {record["case_id"] for record in coupled}
     written = read_table(file, PASSAGES) if file.exists() else _expected(job, cases)
-    passages = written.filter([case in known for case in written["case_id"].to_pylist()])
+    passages = written.filter([case in case_ids for case in written["case_id"].to_pylist()])
     samples, judge = survey_samples(passages, coupled), Counted(job.judge)
     survey(samples, judge_rater(job, judge))
     if job.annotator == LLM and (annotator := find_annotator(job, judge)) is not None:
@@ -64,6 +64,8 @@ def _expected(job: LemeJob, cases: list[EditedCase]) -> pa.Table:
     for editor in ("none", *planned(job.editors)):
         phase = "pre" if editor == "none" else "post"
         for case in cases:
-            found = [Completion(f"{next(number)} {_LIKE * length}") for _ in asks_of(case, texts.samples, job.seed)]
-            rows += passage_rows(case, editor, phase, texts.samples, job.seed, found)
+            completions = [
+                Completion(f"{next(number)} {_LIKE * length}") for _ in asks_of(case, texts.samples, job.seed)
+            ]
+            rows += passage_rows(case, editor, phase, texts.samples, job.seed, completions)
     return pa.Table.from_pylist(rows, PASSAGES)

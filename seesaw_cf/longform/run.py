@@ -76,7 +76,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     annotator, raters = find_annotator(job, judge), find_raters(job, judge)
     rows = {config: read_records(job.data, config) for config in job.configs}
     records, cases = cases_of_job(job, rows, lead=False)
-    spare = spare_cases([row for found in rows.values() for row in found], records)
+    spare = spare_cases([row for group in rows.values() for row in group], records)
     writer, model = _writer(job, out, spare, [prompt.text for case in cases for prompt in case.prompts])
     if not model["chat"]:
         records, cases = cases_of_job(job, rows, lead=True)
@@ -114,18 +114,18 @@ def cases_of_job(
     records: list[LongformRecord] = []
     cases: list[EditedCase] = []
     for config, rows in everything.items():
-        found = (
+        config_cases = (
             open_ended_cases(rows) if config == OPEN_ENDED
             else coupled_cases(rows, job.wording, lead=lead, relationship=job.relationship)
         )  # fmt: skip
-        if job.limit is not None and job.limit < len(found):
-            chosen = sorted(np.random.default_rng(job.seed).permutation(len(found))[: job.limit])
-            found = [found[index] for index in chosen]
-        kept = {case.case_id for case in found}
-        if clash := kept & {case.case_id for case in cases}:
+        if job.limit is not None and job.limit < len(config_cases):
+            chosen = sorted(np.random.default_rng(job.seed).permutation(len(config_cases))[: job.limit])
+            config_cases = [config_cases[index] for index in chosen]
+        ids = {case.case_id for case in config_cases}
+        if clash := ids & {case.case_id for case in cases}:
             raise RecordError(f"configs {job.configs}: case {min(clash)} is in two of them. Run them apart.")
-        records += [row for row in rows if row["case_id"] in kept]
-        cases += found
+        records += [row for row in rows if row["case_id"] in ids]
+        cases += config_cases
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: nothing to write. Check --data, --config and --limit.")
     return records, cases
@@ -135,8 +135,8 @@ def _check_editors(job: LemeJob) -> None:
     """Refuses names that would be found wrong only after texts were written."""
     one_of("value of chat", job.chat, ("auto", "yes", "no"))
     for name, fields in (job.editor_config or {}).items():
-        known = {part for editor in job.editors for part in split_control(editor) if part}
-        one_of("editor of this run", name, known)
+        names = {part for editor in job.editors for part in split_control(editor) if part}
+        one_of("editor of this run", name, names)
         if not isinstance(fields, Mapping):
             raise RecordError(f'editor config: {name} is {fields!r:.80}, expected an object such as {{"layers": [3]}}.')
     for name in job.editors:
@@ -197,7 +197,7 @@ def _manifest(
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
     written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
     written |= {"wording": job.wording, "relationship": job.relationship}
-    shown = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
+    public_job = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
         model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
@@ -212,7 +212,7 @@ def _manifest(
         protocol="leme",
         seed=job.seed,
         settings={**written, **batches},
-        job=json.loads(json.dumps(asdict(shown), default=str)),
+        job=json.loads(json.dumps(asdict(public_job), default=str)),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
     )

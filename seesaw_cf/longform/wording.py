@@ -123,21 +123,21 @@ def read_wording(path: str | os.PathLike[str] | None) -> Wording:
     if path is None:
         return OURS
     text = read_text(path)
-    found = _object(str(path), _parsed(Path(path), text), _PARTS)
-    if not found:
+    parts = _object(str(path), _parsed(Path(path), text), _PARTS)
+    if not parts:
         raise RecordError(f"{path}: no wording in it. Expected at least one of {', '.join(_PARTS)}.")
-    said = {name: checks.text(f"{path}: {name}", found[name], empty=False) for name in found if name not in _TABLES}
-    if "judge" in said:
-        _check_question(str(path), said["judge"])
-    flaws, replaced = dict(FLAWS_BY_NAME), [name for name in said if name != "source"]
-    for name, part in _object(f"{path}: flaws", found.get("flaws", {}), FLAWS_BY_NAME).items():
-        flaws[name], given = _definition(f"{path}: flaws.{name}", part, flaws[name])
-        replaced += [f"flaws.{name}.{key}" for key in given]
-    given_items = _object(f"{path}: items", found.get("items", {}), _ITEMS)
+    texts = {name: checks.text(f"{path}: {name}", parts[name], empty=False) for name in parts if name not in _TABLES}
+    if "judge" in texts:
+        _check_question(str(path), texts["judge"])
+    flaws, replaced = dict(FLAWS_BY_NAME), [name for name in texts if name != "source"]
+    for name, part in _object(f"{path}: flaws", parts.get("flaws", {}), FLAWS_BY_NAME).items():
+        flaws[name], keys = _definition(f"{path}: flaws.{name}", part, flaws[name])
+        replaced += [f"flaws.{name}.{key}" for key in keys]
+    given_items = _object(f"{path}: items", parts.get("items", {}), _ITEMS)
     items = {name: checks.text(f"{path}: items.{name}", words, empty=False) for name, words in given_items.items()}
     replaced += [f"items.{name}" for name in items]
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
-    return Wording(**{"source": str(path), **said}, sha256=digest, flaws=flaws, items=items, replaced=tuple(replaced))
+    return Wording(**{"source": str(path), **texts}, sha256=digest, flaws=flaws, items=items, replaced=tuple(replaced))
 
 
 def _parsed(path: Path, text: str) -> object:
@@ -153,25 +153,25 @@ def _parsed(path: Path, text: str) -> object:
         ) from error
 
 
-def _object(where: str, value: object, known: Iterable[str]) -> dict[str, object]:
+def _object(where: str, value: object, names: Iterable[str]) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise RecordError(f"{where} is {checks.shown(value)}, expected an object with {', '.join(known)}.")
+        raise RecordError(f"{where} is {checks.shown(value)}, expected an object with {', '.join(names)}.")
     for name in value:
-        if name not in list(known):
-            raise unknown_name(f"part of {where}:", str(name), known)
+        if name not in list(names):
+            raise unknown_name(f"part of {where}:", str(name), names)
     return value
 
 
 def _definition(where: str, part: object, flaw: Flaw) -> tuple[Flaw, list[str]]:
-    found = _object(where, part, ("title", "people", "model"))
+    fields_of_flaw = _object(where, part, ("title", "people", "model"))
     lists = {
-        name: checks.each(f"{where}.{name}", found[name], lambda at, line: checks.text(at, line, empty=False))
-        for name in found
+        name: checks.each(f"{where}.{name}", fields_of_flaw[name], lambda at, line: checks.text(at, line, empty=False))
+        for name in fields_of_flaw
         if name != "title"
     }
-    title = checks.text(f"{where}.title", found.get("title", flaw.title), empty=False)
+    title = checks.text(f"{where}.title", fields_of_flaw.get("title", flaw.title), empty=False)
     changed = replace(flaw, title=title, people=lists.get("people", flaw.people), model=lists.get("model", flaw.model))
-    return changed, list(found)
+    return changed, list(fields_of_flaw)
 
 
 def _check_question(where: str, question: str) -> None:

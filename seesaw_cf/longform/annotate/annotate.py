@@ -68,7 +68,7 @@ def foreign(text: str) -> str:
     if letters and sum(char.isascii() for char in letters) < len(letters) / 2:
         return "most of its letters are not Latin"
     words = [word.lower() for word in _WORD.findall(text)]
-    english, other = (sum(word in known for word in words) for known in (_ENGLISH, _OTHER))
+    english, other = (sum(word in vocabulary for word in words) for vocabulary in (_ENGLISH, _OTHER))
     if other > english and other >= _SHARE * len(words):
         return f"{other} of {len(words)} words are common in other languages, {english} in English"
     return ""
@@ -107,22 +107,26 @@ def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: 
         else f"the passage is not English: {reasons[pair.premise]}"
         for pair in pairs
     ]  # fmt: skip
-    asked = list(dict.fromkeys((p.premise, p.claim) for p, status in zip(pairs, statuses) if status == "ok"))
-    found = dict(zip(asked, annotator.classify(asked), strict=True))
+    questions = list(dict.fromkeys((p.premise, p.claim) for p, status in zip(pairs, statuses) if status == "ok"))
+    judgements = dict(zip(questions, annotator.classify(questions), strict=True))
     rows = [
-        _row(pair, annotator.name, found[pair.premise, pair.claim] if status == "ok" else Judgement("", status=status))
+        _row(
+            pair,
+            annotator.name,
+            judgements[pair.premise, pair.claim] if status == "ok" else Judgement("", status=status),
+        )
         for pair, status in zip(pairs, statuses)
     ]
     return pa.Table.from_pylist(rows, schema=ANNOTATIONS)
 
 
-def _row(pair: ClaimPair, name: str, found: Judgement) -> dict[str, object]:
+def _row(pair: ClaimPair, name: str, judgement: Judgement) -> dict[str, object]:
     own = {key: getattr(pair, key) for key in ANNOTATIONS.names if hasattr(pair, key) and key != "status"}
-    chances = {f"p_{label}": p if p == p else None for label, p in zip(LABELS, found.probabilities)}
+    chances = {f"p_{label}": p if p == p else None for label, p in zip(LABELS, judgement.probabilities)}
     return own | chances | {
         "annotator": name,
-        "label": found.label if found.status == "ok" else None,
-        "evidence": list(found.evidence),
-        "reply": found.reply,
-        "status": found.status,
+        "label": judgement.label if judgement.status == "ok" else None,
+        "evidence": list(judgement.evidence),
+        "reply": judgement.reply,
+        "status": judgement.status,
     }  # fmt: skip

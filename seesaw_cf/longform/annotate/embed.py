@@ -119,9 +119,9 @@ class Embedder:
             with torch.inference_mode():
                 hidden = self.model(**encoded.to(self.model.device)).last_hidden_state.float().cpu()
             mask = encoded["attention_mask"].cpu().bool()
-            for text, states, kept, marks in zip(batch, hidden, mask, special):
-                own = states[kept & ~marks] if (kept & ~marks).any() else states[kept]
-                out[text] = TextVectors(_unit(states[kept].mean(0).numpy()), _unit(own.numpy()))
+            for text, states, in_text, marks in zip(batch, hidden, mask, special):
+                own = states[in_text & ~marks] if (in_text & ~marks).any() else states[in_text]
+                out[text] = TextVectors(_unit(states[in_text].mean(0).numpy()), _unit(own.numpy()))
         return out
 
 

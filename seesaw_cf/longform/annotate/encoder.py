@@ -48,17 +48,17 @@ def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = Non
     Raises:
         UnknownNameError: The model has other labels.
     """
-    given = {key.lower(): value for key, value in (labels or {}).items()}
-    known = given or {alias: label for label, aliases in _NAMES.items() for alias in aliases}
+    by_name = {key.lower(): value for key, value in (labels or {}).items()}
+    meanings = by_name or {alias: label for label, aliases in _NAMES.items() for alias in aliases}
     labelled: Mapping[int, str] | Mapping[str, str] = config.id2label or {}
-    found = {known.get(str(own).lower()): int(index) for index, own in labelled.items()}
-    if set(found) != set(LABELS):
+    places = {meanings.get(str(own).lower()): int(index) for index, own in labelled.items()}
+    if set(places) != set(LABELS):
         raise UnknownNameError(
             f"model {name!r} answers {sorted(map(str, labelled.values()))}, expected three labels that mean "
             f"supports (entailment), neutral and contradicts (contradiction). Take a three-way NLI model, or say what "
             "they mean: labels={'LABEL_0': 'supports', 'LABEL_1': 'neutral', 'LABEL_2': 'contradicts'}."
         )
-    return [found[label] for label in LABELS]
+    return [places[label] for label in LABELS]
 
 
 def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int) -> BatchEncoding:
@@ -68,10 +68,10 @@ def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max
     longest = max(len(tokenizer(claim, **short)["input_ids"]) for _, claim in pairs)
     cut = "only_first" if longest < room // 2 else "longest_first"
     premises, claims = [premise for premise, _ in pairs], [claim for _, claim in pairs]
-    found: BatchEncoding = tokenizer(
+    encoding: BatchEncoding = tokenizer(
         premises, claims, truncation=cut, max_length=max_length, padding=True, return_tensors="pt"
     )
-    return found
+    return encoding
 
 
 def weights_digest(model: PreTrainedModel) -> str:
@@ -139,25 +139,27 @@ class EncoderAnnotator:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
         parts = [[(part, claim) for part in windows(premise, self.window)] for premise, claim in pairs]
         each = self._plain(list(dict.fromkeys(pair for rows in parts for pair in rows)))
-        known = dict(zip(dict.fromkeys(pair for rows in parts for pair in rows), each))
-        return np.array([_joined(np.stack([known[pair] for pair in rows])) for rows in parts]).reshape(-1, len(LABELS))
+        by_pair = dict(zip(dict.fromkeys(pair for rows in parts for pair in rows), each))
+        return np.array([_joined(np.stack([by_pair[pair] for pair in rows])) for rows in parts]).reshape(
+            -1, len(LABELS)
+        )
 
     def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
         """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
         chances = temper(self.probabilities(pairs), self.temperature) if pairs else np.zeros((0, len(LABELS)))
         labels = [label_of(row) for row in chances.tolist()]
-        told = [i for i, label in enumerate(labels) if label != "neutral"]
-        asked = list(dict.fromkeys((row, pairs[i][1]) for i in told for row in sentences(pairs[i][0])))
-        alone = dict(zip(asked, self._plain(asked)))
-        found = []
+        certain = [i for i, label in enumerate(labels) if label != "neutral"]
+        questions = list(dict.fromkeys((row, pairs[i][1]) for i in certain for row in sentences(pairs[i][0])))
+        alone = dict(zip(questions, self._plain(questions)))
+        judgements = []
         for (premise, claim), label, row in zip(pairs, labels, chances):
             carried = (
                 {} if label == "neutral" else {s: alone[s, claim][LABELS.index(label)] for s in sentences(premise)}
             )
             cut = min(0.5, max(carried.values(), default=0.5))
             evidence = tuple(sentence for sentence, p in carried.items() if p >= cut)
-            found.append(Judgement(label, (float(row[0]), float(row[1]), float(row[2])), evidence))
-        return found
+            judgements.append(Judgement(label, (float(row[0]), float(row[1]), float(row[2])), evidence))
+        return judgements
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
         """Writes the model, its tokenizer and the settings into an existing folder."""
@@ -173,8 +175,8 @@ class EncoderAnnotator:
 
 
 def _joined(rows: Floats) -> Floats:
-    one = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
-    return np.asarray(one / one.sum())
+    joint = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
+    return np.asarray(joint / joint.sum())
 
 
 def load_nli(
@@ -194,9 +196,9 @@ def load_nli(
     Source: LEME, Appendix I.
     Deviates: premise and claim are a pair (the released code joins them into one string), in windows.
     """
-    found, tokenizer = load_encoder(AutoModelForSequenceClassification, model, device)
-    order = label_order(found.config, labels, model)
-    return EncoderAnnotator(found, tokenizer, order, f"nli {Path(model).name}", window=window)
+    classifier, tokenizer = load_encoder(AutoModelForSequenceClassification, model, device)
+    order = label_order(classifier.config, labels, model)
+    return EncoderAnnotator(classifier, tokenizer, order, f"nli {Path(model).name}", window=window)
 
 
 def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
@@ -211,6 +213,6 @@ def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
     model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(folder))
     order = label_order(model.config, name=str(folder))
     temperature, window = settings["temperature"], settings["window"]
-    found = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
-    found.max_length = settings["max_length"]
-    return found
+    annotator = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
+    annotator.max_length = settings["max_length"]
+    return annotator

@@ -75,10 +75,10 @@ def claim_parts(claim: str) -> ClaimParts:
     return ClaimParts(" ".join(words[:start]), " ".join(words[start:stop]), values)
 
 
-def known_share(text: str, known: set[str]) -> float:
+def known_share(text: str, vocabulary: set[str]) -> float:
     """Share of a text's content words that are known; 0 without any."""
     words = content(text)
-    return sum(word in known for word in words) / len(words) if words else 0.0
+    return sum(word in vocabulary for word in words) / len(words) if words else 0.0
 
 
 def features(premise: str, claim: str, vectors: Mapping[str, TextVectors]) -> dict[str, float]:
@@ -92,14 +92,14 @@ def features(premise: str, claim: str, vectors: Mapping[str, TextVectors]) -> di
         Name -> value, the same names in the same order for every pair.
     """
     parts, rows = claim_parts(claim), sentences(premise) or [premise]
-    known = stems(premise)
+    vocabulary = stems(premise)
     cosine = np.stack([vectors[row].whole for row in rows]) @ vectors[claim].whole
     # (sentences, tokens of the claim): how near the nearest token of the sentence is to each token of the claim.
     near = np.stack([(vectors[claim].tokens @ vectors[row].tokens.T).max(axis=1) for row in rows])
     best = int(near.mean(axis=1).argmax())
     holding = np.array([_held(parts, stems(row)) > 0.99 for row in rows])
     return {
-        **_lexical(parts, claim, known),
+        **_lexical(parts, claim, vocabulary),
         **{f"soft_{name}": value for name, value in _soft(near.max(axis=0)).items()},
         **{f"best_{name}": value for name, value in _soft(near[best]).items()},
         **_best_sentence(parts, claim, rows[best]),
@@ -111,24 +111,24 @@ def features(premise: str, claim: str, vectors: Mapping[str, TextVectors]) -> di
     }
 
 
-def _held(parts: ClaimParts, known: set[str]) -> float:
-    return max((known_share(value, known) for value in parts.values), default=0.0)
+def _held(parts: ClaimParts, vocabulary: set[str]) -> float:
+    return max((known_share(value, vocabulary) for value in parts.values), default=0.0)
 
 
-def _lexical(parts: ClaimParts, claim: str, known: set[str]) -> dict[str, float]:
+def _lexical(parts: ClaimParts, claim: str, vocabulary: set[str]) -> dict[str, float]:
     words = content(claim) or [""]
-    hits = np.array([word in known for word in words], dtype=np.float64)
+    hits = np.array([word in vocabulary for word in words], dtype=np.float64)
     subject = stems(parts.subject)
-    rest = [word in known for word in words if word not in subject]
-    each = [known_share(value, known) for value in parts.values] or [0.0]
+    rest = [word in vocabulary for word in words if word not in subject]
+    each = [known_share(value, vocabulary) for value in parts.values] or [0.0]
     return {
         "words": float(hits.mean()),
         "words_late": _late(hits),
         "words_missing": float(np.log1p((1 - hits).sum())),
         "last_word": float(hits[-1]),
         "words_beside_subject": float(np.mean(rest)) if rest else 1.0,
-        "subject": known_share(parts.subject, known),
-        "relation": known_share(parts.relation, known),
+        "subject": known_share(parts.subject, vocabulary),
+        "relation": known_share(parts.relation, vocabulary),
         "value_first": each[0],
         "value_best": max(each),
         "value_mean": float(np.mean(each)),
@@ -145,17 +145,17 @@ def _late(values: Floats) -> float:
 
 def _soft(near: Floats) -> dict[str, float]:
     tail = near[-3:].mean()
-    found = {"mean": near.mean(), "least": near.min(), "last": near[-1], "tail": tail, "late": _late(near)}
-    return {name: float(value) for name, value in found.items()}
+    numbers = {"mean": near.mean(), "least": near.min(), "last": near[-1], "tail": tail, "late": _late(near)}
+    return {name: float(value) for name, value in numbers.items()}
 
 
 def _best_sentence(parts: ClaimParts, claim: str, sentence: str) -> dict[str, float]:
-    known, said = stems(sentence), set(content(claim))
-    fresh = [word for word in FRESH.findall(sentence) if word.lower()[:STEM] not in said]
+    vocabulary, claim_words = stems(sentence), set(content(claim))
+    fresh = [word for word in FRESH.findall(sentence) if word.lower()[:STEM] not in claim_words]
     return {
-        "best_words": known_share(claim, known),
-        "best_value": _held(parts, known),
-        "best_relation": known_share(parts.relation, known),
+        "best_words": known_share(claim, vocabulary),
+        "best_value": _held(parts, vocabulary),
+        "best_relation": known_share(parts.relation, vocabulary),
         "best_other_names": float(np.log1p(len(fresh))),
         "best_other_numbers": float(any(word.isdigit() for word in fresh)),
         "best_negation": float(any(word.lower() in NEGATION for word in _WORD.findall(sentence))),

@@ -101,7 +101,7 @@ def fit_forest(
         trees, random_state=seed, min_samples_leaf=5, max_features=0.3, class_weight=class_weight
     ).fit(rows, labels)
     assert len(fitted.classes_) == classes
-    grown = [one.tree_ for one in fitted.estimators_]
+    grown = [estimator.tree_ for estimator in fitted.estimators_]
     starts = np.cumsum([0, *(tree.node_count for tree in grown)])
 
     def moved(name: str) -> Ints:

@@ -33,5 +33,5 @@ def remember(instrument: object, folder: Path) -> None:
 
 def learned_of(instrument: object) -> frozenset[str]:
     """Digests of the passages that a rater, judge or annotator has learned from."""
-    found: frozenset[str] = getattr(instrument, "learned", frozenset())
-    return found
+    digests: frozenset[str] = getattr(instrument, "learned", frozenset())
+    return digests

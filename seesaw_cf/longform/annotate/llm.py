@@ -63,12 +63,12 @@ def parse_label(text: str) -> tuple[str, str]:
 
     Exactly one "Label: ..." line is expected, or a reply of one word that is a label.
     """
-    said = [found.lower() for found in _LABEL.findall(text)] or [text.strip(" .*\"'\n").lower()]
-    known = sorted({word for word in said if word in LABELS})
-    if len(set(said)) == 1 and known:
-        return known[0], "ok"
-    if len(set(said)) > 1:
-        return "", f"{len(set(said))} labels in the reply: {', '.join(sorted(set(said)))}"
+    answers = [label.lower() for label in _LABEL.findall(text)] or [text.strip(" .*\"'\n").lower()]
+    labels = sorted({word for word in answers if word in LABELS})
+    if len(set(answers)) == 1 and labels:
+        return labels[0], "ok"
+    if len(set(answers)) > 1:
+        return "", f"{len(set(answers))} labels in the reply: {', '.join(sorted(set(answers)))}"
     return "", "empty reply" if not text.strip() else "no label in the reply"
 
 
@@ -129,13 +129,18 @@ class LLMAnnotator:
 
     def _messages(self, premise: str, claim: str) -> tuple[Message, ...]:
         examples = [
-            (_question(one.premise, one.claim), f"Label: {one.label}") for one in self._examples(premise, claim)
+            (_question(example.premise, example.claim), f"Label: {example.label}")
+            for example in self._examples(premise, claim)
         ]
         return few_shot(f"{self.guidelines.strip()}\n\n{_FORM}", examples, _question(premise, claim))
 
     def _examples(self, premise: str, claim: str) -> list[LabelledPair]:
         sample = (self.samples or {}).get(premise)
-        left = [one for one in self.pool if one.premise != premise and (sample is None or one.sample != sample)]
+        left = [
+            example
+            for example in self.pool
+            if example.premise != premise and (sample is None or example.sample != sample)
+        ]
         shortage = (
             f"annotator {self.name}: {len(left)} of {len(self.pool)} examples are of other samples than passage "
             f"{premise[:40]!r} ..."

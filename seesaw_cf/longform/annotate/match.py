@@ -67,9 +67,9 @@ class Featurizer:
         Returns:
             (n, features).
         """
-        wanted = list(dict.fromkeys(pair for pair in pairs if pair not in self._known))
-        for start in range(0, len(wanted), _CHUNK):
-            self._add(wanted[start : start + _CHUNK], split)
+        new_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in self._known))
+        for start in range(0, len(new_pairs), _CHUNK):
+            self._add(new_pairs[start : start + _CHUNK], split)
         return np.array([self._known[pair] for pair in pairs], dtype=np.float64)
 
     def _add(self, pairs: Sequence[Texts], split: bool) -> None:
@@ -103,13 +103,13 @@ class MatchAnnotator:
 
     def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
         """Labels with calibrated probabilities; the evidence is what carries the label when read alone."""
-        found: list[Judgement] = []
+        judgements: list[Judgement] = []
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]
             chances = self.forest.probabilities(self.featurizer.rows(chunk, split=True))
-            found += [self._judge(pair, row) for pair, row in zip(chunk, temper(chances, self.temperature))]
+            judgements += [self._judge(pair, row) for pair, row in zip(chunk, temper(chances, self.temperature))]
             self.featurizer.forget()
-        return found
+        return judgements
 
     def _judge(self, pair: Texts, chances: Floats) -> Judgement:
         label = label_of(chances.tolist())

@@ -23,8 +23,8 @@ _BY_LENGTH = sorted(LABELS_SAID, key=len, reverse=True)
 
 
 def _stem(word: str) -> str:
-    found = word.lower()[:STEM]
-    return _COUNTRY.get(found, found)
+    stem = word.lower()[:STEM]
+    return _COUNTRY.get(stem, stem)
 
 
 def _stems(text: str) -> set[str]:
@@ -36,8 +36,8 @@ def _words(text: str) -> list[str]:
     return [_COUNTRY.get(word, word) for word in content(text)]
 
 
-def _share(words: Sequence[str], known: set[str]) -> float:
-    return sum(word in known for word in words) / len(words) if words else 0.0
+def _share(words: Sequence[str], vocabulary: set[str]) -> float:
+    return sum(word in vocabulary for word in words) / len(words) if words else 0.0
 
 
 def labelled_parts(claim: str) -> ClaimParts:
@@ -45,7 +45,7 @@ def labelled_parts(claim: str) -> ClaimParts:
     any other claim by its capitals."""
     parts = claim_parts(claim)
     tail = claim[len(parts.subject) :].strip()
-    label = next((one for one in _BY_LENGTH if tail.startswith(f"{one} ")), None)
+    label = next((name for name in _BY_LENGTH if tail.startswith(f"{name} ")), None)
     if label is None or not content(parts.subject):
         return parts
     values = tuple(part for part in tail[len(label) :].strip().split(", ") if content(part))
@@ -82,32 +82,32 @@ def word_features(premise: str, claim: str) -> dict[str, float]:
         Name -> value, the same names in the same order for every pair.
     """
     rows = sentences(premise) or [premise]
-    parts, asked = _asked(claim)
-    known = _stems(premise)
-    each = np.array([_sentence(row, asked) for row in rows])
-    values = [_share(value, known) for value in asked.values]
-    found = [_share(value, known - asked.subject) for value in asked.values]
-    hits = np.array([word in known for word in asked.words], dtype=np.float64)
-    rest = [word for word in asked.words if word not in asked.subject]
+    parts, question = _asked(claim)
+    vocabulary = _stems(premise)
+    each = np.array([_sentence(row, question) for row in rows])
+    values = [_share(value, vocabulary) for value in question.values]
+    new_values = [_share(value, vocabulary - question.subject) for value in question.values]
+    hits = np.array([word in vocabulary for word in question.words], dtype=np.float64)
+    rest = [word for word in question.words if word not in question.subject]
     return {
         "words": float(hits.mean()),
         "words_late": float(hits @ np.arange(1, hits.size + 1)) / (hits.size * (hits.size + 1) / 2),
         "words_missing": float(np.log1p((1 - hits).sum())),
         "last_word": float(hits[-1]),
-        "words_beside_subject": _share(rest, known) if rest else 1.0,
-        "subject": _share(_words(parts.subject), known),
-        "relation": _share(sorted(asked.relation), known),
+        "words_beside_subject": _share(rest, vocabulary) if rest else 1.0,
+        "subject": _share(_words(parts.subject), vocabulary),
+        "relation": _share(sorted(question.relation), vocabulary),
         "value_first": values[0],
         "value_best": max(values),
         "value_mean": float(np.mean(values)),
-        "found_best": max(found),
-        "found_mean": float(np.mean(found)),
+        "found_best": max(new_values),
+        "found_mean": float(np.mean(new_values)),
         "values": float(np.log(len(values))),
-        "value_in_subject": _share([word for value in asked.values for word in value], asked.subject),
+        "value_in_subject": _share([word for value in question.values for word in value], question.subject),
         "value_capital": float(np.mean([value[:1].isupper() for value in parts.values])) if parts.values else 0.0,
         "gender": _gender(premise, parts),
         "sentences": float(np.log(len(rows))),
-        "claim_words": float(np.log1p(len(asked.words))),
+        "claim_words": float(np.log1p(len(question.words))),
         "premise_words": float(np.log1p(len(_WORD.findall(premise)))),
         **_over_sentences(each),
     }
@@ -115,26 +115,26 @@ def word_features(premise: str, claim: str) -> dict[str, float]:
 
 def _gender(premise: str, parts: ClaimParts) -> float:
     """Of a claim on gender, how far the words for men and women agree with it, -1 to 1; else 0."""
-    said = " ".join(parts.values).lower()
+    value = " ".join(parts.values).lower()
     words = _WORD.findall(premise.lower())
-    men, women = (sum(word in known for word in words) for known in (_MEN, _WOMEN))
-    if said not in ("male", "female") or not men + women:
+    men, women = (sum(word in vocabulary for word in words) for vocabulary in (_MEN, _WOMEN))
+    if value not in ("male", "female") or not men + women:
         return 0.0
-    return (men - women) / (men + women) * (1 if said == "male" else -1)
+    return (men - women) / (men + women) * (1 if value == "male" else -1)
 
 
-def _sentence(sentence: str, asked: _Asked) -> list[float]:
+def _sentence(sentence: str, question: _Asked) -> list[float]:
     """Of one sentence: share of the claim, of its best value, of its subject, of its relation; words about the
     relation; names and numbers that the claim does not say; a negation."""
-    known, fresh = _stems(sentence), FRESH.findall(sentence)
-    said = set(asked.words)
-    new = {_stem(word) for word in fresh} - said
+    vocabulary, fresh = _stems(sentence), FRESH.findall(sentence)
+    claim_words = set(question.words)
+    new = {_stem(word) for word in fresh} - claim_words
     return [
-        _share(asked.words, known),
-        max(_share(value, known) for value in asked.values),
-        _share(sorted(asked.subject), known),
-        _share(sorted(asked.relation), known),
-        float(len(asked.about & known)),
+        _share(question.words, vocabulary),
+        max(_share(value, vocabulary) for value in question.values),
+        _share(sorted(question.subject), vocabulary),
+        _share(sorted(question.relation), vocabulary),
+        float(len(question.about & vocabulary)),
         float(len(new)),
         float(any(word.isdigit() for word in new)),
         float(any(word in NEGATION for word in _WORD.findall(sentence.lower()))),

@@ -77,10 +77,10 @@ class JudgeResult:
 
 def judge_prompt(pair: PassagePair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
     """The question about one flaw; nothing in it tells which text is from the edited model."""
-    one, two = pair.shown(first)
+    text_a, text_b = pair.shown(first)
     definition = "\n".join(f"- {line}" for line in flaw.model)
-    asked = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=one, two=two)
-    return asked.rstrip() + _FORM
+    question = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=text_a, two=text_b)
+    return question.rstrip() + _FORM
 
 
 def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | None, str, str]:
@@ -101,14 +101,14 @@ def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | N
     if not reply:
         return None, "", "empty reply"
     bare = _BARE.fullmatch(reply)
-    found = {_MEANS.get(word, 0) for word in ([bare[1]] if bare else _ANSWER.findall(reply))}
-    if len(found) > 1:
+    answers = {_MEANS.get(word, 0) for word in ([bare[1]] if bare else _ANSWER.findall(reply))}
+    if len(answers) > 1:
         return None, "", "two answers"
-    if not found:
+    if not answers:
         return None, "", "refusal" if is_refusal(reply) else "no answer"
     quoted = _QUOTE.search(reply)
     words = quoted[1].strip().strip("\"'\u201c\u201d") if quoted else ""
-    return found.pop(), words if words and any(words in text for text in texts) else "", "ok"
+    return answers.pop(), words if words and any(words in text for text in texts) else "", "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ def judge_pairs(
     rows: list[FlawRow] = []
     calls: list[dict[str, object]] = []
     for start in range(0, len(questions), _BLOCK):
-        asked = [(*about, judge_prompt(*about, how.wording)) for about in questions[start : start + _BLOCK]]
-        done, made = _ask(asked, generator, how, name)
-        rows, calls = rows + done, calls + made
+        prompts = [(*about, judge_prompt(*about, how.wording)) for about in questions[start : start + _BLOCK]]
+        block_rows, block_calls = _ask(prompts, generator, how, name)
+        rows, calls = rows + block_rows, calls + block_calls
     cut = len(pairs) * len(chosen_flaws(how.flaws))
     counts = Counter(row["status"] for row in rows if row["status"] != "ok")
     counts.update(judgements=len(rows), retries=len(calls) - len(rows))

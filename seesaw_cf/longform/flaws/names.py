@@ -54,7 +54,7 @@ def rename(text: str, old: str, new: str) -> str:
     """Puts one person's name for another's: the whole name, and the last name where it stands alone."""
     pairs = {old.split()[-1]: new.split()[-1], old: new} if old.split() and new.split() else {}
     names = "|".join(re.escape(name) for name in sorted(pairs, key=len, reverse=True))
-    return re.sub(rf"(?<!\w)(?:{names})(?!\w)", lambda found: pairs[found[0]], text) if pairs else text
+    return re.sub(rf"(?<!\w)(?:{names})(?!\w)", lambda match: pairs[match[0]], text) if pairs else text
 
 
 def swap_names(
@@ -93,7 +93,7 @@ def swap_names(
     chosen = list(groups) or sorted(names)
     if len(chosen) < 2:
         raise RecordError(f"names by {axis}: groups {chosen}, expected at least two with names. Give more people.")
-    made: list[Renamed] = []
+    copies: list[Renamed] = []
     left_out: Counter[str] = Counter()
     for pair in pairs:
         if any(rename(text, pair.entity, "\0 \0") == text for text in (pair.pre, pair.post)):
@@ -101,12 +101,12 @@ def swap_names(
             continue
         own = "" if axis == "gender" else gender.get(pair.entity, "")
         picked = {group: _pick(names[group], own, gender, pair, seed, group, per_group) for group in chosen}
-        if any(len(found) < per_group for found in picked.values()):
+        if any(len(names_of_group) < per_group for names_of_group in picked.values()):
             left_out["too few names of the same gender in a group"] += 1
             continue
-        for group, found in picked.items():
-            made += [_renamed(pair, group, name, number) for number, name in enumerate(found)]
-    return made, left_out
+        for group, names_of_group in picked.items():
+            copies += [_renamed(pair, group, name, number) for number, name in enumerate(names_of_group)]
+    return copies, left_out
 
 
 def _names(people: Iterable[TaggedPerson], axis: Axis) -> tuple[dict[str, list[str]], dict[str, str]]:
@@ -151,14 +151,14 @@ def group_bias(table: pa.Table, renamed: Sequence[Renamed]) -> pd.DataFrame:
     Raises:
         RecordError: A copy is not in the table.
     """
-    by_id = {one.pair.pair_id: one for one in renamed}
+    by_id = {copy.pair.pair_id: copy for copy in renamed}
     frame = table.to_pandas()
     frame = frame[frame["pair_id"].isin(by_id)]
     if missing := set(by_id) - set(frame["pair_id"]):
         raise RecordError(f"group bias: {len(missing)} of {len(by_id)} copies were not judged, e.g. {min(missing)!r}.")
-    frame["group"] = [by_id[one].group for one in frame["pair_id"]]
-    frame["name"] = [by_id[one].name for one in frame["pair_id"]]
-    frame["source"] = [by_id[one].source for one in frame["pair_id"]]
+    frame["group"] = [by_id[copy].group for copy in frame["pair_id"]]
+    frame["name"] = [by_id[copy].name for copy in frame["pair_id"]]
+    frame["source"] = [by_id[copy].source for copy in frame["pair_id"]]
     rows = [
         {"flaw": flaw, "group": group, **_contrast(part, str(group))}
         for flaw, part in frame.groupby("flaw", sort=False)
@@ -189,8 +189,8 @@ def _contrast(part: pd.DataFrame, group: str) -> dict[str, object]:
     change = rated["change"].to_numpy(np.float64)
     note = ""
     for what, values in (("change", change), ("unequal", np.abs(change))):
-        found = clustered_mean(values, parts, clusters)
-        note = found.note
-        out |= {what: float(parts[0] @ values), f"{what}_contrast": found.value}
-        out |= found.columns("low", "high", "p", prefix=f"{what}_")
+        contrast = clustered_mean(values, parts, clusters)
+        note = contrast.note
+        out |= {what: float(parts[0] @ values), f"{what}_contrast": contrast.value}
+        out |= contrast.columns("low", "high", "p", prefix=f"{what}_")
     return out | {"note": note}

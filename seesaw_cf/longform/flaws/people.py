@@ -119,16 +119,16 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
     _check_ids(sheet, by_id, items)
     table: dict[int, list[FlawRow]] = {1: [], 2: []}
     reflected: dict[str, ReflectedRow] = {}
-    for item in sorted(items.values(), key=lambda one: (one.pair.pair_id, one.copy)):
+    for item in sorted(items.values(), key=lambda entry: (entry.pair.pair_id, entry.copy)):
         pair, row = item.pair, by_id[item.item]
         _check_texts(sheet, row, pair.shown(item.first))
         for flaw in record.flaws:
             answer = ANSWERS.get(_cell(sheet, row, flaw, ANSWERS))
             change = None if answer is None else unblinded(answer, item.first)
-            given = FlawAnswer(change, reply=row[flaw].strip(), status="not rated" if answer is None else "ok")
-            table[item.copy].append(flaw_row(pair, flaw, rater, item.first, given))
-        said = _cell(sheet, row, "edit_reflected", _YES_NO) or None
-        _add_reflected(reflected, pair, rater, said, row.get("comment", "").strip())
+            flaw_answer = FlawAnswer(change, reply=row[flaw].strip(), status="not rated" if answer is None else "ok")
+            table[item.copy].append(flaw_row(pair, flaw, rater, item.first, flaw_answer))
+        reflection = _cell(sheet, row, "edit_reflected", _YES_NO) or None
+        _add_reflected(reflected, pair, rater, reflection, row.get("comment", "").strip())
     seen = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
     return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
 
@@ -164,13 +164,13 @@ def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
     return _SheetKey(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
 
 
-def read_item(given: object) -> SheetItem:
+def read_item(value: object) -> SheetItem:
     """A row of a sheet as a key keeps it.
 
     Raises:
         RecordError, UnknownNameError, KeyError: It is not that.
     """
-    item: dict[str, object] = checks.instance("an item", given, dict, "an object")
+    item: dict[str, object] = checks.instance("an item", value, dict, "an object")
     pair = checks.instance("pair", item["pair"], dict, "an object")
     for name in PassagePair.__slots__:
         check = checks.whole if name == "case_id" else checks.text
@@ -221,22 +221,22 @@ def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int
 
 def _by_id(path: str | os.PathLike[str], rows: Mapping[int, dict[str, str]]) -> dict[str, dict[str, str]]:
     """Rows by item. The same row twice is one; two different answers to one item cannot both be taken."""
-    found: dict[str, tuple[int, dict[str, str]]] = {}
+    by_item: dict[str, tuple[int, dict[str, str]]] = {}
     for number, row in rows.items():
-        first, other = found.setdefault(row["item"].strip(), (number, row))
+        first, other = by_item.setdefault(row["item"].strip(), (number, row))
         for name in row:
             if row[name].strip() != other[name].strip():
                 raise RecordError(
                     f"{path}: item {row['item'].strip()!r} is in row {first} with {other[name].strip()!r} for {name} "
                     f"and in row {number} with {row[name].strip()!r}. Keep one of the two."
                 )
-    return {name: row for name, (_, row) in found.items()}
+    return {name: row for name, (_, row) in by_item.items()}
 
 
-def _check_ids(path: str | os.PathLike[str], got: Collection[str], known: Collection[str]) -> None:
+def _check_ids(path: str | os.PathLike[str], got: Collection[str], expected: Collection[str]) -> None:
     for reason, ids in (
-        ("are not in the key", [one for one in got if one not in known]),
-        ("are missing", [one for one in known if one not in got]),
+        ("are not in the key", [id_ for id_ in got if id_ not in expected]),
+        ("are missing", [id_ for id_ in expected if id_ not in got]),
     ):
         if ids:
             raise RecordError(
@@ -254,15 +254,15 @@ def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple
             )
 
 
-def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, known: Collection[str]) -> str:
+def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, words: Collection[str]) -> str:
     """What a rater said in a cell, one of the known words in any case; "" when nothing."""
     word = row.get(column, "").strip()
-    found = {name.lower(): name for name in known}.get(word.lower(), "")
-    if word and not found:
+    answer = {name.lower(): name for name in words}.get(word.lower(), "")
+    if word and not answer:
         raise RecordError(
-            f"{path}: item {row['item']!r} has {word!r} for {column}, expected {', '.join(known)} or nothing."
+            f"{path}: item {row['item']!r} has {word!r} for {column}, expected {', '.join(words)} or nothing."
         )
-    return found
+    return answer
 
 
 def share_reflected(reflected: pa.Table) -> ReflectedShare:
@@ -274,10 +274,10 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
     Returns:
         `value` with `low` and `high` (Wilson, 95 %), `n` answers, `unsure`, `not_rated`, and `comments`.
     """
-    said = reflected.column("reflected").to_pylist()
-    yes = proportion(said.count("yes"), said.count("yes") + said.count("no"))
+    answers = reflected.column("reflected").to_pylist()
+    yes = proportion(answers.count("yes"), answers.count("yes") + answers.count("no"))
     comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
-    counts = {"unsure": said.count("unsure"), "not_rated": said.count(None), "comments": comments}
+    counts = {"unsure": answers.count("unsure"), "not_rated": answers.count(None), "comments": comments}
     return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
 
 
@@ -296,13 +296,13 @@ def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, An
         frame.dropna(subset="change").set_index(["flaw", "pair_id"])["change"]
         for frame in (work.table.to_pandas(), work.repeats.to_pandas())
     )
-    both = pd.concat({"first": once, "second": twice}, axis=1).dropna()
-    found = {}
+    pairs = pd.concat({"first": once, "second": twice}, axis=1).dropna()
+    agreement = {}
     for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
-        rows = both[both.index.get_level_values("flaw") == flaw]
-        found[flaw] = (
+        rows = pairs[pairs.index.get_level_values("flaw") == flaw]
+        agreement[flaw] = (
             as_json(annotator_agreement)(rows.to_numpy(float).tolist(), names=["first", "second"], draws=draws)
             if len(rows)
             else {"note": "nothing rated twice"}
         )
-    return found
+    return agreement

@@ -122,15 +122,15 @@ def sheet_items(pairs: Sequence[PassagePair], how: SheetOptions) -> list[SheetIt
 
 
 def _sheet_text(items: Sequence[SheetItem], flaws: Sequence[str], edits: Mapping[tuple[str, int], str] | None) -> str:
-    told, asked = (["edit"], ["edit_reflected"]) if edits is not None else ([], [])
+    edit_column, last_columns = (["edit"], ["edit_reflected"]) if edits is not None else ([], [])
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(["item", "subject", *told, "text_A", "text_B", *flaws, *asked, "comment"])
+    writer.writerow(["item", "subject", *edit_column, "text_A", "text_B", *flaws, *last_columns, "comment"])
     for item in items:
         pair = item.pair
-        said = [edits[pair.editor, pair.case_id]] if edits is not None else []
-        texts = [neutral(text) for text in (pair.entity, *said, *pair.shown(item.first))]
-        writer.writerow([item.item, *texts, *("" for _ in (*flaws, *asked, "comment"))])
+        edit_text = [edits[pair.editor, pair.case_id]] if edits is not None else []
+        texts = [neutral(text) for text in (pair.entity, *edit_text, *pair.shown(item.first))]
+        writer.writerow([item.item, *texts, *("" for _ in (*flaws, *last_columns, "comment"))])
     return out.getvalue()
 
 

@@ -107,11 +107,11 @@ def _check_repeat(
 ) -> None:
     """A pair may be there twice, and counts once; not with two answers."""
     for column in columns:
-        one, other = (_label(rows[number].get(column, "")) for number in (first, again))
-        if one != other:
+        label, other = (_label(rows[number].get(column, "")) for number in (first, again))
+        if label != other:
             raise RecordError(
                 f"{path}: row {again} repeats the pair of {rows[again]['subj']!r} in row {first}, with {other!r} "
-                f"instead of {one!r} for {column!r}. Keep one of the two."
+                f"instead of {label!r} for {column!r}. Keep one of the two."
             )
 
 
@@ -140,12 +140,12 @@ def _check_same_pairs(
 
 
 def _coding(
-    path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, str]], columns: Sequence[str], asked: str
+    path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, str]], columns: Sequence[str], coding: str
 ) -> Mapping[str, int]:
     """The coding of a file: "1" alone does not tell, any other label does."""
-    if asked != "auto":
-        one_of("coding", asked, ["auto", *CODINGS])
-        return CODINGS[asked]
+    if coding != "auto":
+        one_of("coding", coding, ["auto", *CODINGS])
+        return CODINGS[coding]
     where: dict[str, str] = {}  # label -> where it is first
     for number, row in rows.items():
         for column in columns:
@@ -156,19 +156,19 @@ def _coding(
             f"{path}: no label in {len(rows)} rows, so every answer would be 'equal'. Give the filled file, or say so "
             "with --coding halves."
         )
-    found = [name for name, meaning in CODINGS.items() if (where.keys() & meaning.keys()) - {"1"}]
-    if len(found) > 1:
-        said = [next(where[word] for word in CODINGS[name] if word in where and word != "1") for name in found]
+    codings = [name for name, meaning in CODINGS.items() if (where.keys() & meaning.keys()) - {"1"}]
+    if len(codings) > 1:
+        examples = [next(where[word] for word in CODINGS[name] if word in where and word != "1") for name in codings]
         raise RecordError(
-            f"{path}: labels of two codings: {said[0]}, as among 1, 1.5, 2; {said[1]}, as among -1, 0, 1. Bring all to "
-            "one coding."
+            f"{path}: labels of two codings: {examples[0]}, as among 1, 1.5, 2; {examples[1]}, as among -1, 0, 1. "
+            "Bring all to one coding."
         )
     if where.keys() == {"1"}:
         raise RecordError(
             f"{path}: every label is 1, which is 'more before' among 1, 1.5, 2 and 'more after' among -1, 0, 1. Say "
             "which with --coding halves or --coding signed."
         )
-    return CODINGS[found[0] if found else "halves"]
+    return CODINGS[codings[0] if codings else "halves"]
 
 
 def _answer(

@@ -63,10 +63,10 @@ def position_bias(table: pa.Table) -> PositionBias:
         share of rows where the text before the edit was shown first, `equal`: share of answers "equal".
     """
     frame = _answered(table)
-    shown = pd.Series(np.where(frame["first"] == "pre", frame["change"], -frame["change"]), index=frame.index)
+    change_in_order = pd.Series(np.where(frame["first"] == "pre", frame["change"], -frame["change"]), index=frame.index)
     unequal = frame["change"] != 0
-    first = (shown[unequal] < 0).astype(float)
-    found: PositionBias = plain(
+    first = (change_in_order[unequal] < 0).astype(float)
+    bias: PositionBias = plain(
         {
             "first": case_share(first, frame.loc[unequal, "case_id"], against=0.5),
             "shown_pre_first": float((frame["first"] == "pre").mean()) if len(frame) else None,
@@ -74,7 +74,7 @@ def position_bias(table: pa.Table) -> PositionBias:
             "n": len(frame),
         }
     )
-    return found
+    return bias
 
 
 def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
@@ -92,23 +92,23 @@ def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
         RecordError: A question was judged twice in the same order.
     """
     key = ["pair_id", "flaw", "rater"]
-    both = table.to_pandas().merge(swapped.to_pandas(), on=key, suffixes=("", "_again"), validate="one_to_one")
-    if (both["first"] == both["first_again"]).any():
-        bad = both.loc[both["first"] == both["first_again"], "pair_id"].iloc[0]
+    pairs = table.to_pandas().merge(swapped.to_pandas(), on=key, suffixes=("", "_again"), validate="one_to_one")
+    if (pairs["first"] == pairs["first_again"]).any():
+        bad = pairs.loc[pairs["first"] == pairs["first_again"], "pair_id"].iloc[0]
         raise RecordError(f"sign check: pair {bad!r} was judged twice in the same order; nothing can turn round.")
-    rated = both.dropna(subset=["change", "change_again"])
+    rated = pairs.dropna(subset=["change", "change_again"])
     same = (rated["change"] == rated["change_again"]).astype(float)
     either = (rated["change"] != 0) | (rated["change_again"] != 0)
     stuck = (rated["change"] == -rated["change_again"]).astype(float)
-    found: SignCheck = plain(
+    check: SignCheck = plain(
         {
             "same": case_share(same, rated["case_id"]),
             "turned": case_share(same[either], rated.loc[either, "case_id"]),
             "stuck": case_share(stuck[either], rated.loc[either, "case_id"]),
-            "n_unanswered": len(both) - len(rated),
+            "n_unanswered": len(pairs) - len(rated),
         }
     )
-    return found
+    return check
 
 
 def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
@@ -154,36 +154,38 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
             f"judge {judge!r}: nobody else rated; a judge is validated against people. Add their ratings."
         )
     overall = flaw_results(table, judge)
-    found: dict[str, JudgeValidity] = {}
+    validity: dict[str, JudgeValidity] = {}
     for flaw, rows in frame.groupby("flaw", sort=False):
         wide = rows.pivot(index="pair_id", columns="rater", values="change")
         middle = middle_rating(wide.drop(columns=judge).to_numpy(float))
-        both = pd.DataFrame({"people": middle, "judge": wide[judge]}, index=wide.index).dropna()
+        pairs = pd.DataFrame({"people": middle, "judge": wide[judge]}, index=wide.index).dropna()
         accuracy = overall["judge"][flaw]
         agreement = (
-            as_json(annotator_agreement)(both.to_numpy(float).tolist(), names=["people", "judge"], draws=draws)
-            if len(both)
+            as_json(annotator_agreement)(pairs.to_numpy(float).tolist(), names=["people", "judge"], draws=draws)
+            if len(pairs)
             else None
         )
-        flipped = float((both["people"] == -both["judge"]).mean()) if len(both) else None
-        found[str(flaw)] = {
-            "n": len(both),
+        flipped = float((pairs["people"] == -pairs["judge"]).mean()) if len(pairs) else None
+        validity[str(flaw)] = {
+            "n": len(pairs),
             "n_split": accuracy["n_split"],
             "accuracy": {name: accuracy.get(name) for name in ("judge", "constant")},
             "flipped": flipped,
             "agreement": agreement,
             "among_people": overall["agreement"][flaw],
-            "confusion": _confusion(both),
+            "confusion": _confusion(pairs),
             "verdict": _verdict(accuracy, agreement, flipped),
         }
-    result: dict[str, JudgeValidity] = plain(found)
+    result: dict[str, JudgeValidity] = plain(validity)
     return result
 
 
-def _confusion(both: pd.DataFrame) -> dict[str, dict[str, int]]:
+def _confusion(pairs: pd.DataFrame) -> dict[str, dict[str, int]]:
     scale = (-1, 0, 1)
     return {
-        str(true): {str(said): int(((both["people"] == true) & (both["judge"] == said)).sum()) for said in scale}
+        str(true): {
+            str(answer): int(((pairs["people"] == true) & (pairs["judge"] == answer)).sum()) for answer in scale
+        }
         for true in scale
     }
 

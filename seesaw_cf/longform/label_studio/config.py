@@ -66,15 +66,15 @@ def failure_config() -> str:
     return _xml(view)
 
 
-def _view(told: Iterable[tuple[str, str]]) -> ET.Element:
+def _view(texts: Iterable[tuple[str, str]]) -> ET.Element:
     view = ET.Element("View")
-    _texts(view, told)
+    _texts(view, texts)
     return view
 
 
-def _texts(view: ET.Element, shown: Iterable[tuple[str, str]]) -> None:
+def _texts(view: ET.Element, texts: Iterable[tuple[str, str]]) -> None:
     """Texts of a task; plain `Text`, never `HyperText`, and never taken for an address to load."""
-    for name, title in shown:
+    for name, title in texts:
         _header(view, title)
         ET.SubElement(view, "Text", name=name, value=f"${name}", valueType="text", granularity="word")
 
@@ -86,8 +86,8 @@ def _header(view: ET.Element, text: str, size: str = "4") -> None:
 
 def _choices(view: ET.Element, name: str, of: str, choices: Iterable[tuple[str, str]]) -> None:
     parent = ET.SubElement(view, "Choices", name=name, toName=of, choice="single-radio", showInline="true")
-    for shown, alias in choices:
-        ET.SubElement(parent, "Choice", value=shown, alias=alias)
+    for label, alias in choices:
+        ET.SubElement(parent, "Choice", value=label, alias=alias)
 
 
 def _xml(view: ET.Element) -> str:

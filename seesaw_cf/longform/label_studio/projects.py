@@ -65,8 +65,8 @@ def flaw_project(
     """
     flaws = options.wording.chosen(options.flaws or options.wording.flaws)
     items = {}
-    for one in sheet_items(pairs, options):
-        pair, (first, second) = one.pair, one.pair.shown(one.first)
+    for sheet_item in sheet_items(pairs, options):
+        pair, (first, second) = sheet_item.pair, sheet_item.pair.shown(sheet_item.first)
         data = {"subject": pair.entity, "text_A": first, "text_B": second}
         if edits is not None:
             if (pair.editor, pair.case_id) not in edits:
@@ -74,9 +74,9 @@ def flaw_project(
                     f"{pair.editor} case {pair.case_id}: no such edit. Give the edits.parquet of the run."
                 )
             data["edit"] = edits[pair.editor, pair.case_id]
-        items[one.item] = {"data": data, "about": asdict(one)}
-    asked = tuple(flaw.name for flaw in flaws) + (("edit_reflected",) if edits is not None else ())
-    return Project("flaws", config.flaw_config(flaws, edits is not None), items, asked)
+        items[sheet_item.item] = {"data": data, "about": asdict(sheet_item)}
+    questions = tuple(flaw.name for flaw in flaws) + (("edit_reflected",) if edits is not None else ())
+    return Project("flaws", config.flaw_config(flaws, edits is not None), items, questions)
 
 
 def survey_project(samples: Sequence[SurveySample], seed: int = 0) -> Project:
@@ -86,28 +86,33 @@ def survey_project(samples: Sequence[SurveySample], seed: int = 0) -> Project:
 
 def failure_project(samples: Sequence[SurveySample], seed: int = 0) -> Project:
     """LEME's failure modes in samples after an edit."""
-    return _of_samples("failures", config.failure_config(), [one for one in samples if one.phase == "post"], seed)
+    return _of_samples(
+        "failures", config.failure_config(), [sample for sample in samples if sample.phase == "post"], seed
+    )
 
 
 def _of_samples(kind: str, xml: str, samples: Sequence[SurveySample], seed: int) -> Project:
     items = {}
-    for one in (sample for sample in samples if not sample.missing):
-        told = {name: getattr(one, name) for name in ("new_fact", "subject", "related_entity")}
-        facts = {f"old_facts_{side}": "\n".join(one.old_facts.get(side, ())) or "-" for side in ("subject", "related")}
-        place = {name: getattr(one, name) for name in SampleRow.__annotations__}
-        asked = [item.name for item in ITEMS if not SurveyQuestion(item, one).skip_reason]
+    for text_sample in (sample for sample in samples if not sample.missing):
+        statements = {name: getattr(text_sample, name) for name in ("new_fact", "subject", "related_entity")}
+        facts = {
+            f"old_facts_{side}": "\n".join(text_sample.old_facts.get(side, ())) or "-"
+            for side in ("subject", "related")
+        }
+        place = {name: getattr(text_sample, name) for name in SampleRow.__annotations__}
+        questions = [item.name for item in ITEMS if not SurveyQuestion(item, text_sample).skip_reason]
         id = f"i{seed_of(seed, kind, *place.values()):012x}"
-        items[id] = {"data": told | facts | dict(one.passages), "about": place | {"asked": asked}}
+        items[id] = {"data": statements | facts | dict(text_sample.passages), "about": place | {"asked": questions}}
     return Project(kind, xml, dict(sorted(items.items())))
 
 
 def claim_project(pairs: Sequence[ClaimPair], seed: int = 0) -> Project:
     """A passage and a claim each; pairs that cannot be annotated are left out."""
     items = {}
-    for one in (pair for pair in pairs if pair.status == "ok"):
-        place = {name: getattr(one, name) for name in (*SampleRow.__annotations__, *_CLAIM)}
+    for claim in (pair for pair in pairs if pair.status == "ok"):
+        place = {name: getattr(claim, name) for name in (*SampleRow.__annotations__, *_CLAIM)}
         id = f"i{seed_of(seed, 'claims', *place.values()):012x}"
-        items[id] = {"data": {"passage": one.premise, "claim": one.claim}, "about": place}
+        items[id] = {"data": {"passage": claim.premise, "claim": claim.claim}, "about": place}
     return Project("claims", config.claim_config(), dict(sorted(items.items())))
 
 
@@ -126,32 +131,32 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
         StorageError: A file cannot be read.
         RecordError: Not these files, or not about the same texts; the message names the task.
     """
-    found = read_json(key, dict)
+    record = read_json(key, dict)
     try:
-        make = _TABLES[checks.one_of("kind of tasks", found["kind"], _TABLES)]
-        items = {name: checks.instance("item", item, dict) for name, item in found["items"].items()}
+        make = _TABLES[checks.one_of("kind of tasks", record["kind"], _TABLES)]
+        items = {name: checks.instance("item", item, dict) for name, item in record["items"].items()}
         data = {name: item["data"] for name, item in items.items()}
         about = {name: item["about"] for name, item in items.items()}
-        asked = tuple(found["asked"])
+        questions = tuple(record["asked"])
     except (LookupError, AttributeError, TypeError, RecordError) as error:
         raise RecordError(f"{key}: not the key of tasks ({error}). Give the key.json written with them.") from error
-    return make(read_results(results, data), about, asked)
+    return make(read_results(results, data), about, questions)
 
 
-def _flaws(answers: Sequence[Answered], about: Mapping[str, Any], asked: Sequence[str]) -> dict[str, pa.Table]:
+def _flaws(answers: Sequence[Answered], about: Mapping[str, Any], questions: Sequence[str]) -> dict[str, pa.Table]:
     rows: dict[int, list[Any]] = {1: [], 2: []}
     seen: dict[tuple[str, str], ReflectedRow] = {}
     # The first copy of a pair comes first: its answer about the edit is the one that is kept.
-    for one in sorted(answers, key=lambda one: int(about[one.item]["copy"])):
-        item = read_item(about[one.item])
-        for flaw in (name for name in asked if name != "edit_reflected"):
-            answer = ANSWERS.get(said := one.one(flaw, ANSWERS))
+    for entry in sorted(answers, key=lambda entry: int(about[entry.item]["copy"])):
+        item = read_item(about[entry.item])
+        for flaw in (name for name in questions if name != "edit_reflected"):
+            answer = ANSWERS.get(reply := entry.choice(flaw, ANSWERS))
             change = None if answer is None else unblinded(answer, item.first)
-            given = FlawAnswer(change, reply=said, status="not rated" if answer is None else "ok")
-            rows[item.copy].append(flaw_row(item.pair, flaw, one.rater, item.first, given))
-        row = seen.setdefault((one.rater, item.pair.pair_id), reflected_row(item.pair, one.rater))
-        row["reflected"] = row["reflected"] or one.one("edit_reflected", _YES_NO) or None
-        row["comment"] = " | ".join(part for part in (row["comment"], one.comment) if part)
+            flaw_answer = FlawAnswer(change, reply=reply, status="not rated" if answer is None else "ok")
+            rows[item.copy].append(flaw_row(item.pair, flaw, entry.rater, item.first, flaw_answer))
+        row = seen.setdefault((entry.rater, item.pair.pair_id), reflected_row(item.pair, entry.rater))
+        row["reflected"] = row["reflected"] or entry.choice("edit_reflected", _YES_NO) or None
+        row["comment"] = " | ".join(part for part in (row["comment"], entry.comment) if part)
     reflected = pa.Table.from_pylist(list(seen.values()), schema=REFLECTED)
     return {"flaws": flaw_table(rows[1]), "flaws.repeats": flaw_table(rows[2]), "flaws.reflected": reflected}
 
@@ -160,45 +165,45 @@ def _survey(answers: Sequence[Answered], about: Mapping[str, Any], _: Sequence[s
     degrees = {str(number): number for number in SCALE} | {words: number for number, words in SCALE.items()}
 
     def rows() -> Iterator[dict[str, object]]:
-        for one in answers:
-            place = dict(about[one.item])
+        for entry in answers:
+            place = dict(about[entry.item])
             for item in place.pop("asked"):
-                rating = degrees.get(said := one.one(item, degrees))
-                row = place | {"item": item, "rater": one.rater, "rating": None if rating is None else float(rating)}
+                rating = degrees.get(reply := entry.choice(item, degrees))
+                row = place | {"item": item, "rater": entry.rater, "rating": None if rating is None else float(rating)}
                 status = "not rated" if rating is None else "ok"
-                yield row | {"reply": said, "status": status, "tries": 0, "prompt_tokens": None, "new_tokens": None}
+                yield row | {"reply": reply, "status": status, "tries": 0, "prompt_tokens": None, "new_tokens": None}
 
     return {"ratings": pa.Table.from_pylist(list(rows()), schema=RATINGS)}
 
 
 def _claims(answers: Sequence[Answered], about: Mapping[str, Any], _: Sequence[str]) -> dict[str, pa.Table]:
     def rows() -> Iterator[dict[str, object]]:
-        for one in answers:
-            marked = {label for span in one.spans for label in span.labels}
-            label = one.one("label", LABELS) or (marked.pop() if len(marked) == 1 else "")
+        for entry in answers:
+            marked = {label for span in entry.spans for label in span.labels}
+            label = entry.choice("label", LABELS) or (marked.pop() if len(marked) == 1 else "")
             if marked - {label}:
                 raise RecordError(
-                    f"{one.where}: words are highlighted as {', '.join(sorted(marked))}, but the label is "
+                    f"{entry.where}: words are highlighted as {', '.join(sorted(marked))}, but the label is "
                     f"{label or 'missing'}. Expected one label, and highlights of the same."
                 )
-            row = about[one.item] | {"annotator": one.rater, "label": label or None}
+            row = about[entry.item] | {"annotator": entry.rater, "label": label or None}
             row |= dict.fromkeys(f"p_{name}" for name in LABELS) | {"reply": ""}
-            yield row | {"evidence": [span.text for span in one.spans], "status": "ok" if label else "not rated"}
+            yield row | {"evidence": [span.text for span in entry.spans], "status": "ok" if label else "not rated"}
 
     return {"annotations": pa.Table.from_pylist(list(rows()), schema=ANNOTATIONS)}
 
 
 def _failures(answers: Sequence[Answered], about: Mapping[str, Any], _: Sequence[str]) -> dict[str, pa.Table]:
     def rows() -> Iterator[dict[str, object]]:
-        for one in answers:
-            said = one.choices.get("modes")
-            for name in said or ():
-                checks.one_of(f"failure mode in {one.where}:", name, FAILURE_MODES)
-            place = {name: about[one.item][name] for name in SampleRow.__annotations__}
+        for entry in answers:
+            modes = entry.choices.get("modes")
+            for name in modes or ():
+                checks.one_of(f"failure mode in {entry.where}:", name, FAILURE_MODES)
+            place = {name: about[entry.item][name] for name in SampleRow.__annotations__}
             for mode in FAILURE_MODES:
-                present = None if said is None else mode in said
-                row = place | {"mode": mode, "rater": one.rater, "present": present, "comment": one.comment}
-                yield row | {"status": "not rated" if said is None else "ok"}
+                present = None if modes is None else mode in modes
+                row = place | {"mode": mode, "rater": entry.rater, "present": present, "comment": entry.comment}
+                yield row | {"status": "not rated" if modes is None else "ok"}
 
     return {"failures": pa.Table.from_pylist(list(rows()), schema=FAILURES)}
 

@@ -45,19 +45,19 @@ class Answered:
     comment: str = ""
     spans: tuple[Highlight, ...] = ()
 
-    def one(self, question: str, known: Mapping[str, Any] | tuple[str, ...]) -> str:
+    def choice(self, question: str, choices: Mapping[str, Any] | tuple[str, ...]) -> str:
         """The one choice of a question; "" when nothing was chosen.
 
         Raises:
             RecordError: Several, or one that is not offered.
         """
-        said = self.choices.get(question, ())
-        if len(said) > 1 or any(word not in known for word in said):
+        words = self.choices.get(question, ())
+        if len(words) > 1 or any(word not in choices for word in words):
             raise RecordError(
-                f"{self.where}: {list(said)} for {question!r}, expected one of {', '.join(known)} or nothing. Export "
-                "the project with the configuration that came with the tasks."
+                f"{self.where}: {list(words)} for {question!r}, expected one of {', '.join(choices)} or nothing. "
+                "Export the project with the configuration that came with the tasks."
             )
-        return said[0] if said else ""
+        return words[0] if words else ""
 
 
 def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, str]]) -> list[Answered]:
@@ -75,14 +75,16 @@ def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, 
         RecordError: It is no such export, a task is not in the key or its texts were changed, or a rater answered a
             task twice in two ways; the message names the task.
     """
-    found: dict[tuple[str, str], Answered] = {}
+    answers: dict[tuple[str, str], Answered] = {}
     for number, task in enumerate(read_json(path, list, expected='[{"data": ..., "annotations": [...]}]'), 1):
         where = f"{path}: task {task.get('id', number) if isinstance(task, dict) else number}"
-        for one in _task(where, task, items):
-            other = found.setdefault((one.item, one.rater), one)
-            if other != one:
-                raise RecordError(f"{one.where}: two different answers by {one.rater}. Keep one of the annotations.")
-    return list(found.values())
+        for answer in _task(where, task, items):
+            other = answers.setdefault((answer.item, answer.rater), answer)
+            if other != answer:
+                raise RecordError(
+                    f"{answer.where}: two different answers by {answer.rater}. Keep one of the annotations."
+                )
+    return list(answers.values())
 
 
 def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]]) -> Iterator[Answered]:
@@ -101,9 +103,9 @@ def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]]) -> I
                 "edited; its answers would be about another text."
             )
     for annotation in checks.items(f"{where}: annotations", fields["annotations"]):
-        one: dict[str, Any] = checks.instance(f"{where}: annotation", annotation, dict, "an object")
-        if not one.get("was_cancelled"):
-            yield _answered(where, item, one, data)
+        fields_: dict[str, Any] = checks.instance(f"{where}: annotation", annotation, dict, "an object")
+        if not fields_.get("was_cancelled"):
+            yield _answered(where, item, fields_, data)
 
 
 def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mapping[str, str]) -> Answered:
@@ -112,16 +114,20 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
     choices: dict[str, tuple[str, ...]] = {}
     comment, spans = "", []
     for part in checks.items(f"{where}: result", annotation.get("result", ())):
-        one: dict[str, Any] = checks.instance(f"{where}: result", part, dict, "an object")
-        value: dict[str, Any] = checks.instance(f"{where}: value", one.get("value"), dict, "an object")
-        name = checks.text(f"{where}: from_name", one.get("from_name"))
+        entry: dict[str, Any] = checks.instance(f"{where}: result", part, dict, "an object")
+        value: dict[str, Any] = checks.instance(f"{where}: value", entry.get("value"), dict, "an object")
+        name = checks.text(f"{where}: from_name", entry.get("from_name"))
         if "choices" in value:
             choices[name] = checks.each(f"{where}: {name}", value["choices"], checks.text)
         elif "text" in value and "labels" not in value:
-            said = value["text"]
-            comment = " ".join([said] if isinstance(said, str) else checks.each(f"{where}: {name}", said, checks.text))
+            text_value = value["text"]
+            comment = " ".join(
+                [text_value]
+                if isinstance(text_value, str)
+                else checks.each(f"{where}: {name}", text_value, checks.text)
+            )
         elif "labels" in value:
-            text = data.get(checks.text(f"{where}: to_name", one.get("to_name")), "")
+            text = data.get(checks.text(f"{where}: to_name", entry.get("to_name")), "")
             labels = checks.each(f"{where}: {name}", value["labels"], checks.text)
             spans.append(Highlight(_words(where, text, value), labels))
     rater = f"LS{checks.whole(f'{where}: completed_by', who)}"
@@ -132,15 +138,15 @@ def _words(where: str, text: str, value: Mapping[str, Any]) -> str:
     """The highlighted words. Browsers count characters outside the basic plane twice, Python once: the words tell."""
     start, end = (checks.whole(f"{where}: {name}", value.get(name)) for name in ("start", "end"))
     wide = text.encode("utf-16-le")
-    found = (text[start:end], wide[2 * start : 2 * end].decode("utf-16-le", "replace"))
-    said = value.get("text")
-    if said is None:
-        return found[0]
-    words = checks.text(f"{where}: text", said).replace("\\n", " ").split()
-    for one in found:
-        if one.split() == words:
-            return one
+    candidates = (text[start:end], wide[2 * start : 2 * end].decode("utf-16-le", "replace"))
+    quote = value.get("text")
+    if quote is None:
+        return candidates[0]
+    words = checks.text(f"{where}: text", quote).replace("\\n", " ").split()
+    for candidate in candidates:
+        if candidate.split() == words:
+            return candidate
     raise RecordError(
-        f"{where}: characters {start} to {end} are {checks.shown(found[0])}, but the highlighted text is "
-        f"{checks.shown(said)}. The passage was changed after it was highlighted."
+        f"{where}: characters {start} to {end} are {checks.shown(candidates[0])}, but the highlighted text is "
+        f"{checks.shown(quote)}. The passage was changed after it was highlighted."
     )

@@ -56,9 +56,9 @@ def _content(text: str) -> set[str]:
     return {word for word in _words(text) if word not in _SMALL}
 
 
-def _names(text: str, wanted: str) -> bool:
+def _names(text: str, name: str) -> bool:
     """All content words of a name stand in the text."""
-    own = _content(wanted)
+    own = _content(name)
     return bool(own) and own <= set(_words(text))
 
 
@@ -84,29 +84,29 @@ def _marks(sentence: str) -> set[str]:
     return {word for word in _WORD.findall(sentence)[1:] if not word.islower()}
 
 
-def _clash(one: str, other: str) -> bool:
-    words = [_WORD.findall(text) for text in (one, other)]
+def _clash(first: str, other: str) -> bool:
+    words = [_WORD.findall(text) for text in (first, other)]
     left, right = ({word for word in row if word.islower()} for row in words)
     same = len(left & right) >= _SAME_TOPIC * max(1, len(left | right))
     return (
         same
         and words[0][:1] == words[1][:1]
-        and bool(_marks(one) - _marks(other))
-        and bool(_marks(other) - _marks(one))
+        and bool(_marks(first) - _marks(other))
+        and bool(_marks(other) - _marks(first))
     )
 
 
 def _consistency(question: SurveyQuestion) -> float:
     parts = [sentences(text) for text in _texts(question)]
     pairs = itertools.product(*parts) if len(parts) > 1 else itertools.combinations(parts[0], 2)
-    return 7 - 3 * sum(_clash(one, other) for one, other in pairs)
+    return 7 - 3 * sum(_clash(first, other) for first, other in pairs)
 
 
 def _topicality(question: SurveyQuestion) -> float:
-    shown = question.shown
+    sample = question.shown
     shares = [
         np.mean([bool(_content(name) & set(_words(sentence))) for sentence in sentences(text)])
-        for name, text in ((shown.subject, shown.main), (shown.related_entity, shown.related))
+        for name, text in ((sample.subject, sample.main), (sample.related_entity, sample.related))
     ]
     return 1 + 6 * float(np.mean(shares))
 
@@ -165,25 +165,25 @@ def _statements(question: SurveyQuestion) -> tuple[str, str]:
 
 
 def _to_embed(question: SurveyQuestion) -> list[str]:
-    shown = question.shown
-    extra = [shown.subject, shown.related_entity, *shown.old_facts, *_statements(question)]
+    sample = question.shown
+    extra = [sample.subject, sample.related_entity, *sample.old_facts, *_statements(question)]
     parts = [part for text in _texts(question) for part in (text, *sentences(text))]
     return [text for text in (*parts, *extra) if text]
 
 
 def _near(question: SurveyQuestion, vectors: Mapping[str, Floats]) -> float:
-    shown, kind = question.shown, question.item.type
+    sample, kind = question.shown, question.item.type
     rows = [vectors[sentence] for text in _texts(question) for sentence in sentences(text)]
     if kind == "edit":
-        new, old = (max(float(row @ vectors[said]) for row in rows) for said in _statements(question))
+        new, old = (max(float(row @ vectors[statement]) for row in rows) for statement in _statements(question))
         return float(1 / (1 + np.exp(-10 * (new - old))))
     if kind == "factual":
-        best = [max(float(row @ vectors[fact]) for row in rows) for fact in shown.old_facts]
+        best = [max(float(row @ vectors[fact]) for row in rows) for fact in sample.old_facts]
         return float(np.clip((np.mean(best) - 0.3) / 0.6, 0, 1))
     if kind == "cross_passage":
-        return float(vectors[shown.main] @ vectors[shown.related])
+        return float(vectors[sample.main] @ vectors[sample.related])
     if kind == "topicality":
-        pairs = ((shown.main, shown.subject), (shown.related, shown.related_entity))
+        pairs = ((sample.main, sample.subject), (sample.related, sample.related_entity))
         return float(np.mean([vectors[text] @ vectors[name] for text, name in pairs]))
-    near = [float(one @ other) for one, other in itertools.pairwise(rows)]
+    near = [float(first @ other) for first, other in itertools.pairwise(rows)]
     return float(np.mean(near)) if near else 1.0

@@ -34,7 +34,7 @@ def answered_questions(
     items = {item.name: item for item in ITEMS}
     samples = {tuple(getattr(s, key) for key in _PLACE): s for s in survey_samples(passages, records)}
     rows: list[RatingRow] = ratings.to_pylist()
-    found = []
+    exemplars = []
     for row in rows:
         sample = samples.get((row["editor"], row["case_id"], row["phase"], row["sample"]))
         rating = row["rating"]
@@ -42,8 +42,8 @@ def answered_questions(
             continue
         question = SurveyQuestion(items[row["item"]], sample)
         if not question.skip_reason and float(rating).is_integer():
-            found.append(Exemplar(question, int(rating)))
-    return found
+            exemplars.append(Exemplar(question, int(rating)))
+    return exemplars
 
 
 def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord]) -> RatingData:
@@ -52,19 +52,19 @@ def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[Longfor
     Raises:
         RecordError: No rating is about a passage that is there.
     """
-    found = answered_questions(passages, ratings, records)
-    if not found:
+    exemplars = answered_questions(passages, ratings, records)
+    if not exemplars:
         raise RecordError(
             f"ratings: none of {ratings.num_rows} is about one of {passages.num_rows} passages. Give the run whose "
             "texts people rated."
         )
-    shown = [one.question.shown for one in found]
-    cases = [str(one.question.sample.case_id) for one in found]
+    questions = [exemplar.question.shown for exemplar in exemplars]
+    cases = [str(exemplar.question.sample.case_id) for exemplar in exemplars]
     return RatingData(
-        tuple(rater_texts(one.question.item.name, what) for one, what in zip(found, shown)),
-        tuple(float(one.rating) for one in found),
-        tuple(one.question.item.name for one in found),
-        tuple(join_groups(cases, [what.main for what in shown], [what.related for what in shown])),
+        tuple(rater_texts(exemplar.question.item.name, what) for exemplar, what in zip(exemplars, questions)),
+        tuple(float(exemplar.rating) for exemplar in exemplars),
+        tuple(exemplar.question.item.name for exemplar in exemplars),
+        tuple(join_groups(cases, [what.main for what in questions], [what.related for what in questions])),
     )
 
 
@@ -80,9 +80,9 @@ def annotation_data(passages: pa.Table, annotations: pa.Table) -> AnnotationData
     """
     written: list[PassageRow] = passages.to_pylist()
     texts = {(*(row[key] for key in _PLACE), row["passage"]): row["text"] or "" for row in written}  # type: ignore[literal-required]
-    said: list[AnnotationRow] = annotations.to_pylist()
+    labelled: list[AnnotationRow] = annotations.to_pylist()
     rows = []
-    for row in said:
+    for row in labelled:
         text = texts.get((row["editor"], row["case_id"], row["phase"], row["sample"], row["passage"]), "")
         if text.strip() and row["label"] in LABELS:
             units = [(text, "paragraph"), *((part, "sentence") for part in row["evidence"] or () if part.strip())]

@@ -83,8 +83,8 @@ class LLMJudge:
     @property
     def learned(self) -> frozenset[str]:
         """Digests of the passages that examples are drawn from."""
-        shown = (text for one in self.pool for text in one.question.sample.passages.values() if text)
-        return frozenset(map(digest, shown)) if self.shots else frozenset()
+        passages = (text for exemplar in self.pool for text in exemplar.question.sample.passages.values() if text)
+        return frozenset(map(digest, passages)) if self.shots else frozenset()
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order.
@@ -102,11 +102,11 @@ class LLMJudge:
             tries=self.tries,
             retry_temperature=_RETRY_TEMPERATURE,
         )
-        return [Rating(one.value, one.reply, one.status, calls=one.calls) for one in answers]
+        return [Rating(answer.value, answer.reply, answer.status, calls=answer.calls) for answer in answers]
 
     def _messages(self, question: SurveyQuestion) -> tuple[Message, ...]:
-        rated = [(one.question, f" Rating: {one.rating}") for one in self._examples(question)]
-        examples = [(question_text(one.item, one.shown), rating) for one, rating in rated]
+        rated = [(exemplar.question, f" Rating: {exemplar.rating}") for exemplar in self._examples(question)]
+        examples = [(question_text(exemplar.item, exemplar.shown), rating) for exemplar, rating in rated]
         task = instructions(question.item, self.intro)
         return few_shot(task, examples, question_text(question.item, question.shown))
 
@@ -132,16 +132,16 @@ class LLMJudge:
         return seed_of(self.seed, *place, question.item.name, attempt)
 
 
-def _same_edit(one: SurveySample, other: SurveySample) -> bool:
-    return one.case_id == other.case_id or (one.subject, one.new_fact) == (other.subject, other.new_fact)
+def _same_edit(sample: SurveySample, other: SurveySample) -> bool:
+    return sample.case_id == other.case_id or (sample.subject, sample.new_fact) == (other.subject, other.new_fact)
 
 
 def instructions(item: Item, intro: str = INTRO) -> str:
     """What a rater is told about one item: the task, the words used, the two published examples, the scale."""
     examples = "\n\n".join(
-        f"{kind} example:\n{_fields(item, shown)}\nRating: {shown.rating} ({SCALE[shown.rating]})\n"
-        f"Reason: {shown.reason}"
-        for kind, shown in (("Positive", item.good), ("Negative", item.bad))
+        f"{kind} example:\n{_fields(item, example)}\nRating: {example.rating} ({SCALE[example.rating]})\n"
+        f"Reason: {example.reason}"
+        for kind, example in (("Positive", item.good), ("Negative", item.bad))
     )
     scale = "\n".join(f"{number} = {words}" for number, words in SCALE.items())
     return (
@@ -152,15 +152,15 @@ def instructions(item: Item, intro: str = INTRO) -> str:
     )
 
 
-def question_text(item: Item, shown: Shown) -> str:
+def question_text(item: Item, sample: Shown) -> str:
     """The statement and what is shown of a sample."""
-    return f"{_fields(item, shown)}\n\nStatement: {item.statement}\nRating:"
+    return f"{_fields(item, sample)}\n\nStatement: {item.statement}\nRating:"
 
 
-def _fields(item: Item, shown: Shown) -> str:
+def _fields(item: Item, sample: Shown) -> str:
     lines = []
     for name in item.fields:
-        value = getattr(shown, name)
+        value = getattr(sample, name)
         text = value if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
         label = (FACTS | PASSAGES)[name]
         lines.append(f"{label}: {text}" if isinstance(value, str) else f"{label}:{text}")
@@ -183,8 +183,8 @@ def parse_rating(completion: Completion) -> tuple[float | None, str]:
     if not reply:
         return None, "empty reply"
     bare = _BARE.fullmatch(reply)
-    said = [bare[1]] if bare else [number for found in _RATING.findall(reply) for number in found if number]
-    values = sorted({float(number) for number in said})
+    numbers = [bare[1]] if bare else [number for groups in _RATING.findall(reply) for number in groups if number]
+    values = sorted({float(number) for number in numbers})
     if not values:
         return None, "refusal" if is_refusal(reply) else "no rating"
     if len(values) > 1:

@@ -40,7 +40,7 @@ def _rated(ratings: Store, calls: Store, rater: Rater, samples: Sequence[SurveyS
     """Rates with one rater unless that is done; the name of its units. A server that gave up is asked again."""
     key = (f"{safe_name(rater.name)}-{sha256(rater.name.encode()).hexdigest()[:12]}",)
     if not (calls.has(key) and is_final(ratings, key)):
-        found, asked = survey(samples, rater)
-        calls.write(key, asked)
-        ratings.write(key, found)
+        rows, judge_calls = survey(samples, rater)
+        calls.write(key, judge_calls)
+        ratings.write(key, rows)
     return key

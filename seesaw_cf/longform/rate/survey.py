@@ -147,19 +147,19 @@ def survey_samples(
     Raises:
         RecordError: A passage has no record, or is there twice.
     """
-    known = {record["case_id"]: record for record in records}
-    found: dict[_TextKey, dict[str, PassageRow]] = {}
+    by_case = {record["case_id"]: record for record in records}
+    texts: dict[_TextKey, dict[str, PassageRow]] = {}
     rows: list[PassageRow] = passages.to_pylist()
     for row in rows:
         if row["passage"] not in _PASSAGE.values():
             continue
-        if row["case_id"] not in known:
+        if row["case_id"] not in by_case:
             raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
         key = _TextKey(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
-        if row["passage"] in found.setdefault(key, {}):
+        if row["passage"] in texts.setdefault(key, {}):
             raise RecordError(f"passages: two {row['passage']} passages of {tuple(key)}. Keep one run's passages.")
-        found[key][row["passage"]] = row
-    return [_sample(key, own, known[key.case_id], any_language) for key, own in found.items()]
+        texts[key][row["passage"]] = row
+    return [_sample(key, own, by_case[key.case_id], any_language) for key, own in texts.items()]
 
 
 def _sample(key: _TextKey, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool) -> SurveySample:
@@ -244,5 +244,5 @@ def _row(question: SurveyQuestion, rater: str, answer: Rating) -> dict[str, obje
 
 
 def _total(counts: Iterator[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
+    numbers = [count for count in counts if count is not None]
+    return sum(numbers) if numbers else None

@@ -80,11 +80,13 @@ class EncoderRater:
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question; items that the rater was not trained on get a status."""
-        known = [question for question in questions if question.item.name in self.items]
-        found = iter(self.predict([rater_texts(question.item.name, question.shown) for question in known]).tolist())
+        answerable = [question for question in questions if question.item.name in self.items]
+        ratings = iter(
+            self.predict([rater_texts(question.item.name, question.shown) for question in answerable]).tolist()
+        )
         unknown = f"the rater was trained on {', '.join(self.items)} only"
         return [
-            Rating(next(found)) if question.item.name in self.items else Rating(None, status=unknown)
+            Rating(next(ratings)) if question.item.name in self.items else Rating(None, status=unknown)
             for question in questions
         ]
 
@@ -199,23 +201,23 @@ def train_rater(
     report: RaterReport = {"encoder": encoder, "seed": seed, "folds": folds, "n": len(rows.ratings)}
     with atomic_folder(out) as folder:
         if folds:
-            found = {name: np.zeros(len(rows.ratings)) for name in ("rater", "constant")}
+            predictions = {name: np.zeros(len(rows.ratings)) for name in ("rater", "constant")}
             fold = np.array(grouped_folds(rows.groups, folds, seed))
-            for one in range(folds):
-                train, test = rows.split(fold == one)
-                found["rater"][fold == one] = fit_rater(train, encoder, recipe, seed).predict(test.pairs)
-                found["constant"][fold == one] = _constant(train, test)
-            report["figures"] = {name: _by_item(rows, given) for name, given in found.items()}
+            for number in range(folds):
+                train, test = rows.split(fold == number)
+                predictions["rater"][fold == number] = fit_rater(train, encoder, recipe, seed).predict(test.pairs)
+                predictions["constant"][fold == number] = _constant(train, test)
+            report["figures"] = {name: _by_item(rows, values) for name, values in predictions.items()}
         fit_rater(rows, encoder, recipe, seed).save(folder, {"seed": seed, "n": len(rows.ratings)})
         write_learned(folder, (text for pair in rows.pairs for text in passages_of(pair)))
         write_text(folder / "report.json", json_text(report))
     return report
 
 
-def _by_item(data: RatingData, given: Floats) -> dict[str, RatingScores]:
-    out = {"all": rating_scores(data.ratings, given.tolist(), data.groups)}
+def _by_item(data: RatingData, predictions: Floats) -> dict[str, RatingScores]:
+    out = {"all": rating_scores(data.ratings, predictions.tolist(), data.groups)}
     for name in sorted(set(data.items)):
         rows = [i for i, item in enumerate(data.items) if item == name]
         part = data.take(rows)
-        out[name] = rating_scores(part.ratings, given[rows].tolist(), part.groups)
+        out[name] = rating_scores(part.ratings, predictions[rows].tolist(), part.groups)
     return out

@@ -41,8 +41,8 @@ class AnnotationData(Rows):
 
     def without_texts_of(self, other: AnnotationData) -> AnnotationData:
         """The rows whose premise is not in `other`, white space and case aside."""
-        known = {_plain(premise) for premise, _ in other.pairs}
-        return self.take([i for i, (premise, _) in enumerate(self.pairs) if _plain(premise) not in known])
+        texts = {_plain(premise) for premise, _ in other.pairs}
+        return self.take([i for i, (premise, _) in enumerate(self.pairs) if _plain(premise) not in texts])
 
     def check_classes(self, part: str) -> None:
         """Refuses a part without one of the classes.
@@ -151,18 +151,18 @@ def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | Non
     Raises:
         RecordError: It is no such cell, or one of them is empty.
     """
-    premise, said, unit = first.strip(), (claim or "").strip(), "paragraph"
+    premise, statement, unit = first.strip(), (claim or "").strip(), "paragraph"
     if claim is None:
-        found = _CONTENT.fullmatch(first)
-        if found is None:
+        match = _CONTENT.fullmatch(first)
+        if match is None:
             raise RecordError(f"{path}, row {row}: content {first[:60]!r} ... is not 'Passage: ... Claim: ...'.")
-        premise, said = found["premise"].strip(), found["claim"].strip()
-        unit = "paragraph" if found["gap"].count("\n") > 1 else "sentence"
-    if not premise or not said:
+        premise, statement = match["premise"].strip(), match["claim"].strip()
+        unit = "paragraph" if match["gap"].count("\n") > 1 else "sentence"
+    if not premise or not statement:
         raise RecordError(
             f"{path}, row {row}: {'the passage' if not premise else 'the claim'} is empty. Fill it in or drop the row."
         )
-    return premise, said, unit
+    return premise, statement, unit
 
 
 def _notes(
@@ -171,7 +171,7 @@ def _notes(
     by_pair: dict[tuple[str, str], set[int]] = {}
     for pair, label in zip(pairs, labels):
         by_pair.setdefault(pair, set()).add(label)
-    conflicting = sum(len(given) > 1 for given in by_pair.values())
+    conflicting = sum(len(values) > 1 for values in by_pair.values())
     short = sum(len(premise.split()) < _TOLD_APART for premise, _ in pairs)
     n_samples, n_groups = frame["sample_id"].nunique(), len(set(groups))
     notes = {

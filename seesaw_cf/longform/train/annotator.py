@@ -108,7 +108,7 @@ def cross_validate(
     *,
     folds: int = 4,
     seed: int = 0,
-    done: Callable[[str, int, Floats, float], None] | None = None,
+    callback: Callable[[str, int, Floats, float], None] | None = None,
 ) -> dict[str, HeldOutAnswers]:
     """Answers for every row by classifiers that have seen nothing of its group.
 
@@ -117,7 +117,7 @@ def cross_validate(
         fits: Recipe -> how to fit it.
         folds: Number of grouped folds.
         seed: Of folds and fits.
-        done: Called after each recipe and fold, with raw probabilities and temperature; for saving.
+        callback: Called after each recipe and fold, with raw probabilities and temperature; for saving.
 
     Returns:
         Recipe (and those of `BASELINES`) -> answers in the order of the rows.
@@ -126,24 +126,24 @@ def cross_validate(
         RecordError: Fewer groups than folds, or a training part without one of the classes.
     """
     fold = np.array(grouped_folds(data.groups, folds, seed))
-    found = {
+    answers = {
         name: HeldOutAnswers(*(np.zeros((len(fold), len(LABELS))) for _ in range(2))) for name in (*BASELINES, *fits)
     }
-    for one in range(folds):
-        train, test = data.split(fold == one)
+    for number in range(folds):
+        train, test = data.split(fold == number)
         train = train.without_texts_of(test)  # premises too short to join groups
-        train.check_classes(f"training part of fold {one + 1} of {folds}")
+        train.check_classes(f"training part of fold {number + 1} of {folds}")
         for name, baseline in BASELINES.items():
-            found[name].raw[fold == one] = found[name].calibrated[fold == one] = baseline(train, test)
+            answers[name].raw[fold == number] = answers[name].calibrated[fold == number] = baseline(train, test)
         for name, fit in fits.items():
-            _log.info("fold %d of %d: %s on %d rows", one + 1, folds, name, len(train.labels))
+            _log.info("fold %d of %d: %s on %d rows", number + 1, folds, name, len(train.labels))
             trained = fit(train, seed)
             raw = trained.probabilities(test.pairs)
-            found[name].raw[fold == one] = raw
-            found[name].calibrated[fold == one] = temper(raw, trained.temperature)
-            if done is not None:
-                done(name, one, raw, trained.temperature)
-    return found
+            answers[name].raw[fold == number] = raw
+            answers[name].calibrated[fold == number] = temper(raw, trained.temperature)
+            if callback is not None:
+                callback(name, number, raw, trained.temperature)
+    return answers
 
 
 BASELINES: dict[str, Callable[[AnnotationData, AnnotationData], Floats]] = {
@@ -178,8 +178,8 @@ def _scores(data: AnnotationData, answers: HeldOutAnswers, rows: list[int]) -> C
 
 
 def _without_neutral(probabilities: Floats) -> Floats:
-    kept = probabilities * (np.arange(len(LABELS)) != LABELS.index("neutral"))
-    return np.asarray(kept / np.maximum(kept.sum(axis=1, keepdims=True), 1e-12))
+    polar = probabilities * (np.arange(len(LABELS)) != LABELS.index("neutral"))
+    return np.asarray(polar / np.maximum(polar.sum(axis=1, keepdims=True), 1e-12))
 
 
 def random_split(
@@ -206,8 +206,8 @@ def random_split(
         out[name] = figures(test, HeldOutAnswers(raw, temper(raw, trained.temperature)))
     overlap = {"sample": float(np.isin(test.groups, train.groups).mean())}
     for place, name in enumerate(("premise", "claim")):
-        known, tested = ([pair[place] for pair in part.pairs] for part in (train, test))
-        overlap[name] = float(np.isin(tested, known).mean())
+        training_texts, tested = ([pair[place] for pair in part.pairs] for part in (train, test))
+        overlap[name] = float(np.isin(tested, training_texts).mean())
     return out, overlap
 
 
@@ -259,7 +259,7 @@ def train_annotator(
             answers = cross_validate(rows, fits, folds=folds, seed=seed)
             if zero_shot is not None:
                 answers["zero_shot"] = _zero_shot(zero_shot, rows)
-            report["figures"] = {own: figures(rows, found) for own, found in answers.items()}
+            report["figures"] = {own: figures(rows, held_out) for own, held_out in answers.items()}
             last = sorted(answers, key=lambda own: own == name)
             report["samples"] = by_sample(rows, {own: answers[own].calibrated for own in last})
         fits[name](rows, seed).save(folder, {"recipe": name, "labels": LABELS, "seed": seed, "n": len(rows.labels)})

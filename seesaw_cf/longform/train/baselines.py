@@ -22,8 +22,10 @@ def majority(train: AnnotationData, test: AnnotationData) -> Floats:
 
 def lexical(train: AnnotationData, test: AnnotationData) -> Floats:
     """The rule of `LexicalAnnotator`, which is not trained, certain of itself."""
-    found = LexicalAnnotator().classify(test.pairs)
-    return np.array([[float(one.label == label) for label in LABELS] for one in found]).reshape(-1, len(LABELS))
+    judgements = LexicalAnnotator().classify(test.pairs)
+    return np.array([[float(judgement.label == label) for label in LABELS] for judgement in judgements]).reshape(
+        -1, len(LABELS)
+    )
 
 
 def tfidf(train: AnnotationData, test: AnnotationData) -> Floats:
@@ -39,6 +41,6 @@ def tfidf(train: AnnotationData, test: AnnotationData) -> Floats:
     rows = vectorizer.fit_transform([f"{premise} {claim}" for premise, claim in train.pairs])
     fitted = LogisticRegression(class_weight="balanced", max_iter=2000).fit(rows, train.labels)
     out = np.zeros((len(test.labels), len(LABELS)))
-    asked = [f"{premise} {claim}" for premise, claim in test.pairs]
-    out[:, fitted.classes_] = fitted.predict_proba(vectorizer.transform(asked))
+    texts = [f"{premise} {claim}" for premise, claim in test.pairs]
+    out[:, fitted.classes_] = fitted.predict_proba(vectorizer.transform(texts))
     return out

@@ -31,7 +31,7 @@ def by_sample(data: AnnotationData, answers: Mapping[str, Floats]) -> list[Sampl
         each classifier, `low` and `high` (Wilson, 95 %) of the last one.
     """
     labels, groups, units = (np.array(column) for column in (data.labels, data.groups, data.units))
-    hits = {name: given.argmax(axis=1) == labels for name, given in answers.items()}
+    hits = {name: probabilities.argmax(axis=1) == labels for name, probabilities in answers.items()}
     out: list[SampleAccuracy] = []
     for group in dict.fromkeys(data.groups):
         subjects = Counter(labelled_parts(data.pairs[i][1]).subject for i in np.flatnonzero(groups == group))
@@ -45,9 +45,9 @@ def by_sample(data: AnnotationData, answers: Mapping[str, Floats]) -> list[Sampl
     return out
 
 
-def shown(found: Interval, digits: int = 2) -> str:
+def shown(value: Interval, digits: int = 2) -> str:
     """Return `0.64 [0.57, 0.71]`; without an end, the value alone."""
-    return estimate(found["value"], found["low"], found["high"], f".{digits}f")
+    return estimate(value["value"], value["low"], value["high"], f".{digits}f")
 
 
 def held_out_lines(report: AnnotatorReport) -> list[str]:
@@ -104,11 +104,11 @@ def annotator_card(report: AnnotatorReport, source: str) -> str:
 
 def _figures(figures: Mapping[str, Figures]) -> str:
     rows = [
-        [name, _UNITS[unit], str(found["n"]), shown(found["accuracy"]), shown(found["macro_f1"]),
-         *(shown(one) for one in found["recall"]), f"{found['ece']:.2f}"]
+        [name, _UNITS[unit], str(part["n"]), shown(part["accuracy"]), shown(part["macro_f1"]),
+         *(shown(recall) for recall in part["recall"]), f"{part['ece']:.2f}"]
         for unit in _UNITS
         for name, parts in figures.items()
-        if (found := parts.get(unit))
+        if (part := parts.get(unit))
     ]  # fmt: skip
     heads = ["Classifier", "Premises", "n", "accuracy", "macro-F1", *(f"recall: {label}" for label in LABELS), "ECE"]
     return markdown_table(heads, rows, left=2)
@@ -127,8 +127,8 @@ def _samples(samples: Sequence[SampleAccuracy], recipe: str) -> str:
 
 def _weakness(report: AnnotatorReport) -> str:
     own = report["figures"][report["recipe"]]
-    found = own.get("paragraph") or own["sentence"]
-    recall = shown(found["recall"][LABELS.index("contradicts")])
+    figures = own.get("paragraph") or own["sentence"]
+    recall = shown(figures["recall"][LABELS.index("contradicts")])
     return (
         "## Weakness\n\n"
         f"Contradictions: of those that people marked, on samples it has not seen, it finds a share of {recall}. The "

@@ -216,11 +216,11 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
     parts = [list(zip(part.pairs, part.labels)) for part in (train, validation)]
     fit_trainer(model, parts[0], parts[1], collate, recipe, seed, loss, _f1)
     name = f"pair {Path(encoder).name} {weights_digest(model)}"
-    found = EncoderAnnotator(model.cpu(), tokenizer, range(len(LABELS)), name, window=recipe.window)
-    found.max_length = min(found.max_length, recipe.max_length)
+    annotator = EncoderAnnotator(model.cpu(), tokenizer, range(len(LABELS)), name, window=recipe.window)
+    annotator.max_length = min(annotator.max_length, recipe.max_length)
     if validation.labels:
-        found.temperature = fit_temperature(np.array(validation.labels), found.probabilities(validation.pairs))
-    return found
+        annotator.temperature = fit_temperature(np.array(validation.labels), annotator.probabilities(validation.pairs))
+    return annotator
 
 
 def _f1(predictions: EvalPrediction) -> dict[str, float]:

@@ -47,12 +47,12 @@ def fit_match(
     if folds > 1:
         fold = np.array(grouped_folds(data.groups, folds, seed))
         out = np.full((len(labels), len(LABELS)), np.nan)
-        for one in range(folds):
-            if len(set(labels[fold != one])) == len(LABELS):
-                kept = rows[fold != one], labels[fold != one], len(LABELS)
-                left_out = fit_forest(*kept, seed, min(FEWER, trees or FEWER), class_weight)
-                out[fold == one] = left_out.probabilities(rows[fold == one])
-        known = ~np.isnan(out[:, 0])
-        temperature = fit_temperature(labels[known], out[known]) if known.any() else 1.0
+        for number in range(folds):
+            if len(set(labels[fold != number])) == len(LABELS):
+                part = rows[fold != number], labels[fold != number], len(LABELS)
+                left_out = fit_forest(*part, seed, min(FEWER, trees or FEWER), class_weight)
+                out[fold == number] = left_out.probabilities(rows[fold == number])
+        tested = ~np.isnan(out[:, 0])
+        temperature = fit_temperature(labels[tested], out[tested]) if tested.any() else 1.0
     forest = fit_forest(rows, labels, len(LABELS), seed, trees or TREES, class_weight)
     return MatchAnnotator(featurizer, forest, temperature)

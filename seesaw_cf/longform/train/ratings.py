@@ -28,7 +28,7 @@ PASSAGES = {"main": "Main passage", "related": "Related passage"}
 _SPLIT = " | "  # between old facts in a CSV cell
 
 
-def rater_texts(item: str, shown: Shown) -> tuple[str, str]:
+def rater_texts(item: str, sample: Shown) -> tuple[str, str]:
     """What an encoder reads: the passages that the item shows, and the item's statement with the facts it shows.
 
     Raises:
@@ -36,8 +36,8 @@ def rater_texts(item: str, shown: Shown) -> tuple[str, str]:
     """
     one_of("survey item", item, _ITEMS)
     seen = set(_ITEMS[item].fields)
-    passages = [f"{label}: {getattr(shown, name)}" for name, label in PASSAGES.items() if name in seen]
-    facts = [f"{label}: {_text(getattr(shown, name))}." for name, label in FACTS.items() if name in seen]
+    passages = [f"{label}: {getattr(sample, name)}" for name, label in PASSAGES.items() if name in seen]
+    facts = [f"{label}: {_text(getattr(sample, name))}." for name, label in FACTS.items() if name in seen]
     return "\n".join(passages), " ".join([f"{_ITEMS[item].statement}.", *facts])
 
 
@@ -94,9 +94,11 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
             f"{list(frame.columns)}. Expected sample_id, item, rating and what the items show."
         )
     ratings = tuple(_rating(path, number, row) for number, row in enumerate(rows))
-    shown = [_shown(path, number, row) for number, row in enumerate(rows)]
-    pairs = tuple(rater_texts(row["item"], one) for row, one in zip(rows, shown))
-    groups = join_groups(list(frame["sample_id"]), [one.main for one in shown], [one.related for one in shown])
+    samples = [_shown(path, number, row) for number, row in enumerate(rows)]
+    pairs = tuple(rater_texts(row["item"], sample) for row, sample in zip(rows, samples))
+    groups = join_groups(
+        list(frame["sample_id"]), [sample.main for sample in samples], [sample.related for sample in samples]
+    )
     return RatingData(pairs, ratings, tuple(frame["item"]), tuple(groups))
 
 
@@ -134,13 +136,13 @@ class RatingScores(TypedDict):
 
 
 def rating_scores(
-    truth: Sequence[float], given: Sequence[float], groups: Sequence[int], *, draws: int = 1000, seed: int = 0
+    truth: Sequence[float], ratings: Sequence[float], groups: Sequence[int], *, draws: int = 1000, seed: int = 0
 ) -> RatingScores:
     """How far a rater's ratings are from people's.
 
     Args:
         truth: People's ratings.
-        given: The rater's, any real numbers.
+        ratings: The rater's, any real numbers.
         groups: The independent sample of each row; intervals resample whole ones.
         draws, seed: Of the bootstrap.
 
@@ -151,7 +153,7 @@ def rating_scores(
     Source: LEME, Appendix F, Table 9.
     Deviates: `within_one` is two-sided; the released code counts every rating that is too low as a hit.
     """
-    people, rater = np.asarray(truth, dtype=np.float64), np.asarray(given, dtype=np.float64)
+    people, rater = np.asarray(truth, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
     members = [np.flatnonzero(codes == code) for code in range(int(codes.max(initial=-1)) + 1)]
     rng = np.random.default_rng(seed)
@@ -165,8 +167,8 @@ def rating_scores(
         low, high, _ = interval(drawn)
         out[name] = {"value": figure(people, rater), "low": low, "high": high}
     alpha = krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval")
-    found: RatingScores = plain(out | {"krippendorff_interval": alpha, "n": len(people), "n_groups": len(members)})
-    return found
+    scores: RatingScores = plain(out | {"krippendorff_interval": alpha, "n": len(people), "n_groups": len(members)})
+    return scores
 
 
 def _spearman(people: Floats, rater: Floats) -> float:

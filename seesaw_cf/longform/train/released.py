@@ -63,33 +63,33 @@ def released_annotations(path: str | os.PathLike[str], annotator: str = "LEME") 
 
 
 def _row(
-    path: str | os.PathLike[str], number: int, one: pd.Series, others: pd.DataFrame, annotator: str
+    path: str | os.PathLike[str], number: int, row: pd.Series, others: pd.DataFrame, annotator: str
 ) -> AnnotationRow:
-    kind, _, place = one["label"].partition("_and_")
+    kind, _, place = row["label"].partition("_and_")
     passage = place.removesuffix("_passage")
     if kind not in _KINDS or passage not in _PASSAGES or place == passage:
         raise RecordError(
-            f"{path}, row {number}: label {one['label']!r}, expected {' or '.join(_KINDS)}, followed by "
+            f"{path}, row {number}: label {row['label']!r}, expected {' or '.join(_KINDS)}, followed by "
             "'_and_main_passage' or '_and_related_passage'."
         )
-    editor, phase = _EDITORS.get(one["method"], (one["method"], "post"))
-    found: Sequence[str] = others["premise"][others["said"] == one["said"]]
+    editor, phase = _EDITORS.get(row["method"], (row["method"], "post"))
+    sentences: Sequence[str] = others["premise"][others["said"] == row["said"]]
     return {
         "editor": editor,
-        "case_id": seed_of(one["sample_id"]),
+        "case_id": seed_of(row["sample_id"]),
         "relation": "",
         "phase": phase,
         "sample": 0,
         "passage": _PASSAGES[passage],
         "claim_kind": kind,
-        "claim_id": hashlib.sha256(one["claim"].encode()).hexdigest()[:16],
-        "claim": one["claim"],
+        "claim_id": hashlib.sha256(row["claim"].encode()).hexdigest()[:16],
+        "claim": row["claim"],
         "annotator": annotator,
-        "label": one["said"],
+        "label": row["said"],
         "p_supports": None,
         "p_neutral": None,
         "p_contradicts": None,
-        "evidence": [text for text in dict.fromkeys(found) if text in one["premise"]],
+        "evidence": [text for text in dict.fromkeys(sentences) if text in row["premise"]],
         "reply": "",
         "status": "ok",
     }

@@ -48,25 +48,25 @@ def classifier_scores(
     np.add.at(each, (codes, labels, answers), 1.0)
     weights = cluster_weights(len(each), draws, seed) if len(each) else np.zeros((0, 0))
     drawn = np.tensordot(weights, each, axes=1)
-    both = np.stack([labels, answers], axis=1).astype(np.float64)
-    found: ClassifierScores = plain({
+    pairs = np.stack([labels, answers], axis=1).astype(np.float64)
+    scores: ClassifierScores = plain({
         "accuracy": _with_interval(accuracy(each.sum(0)), accuracy(drawn)),
         "macro_f1": _with_interval(macro_f1(each.sum(0)), macro_f1(drawn)),
         "recall": [_with_interval(_recall(each.sum(0), c), _recall(drawn, c)) for c in range(classes)],
-        "cohen_kappa": cohen_kappa(both),
-        "krippendorff_alpha": krippendorff_alpha(both),
+        "cohen_kappa": cohen_kappa(pairs),
+        "krippendorff_alpha": krippendorff_alpha(pairs),
         "ece": calibration_error(labels, probabilities),
         "confusion": each.sum(0).astype(int).tolist(),
         "n": len(labels),
         "n_groups": len(each),
     })  # fmt: skip
-    return found
+    return scores
 
 
 def _recall(confusion: Floats, label: int) -> Floats:
     """The share of a class that is found; NaN where it does not occur."""
-    found, there = confusion[..., label, label], confusion[..., label, :].sum(-1)
-    return np.asarray(np.divide(found, there, out=np.full(np.shape(there), np.nan), where=there > 0))
+    hits, there = confusion[..., label, label], confusion[..., label, :].sum(-1)
+    return np.asarray(np.divide(hits, there, out=np.full(np.shape(there), np.nan), where=there > 0))
 
 
 def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:

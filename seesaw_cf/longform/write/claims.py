@@ -122,8 +122,8 @@ def _truths(side: CoupledEntity, wording: str) -> Iterable[Claim]:
     entity = _label(side)
     for truth in side.get("ground_truth") or []:
         if values := dict.fromkeys(filter(None, map(_name, truth["values"]))):
-            said = WORDINGS[wording].replace("{property}", truth["property"]).replace("{values}", ", ".join(values))
-            yield Claim("ground_truth", truth["property_id"], said.replace("{entity}", entity))
+            claim = WORDINGS[wording].replace("{property}", truth["property"]).replace("{values}", ", ".join(values))
+            yield Claim("ground_truth", truth["property_id"], claim.replace("{entity}", entity))
 
 
 def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: str = "published") -> list[ClaimPair]:

@@ -17,20 +17,20 @@ NONE_LEFT = (
 )
 
 
-def spare_cases(rows: Sequence[LongformRecord], kept: Sequence[LongformRecord]) -> list[Case]:
-    """The records that demonstrations may come from.
+def spare_cases(rows: Sequence[LongformRecord], evaluated_rows: Sequence[LongformRecord]) -> list[Case]:
+    """Return the records that demonstrations may come from.
 
     Args:
         rows: All records of the run's configs. Paraphrase and neighbourhood prompts, where they have them, give
             "update" and "retain".
-        kept: Those that texts are written for; whoever they are about, as the edit's subject or as its related entity,
-            is in no demonstration.
+        evaluated_rows: Those that texts are written for. Their people, as subject of the edit or as related entity, are
+            in no demonstration.
 
     Returns:
         One case for each other edit, in their order.
     """
-    evaluated = {name for row in kept for name in _people(row)}
-    found: dict[tuple[int, str], Case] = {}
+    evaluated = {name for row in evaluated_rows for name in _people(row)}
+    cases: dict[tuple[int, str], Case] = {}
     for row in rows:
         request = request_of(row)
         if evaluated.isdisjoint(_people(row)):
@@ -40,8 +40,8 @@ def spare_cases(rows: Sequence[LongformRecord], kept: Sequence[LongformRecord]) 
                 paraphrase_prompts=tuple(row.get("paraphrase_prompts") or ()),
                 neighborhood_prompts=tuple(row.get("neighborhood_prompts") or ()),
             )
-            found.setdefault((case.case_id, request.text), case)
-    return list(found.values())
+            cases.setdefault((case.case_id, request.text), case)
+    return list(cases.values())
 
 
 def _people(row: LongformRecord) -> set[str]:

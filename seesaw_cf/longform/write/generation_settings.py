@@ -32,8 +32,8 @@ class Generation:
 # seesaw-cf: five texts of each prompt, top-k 5; the released program counts the prompt among its 100 tokens, the paper
 # does not, and neither is done with a seed. short: for trying out.
 GENERATIONS: dict[str, Generation] = {
-    found.name: found
-    for found in (
+    generation.name: generation
+    for generation in (
         Generation("leme", 1, Sampling(600, 0.9, 50, 0.95, repetition_penalty=1.1)),
         Generation("seesaw-cf", 5, Sampling(100, 1.0, 5, 1.0)),
         Generation("short", 1, Sampling(80, 0.9, 50, 0.95)),
@@ -67,8 +67,8 @@ def read_generation(name: str, **changes: object) -> Generation:
 
 def _read(file: Path) -> dict[str, object]:
     example = {"samples": 1} | {k: v for k, v in asdict(GENERATIONS["leme"].sampling).items() if v}
-    found: dict[str, object] = read_json(file, expected=json.dumps(example))
-    known = ["samples", *(field.name for field in fields(Sampling))]
-    for key in found:
-        one_of(f"setting in {file}", key, known)
-    return found
+    settings: dict[str, object] = read_json(file, expected=json.dumps(example))
+    names = ["samples", *(field.name for field in fields(Sampling))]
+    for key in settings:
+        one_of(f"setting in {file}", key, names)
+    return settings

@@ -150,14 +150,14 @@ def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0
     groups: dict[str, list[PassagePair]] = {}
     for pair in pairs:
         groups.setdefault(pair.relation, []).append(pair)
-    kept: set[str] = set()
+    ids: set[str] = set()
     left = min(number, len(pairs))
     for rank, name in enumerate(sorted(groups, key=lambda name: (len(groups[name]), name))):
         count = min(len(groups[name]), -(-left // (len(groups) - rank)))
         drawn = random.Random(seed_of(seed, "sample", name)).sample(groups[name], count)
-        kept.update(pair.pair_id for pair in drawn)
+        ids.update(pair.pair_id for pair in drawn)
         left -= count
-    return [pair for pair in pairs if pair.pair_id in kept]
+    return [pair for pair in pairs if pair.pair_id in ids]
 
 
 def _place(row: PassageRow) -> _TextOrigin:

@@ -97,19 +97,19 @@ def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[Long
     if not {"data", "configs"} <= job.keys():
         raise RecordError("manifest: no job with data and configs in it. Give the folder of `seesaw-cf leme run`.")
     rows = [row for config in job["configs"] for row in read_records(job["data"], config)]
-    kept = [row for row in rows if row["case_id"] in written]
-    if lost := written - {row["case_id"] for row in kept}:
+    records = [row for row in rows if row["case_id"] in written]
+    if lost := written - {row["case_id"] for row in records}:
         raise RecordError(
             f"{job['data']} {job['configs']}: {len(lost)} of {len(written)} cases of the run are not there any more, "
             f"first {min(lost)}. Put the records back where they were."
         )
-    return kept
+    return records
 
 
 def _files(folder: Path, config: str) -> list[Path]:
     root = folder / "data" if (folder / "data").is_dir() else folder
-    found = {child.name: sorted(child.glob("*.parquet")) for child in root.iterdir() if child.is_dir()}
-    return found[one_of(f"config of {folder}", config, [name for name, files in found.items() if files])]
+    files_of = {child.name: sorted(child.glob("*.parquet")) for child in root.iterdir() if child.is_dir()}
+    return files_of[one_of(f"config of {folder}", config, [name for name, files in files_of.items() if files])]
 
 
 def coupled_cases(
@@ -151,8 +151,8 @@ def coupled_cases(
 def _side_prompt(
     record: LongformRecord, passage: Literal["subject", "related"], wording: str, lead: bool, relationship: bool
 ) -> PassagePrompt:
-    found, (other,) = record.get(SIDES[passage]) or {}, (side for name, side in SIDES.items() if name != passage)
-    entity, text = found.get("entity") or {}, str(found.get(wording) or "").strip()
+    side_record, (other,) = record.get(SIDES[passage]) or {}, (side for name, side in SIDES.items() if name != passage)
+    entity, text = side_record.get("entity") or {}, str(side_record.get(wording) or "").strip()
     couple = ((record.get(other) or {}).get("entity") or {}).get("str")
     if relationship and couple:
         text += f"\n- relationship to {couple}" if text else ""
@@ -189,13 +189,15 @@ def request_of(record: LongformRecord) -> EditRequest:
     Raises:
         RecordError: It has none, or one that is not whole.
     """
-    found = record.get("requested_rewrite") or {}
+    rewrite = record.get("requested_rewrite") or {}
     try:
-        new, true = (Entity(one.get("id"), one["str"]) for one in (found["target_new"], found["target_true"]))
-        return EditRequest(found["prompt"], found["subject"], found["relation_id"], new, true)
+        new, true = (
+            Entity(target.get("id"), target["str"]) for target in (rewrite["target_new"], rewrite["target_true"])
+        )
+        return EditRequest(rewrite["prompt"], rewrite["subject"], rewrite["relation_id"], new, true)
     except (KeyError, AttributeError, TypeError) as error:
         raise RecordError(
-            f"record {record.get('case_id')}: requested_rewrite is {found!r} ({type(error).__name__}: {error}), "
+            f"record {record.get('case_id')}: requested_rewrite is {rewrite!r} ({type(error).__name__}: {error}), "
             "expected prompt, subject, relation_id, target_new and target_true. Make the data with `seesaw-cf build`."
         ) from error
 
@@ -226,7 +228,7 @@ def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
 
 
 def passage_rows(
-    case: EditedCase, editor: str, phase: str, samples: int, seed: int, found: Iterable[Completion]
+    case: EditedCase, editor: str, phase: str, samples: int, seed: int, completions: Iterable[Completion]
 ) -> list[PassageRow]:
     """Rows of `tables.PASSAGES` for one case.
 
@@ -235,9 +237,9 @@ def passage_rows(
         editor: Its name, "none" before the edit.
         phase: "pre" or "post".
         samples, seed: As given to `asks_of`.
-        found: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
+        completions: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
     """
-    answers = iter(found)
+    answers = iter(completions)
     rows: list[PassageRow] = []
     for prompt in case.prompts:
         for sample in range(samples):

@@ -85,11 +85,11 @@ class LocalWriter:
         model, tokenizer = self.generator.model, self.generator.tokenizer
         if editor not in self.fitted:
             self.fitted[editor] = self.editors[editor].fit(model, tokenizer)
-        made = edit_units(model, tokenizer, self.fitted[editor], [[Case(c.case_id, c.request)] for c in cases])
-        jobs = [(edit.delta, own) for edit, own in zip(made, asks, strict=True) if edit.delta is not None]
+        edits = edit_units(model, tokenizer, self.fitted[editor], [[Case(c.case_id, c.request)] for c in cases])
+        jobs = [(edit.delta, own) for edit, own in zip(edits, asks, strict=True) if edit.delta is not None]
         texts = iter(self.generator.generate_each(jobs, sampling))
         written, rows = [], []
-        for case, edit, own in zip(cases, made, asks, strict=True):
+        for case, edit, own in zip(cases, edits, asks, strict=True):
             status = edit.status[case.case_id]
             norms = edit.delta.norms().values() if edit.delta is not None else ()
             norm = math.sqrt(sum(norm**2 for norm in norms)) if norms else None
@@ -132,8 +132,8 @@ class ApiWriter:
                 ask, prompt=tuple(Message(**turn) for turn in chat_messages([case.request], str(ask.prompt)))
             )
 
-        asked = [[told(case, ask) for ask in own] for case, own in zip(cases, asks, strict=True)]
-        return self.before(asked, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
+        prompts = [[told(case, ask) for ask in own] for case, own in zip(cases, asks, strict=True)]
+        return self.before(prompts, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
 
 
 def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written:
@@ -143,8 +143,10 @@ def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written
 
 def _demonstrations(delta: WeightDelta | None) -> int | None:
     """How many worked examples stand in an in-context edit."""
-    shown = [one.get("demonstrations") for one in (delta.meta.get("diagnostics") if delta else None) or ()]
-    return sum(shown[0].values()) if shown and isinstance(shown[0], dict) else None
+    counts = [
+        diagnostics.get("demonstrations") for diagnostics in (delta.meta.get("diagnostics") if delta else None) or ()
+    ]
+    return sum(counts[0].values()) if counts and isinstance(counts[0], dict) else None
 
 
 def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None, demonstrations: int | None) -> EditRow:
@@ -237,8 +239,8 @@ class PassageRun:
         phase = "pre" if editor == "none" else "post"
         rows = [
             row
-            for case, found in zip(cases, written, strict=True)
-            for row in passage_rows(case, editor, phase, self.samples, self.seed, found)
+            for case, completions in zip(cases, written, strict=True)
+            for row in passage_rows(case, editor, phase, self.samples, self.seed, completions)
         ]
         store.write((editor, key), pa.Table.from_pylist(rows, PASSAGES), edits=edits)
 
