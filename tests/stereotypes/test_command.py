@@ -194,7 +194,18 @@ def test_a_server_with_the_wrong_key_or_an_edit_is_an_error(
         assert "--delta edits a local model" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("attack", [(), ("--attack", "detoxify"), ("--attack", "perspective")])
-def test_a_label_without_its_classifier_is_refused(attack: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["graph", "score", "nowhere", *attack, "--attack-label", "toxic", OK]) == 1
-    assert f"--attack is {(attack or ('', 'none'))[1]!r}" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("option", "scorer"),
+    [
+        *(("--attack-label", ("--attack", name)) for name in ("none", "detoxify", "perspective")),
+        *(("--attack-url", ("--attack", name)) for name in ("none", "detoxify", "some/classifier")),
+        *(("--regard-labels", ("--regard", name)) for name in ("none", "vader")),
+    ],
+)
+def test_an_option_that_its_scorer_has_no_use_for_is_refused(
+    option: str, scorer: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["graph", "score", "nowhere", *scorer, option, "x=y", OK]) == 1
+    message = capsys.readouterr().err
+    assert f"{option} has no use when {scorer[0]} is {scorer[1]!r}. " in message
+    assert f"or leave {option} out." in message
