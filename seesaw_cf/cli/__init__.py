@@ -66,7 +66,7 @@ COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() f
 
 
 def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentParser:
-    """The parser; of the commands only those that are named are imported and get their options.
+    """Return the parser; of the commands only those that are named are imported and get their options.
 
     Args:
         *configured: Names of commands.
@@ -101,7 +101,7 @@ def _groups() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         argv: Arguments without the program's name; those of the process when None.
@@ -130,24 +130,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> None:
     command = next((word for word in words if word in COMMANDS), None)
-    asked = parser(command)
-    _check_words(asked, words)
-    check_names(asked, words)
+    top = parser(command)
+    _check_words(top, words)
+    check_names(top, words)
     try:
-        args = asked.parse_args(words)
+        args = top.parse_args(words)
     except SystemExit:  # after --help, which may not have reached anybody
         finish()
         raise
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with quiet(getattr(args, "quiet", False)), reading(check_paths(asked, args)):
+    with quiet(getattr(args, "quiet", False)), reading(check_paths(top, args)):
         importlib.import_module(COMMANDS[args.command][0]).run(args)
 
 
-def _check_words(asked: argparse.ArgumentParser, words: list[str]) -> None:
-    """Refuses what no file, table or server could take, whatever the option."""
+def _check_words(top: argparse.ArgumentParser, words: list[str]) -> None:
+    """Refuse what no file, table or server could take, whatever the option."""
     for before, word in zip(["", *words], words):
         if word.endswith("=--"):  # argparse would hand over an empty list
-            asked.error(f"argument {word[:-3]}: got '--', expected a value")
+            top.error(f"argument {word[:-3]}: got '--', expected a value")
         if "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
             option = f"argument {before}: " if before.startswith("-") else ""
-            asked.error(f"{option}got {shown(word)}, expected UTF-8 text without NUL characters")
+            top.error(f"{option}got {shown(word)}, expected UTF-8 text without NUL characters")

@@ -15,17 +15,17 @@ Actions = Table[Callable[[argparse.Namespace], object]]
 
 
 def add_actions(parser: argparse.ArgumentParser, actions: Table[_Does]) -> list[argparse.ArgumentParser]:
-    """Adds actions and their options; the parser of each, in order."""
-    known = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    found = []
+    """Add actions and their options; the parser of each, in order."""
+    commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    parsers = []
     for name, (text, configure, _) in actions.items():
-        found.append(known.add_parser(name, help=text, description=text))
-        configure(found[-1])
-    return found
+        parsers.append(commands.add_parser(name, help=text, description=text))
+        configure(parsers[-1])
+    return parsers
 
 
 def run_action(args: argparse.Namespace, actions: Actions) -> None:
-    """Runs the action that was given."""
+    """Run the action that was given."""
     actions[args.action][2](args)
 
 

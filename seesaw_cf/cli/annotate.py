@@ -21,12 +21,12 @@ _KINDS = ("flaws", "survey", "claims", "writing", "failures")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the actions of `seesaw-cf annotate` and their options."""
+    """Add the actions of `seesaw-cf annotate` and their options."""
     add_actions(parser, _ACTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Runs one action."""
+    """Run one action."""
     run_action(args, _ACTIONS)
 
 
@@ -98,11 +98,11 @@ def _sample(words: list[str] | None) -> int | dict[str, int] | None:
     from seesaw_cf.errors import RecordError
     from seesaw_cf.people.make import PUBLISHED
 
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for word in words or ():
         name, equals, number = word.rpartition("=")
         if word == "published":
-            found |= PUBLISHED
+            counts |= PUBLISHED
         elif (
             not number.isdecimal()
             or len(number) > 9
@@ -115,8 +115,8 @@ def _sample(words: list[str] | None) -> int | dict[str, int] | None:
         elif not equals:
             return int(number)
         else:
-            found[name] = int(number)
-    return found or None
+            counts[name] = int(number)
+    return counts or None
 
 
 def _make(args: argparse.Namespace) -> None:
@@ -138,11 +138,14 @@ def _make(args: argparse.Namespace) -> None:
         breaks=args.breaks,
         consent=args.consent,
     )
-    done = make_study(args.run, plan, args.out)
-    for reason, number in done.left_out.items():
+    study = make_study(args.run, plan, args.out)
+    for reason, number in study.left_out.items():
         say(f"left out: {number}: {reason}")
-    groups = ", ".join(f"{name} {number}" for name, number in done.groups.items())
-    say(f"{done.items} of {done.of} items ({groups}), each to {per_item} of {args.raters} raters: {done.tasks} tasks.")
+    groups = ", ".join(f"{name} {number}" for name, number in study.groups.items())
+    say(
+        f"{study.items} of {study.of} items ({groups}), each to {per_item} of {args.raters} raters: "
+        f"{study.tasks} tasks."
+    )
     say(f"{args.out} holds tasks and answers. Next: seesaw-cf annotate serve {args.out}")
 
 
@@ -152,20 +155,20 @@ def _place(args: argparse.Namespace) -> Place:
     return Place(args.host, args.port, args.url)
 
 
-def _say_links(found: dict[str, str]) -> None:
-    width = max(map(len, found))
-    say("\n".join(f"{name:{width}}  {link}" for name, link in found.items()))
+def _say_links(addresses: dict[str, str]) -> None:
+    width = max(map(len, addresses))
+    say("\n".join(f"{name:{width}}  {link}" for name, link in addresses.items()))
 
 
 def _serve(args: argparse.Namespace) -> None:
     from seesaw_cf.people.serving import serve
 
-    def tell(found: dict[str, str]) -> None:
+    def tell(addresses: dict[str, str]) -> None:
         if args.tell_links:
-            _say_links(found)
+            _say_links(addresses)
             say("Give each rater one link; keep the last one. Ctrl-C stops; what was answered is kept.")
         else:
-            say(f"Serving {found['status'].partition('/status/')[0]}; `seesaw-cf annotate links` prints the links.")
+            say(f"Serving {addresses['status'].partition('/status/')[0]}; `seesaw-cf annotate links` prints the links.")
 
     serve(args.tasks, _place(args), tell, idle=args.idle or math.inf)
 
@@ -183,11 +186,11 @@ def _export(args: argparse.Namespace) -> None:
     from seesaw_cf.people.store import StudyStore
 
     with StudyStore(args.tasks, readonly=True) as store:
-        done = export_study(store, args.out, attention=args.min_attention, overwrite=args.overwrite)
-    for name, why in done.left_out.items():
+        tables = export_study(store, args.out, attention=args.min_attention, overwrite=args.overwrite)
+    for name, why in tables.left_out.items():
         say(f"left out: {name}: {why}")
-    rows = ", ".join(f"{name} ({number} rows)" for name, number in done.rows.items())
-    say(f"{args.out}: {rows} by {', '.join(done.raters) or 'nobody'}; raters.json says how well they rated.")
+    rows = ", ".join(f"{name} ({number} rows)" for name, number in tables.rows.items())
+    say(f"{args.out}: {rows} by {', '.join(tables.raters) or 'nobody'}; raters.json says how well they rated.")
 
 
 def _status(args: argparse.Namespace) -> None:
@@ -195,16 +198,16 @@ def _status(args: argparse.Namespace) -> None:
     from seesaw_cf.people.store import StudyStore
 
     with StudyStore(args.tasks, readonly=True) as store:
-        found, study = status_of(store), store.study
-    done, total = sum(one.done for one in found), sum(one.total for one in found)
-    say(f"study {study.id}: {study.kind}, {done} of {total} items are answered")
-    say(column_table(HEAD, status_rows(found)))
-    for one in found:
-        if one.clock_back:
-            say(f"{one.rater}: the clock went back {one.clock_back} times; the order of answers does not rest on it.")
-        if one.late:
-            say(f"{one.rater}: {one.late} answers came after submission; they are kept and do not count.")
-    write_numbers(args, {"study": study.id, "kind": study.kind, "raters": [one.row() for one in found]})
+        progress, study = status_of(store), store.study
+    answered, total = sum(row.done for row in progress), sum(row.total for row in progress)
+    say(f"study {study.id}: {study.kind}, {answered} of {total} items are answered")
+    say(column_table(HEAD, status_rows(progress)))
+    for row in progress:
+        if row.clock_back:
+            say(f"{row.rater}: the clock went back {row.clock_back} times; the order of answers does not rest on it.")
+        if row.late:
+            say(f"{row.rater}: {row.late} answers came after submission; they are kept and do not count.")
+    write_numbers(args, {"study": study.id, "kind": study.kind, "raters": [row.row() for row in progress]})
 
 
 def _merge(args: argparse.Namespace) -> None:
@@ -213,12 +216,12 @@ def _merge(args: argparse.Namespace) -> None:
     files = {str(file): file for file in args.tasks}
     split = [("", "", word) if word in files else word.partition("=") for word in args.prefer]
     prefer = {what: Path(file) for what, _, file in split}
-    done = merge_studies(args.tasks, args.out, prefer=prefer)
-    for conflict, file in done.conflicts.items():
+    merger = merge_studies(args.tasks, args.out, prefer=prefer)
+    for conflict, file in merger.conflicts.items():
         say(f"{file} counts: {conflict}")
-    for name, number in done.new.items():
+    for name, number in merger.new.items():
         say(f"{name}: {number} entries that no file before it has")
-    say(f"{args.out}: {done.entries} entries. Links are the same.")
+    say(f"{args.out}: {merger.entries} entries. Links are the same.")
 
 
 _ACTIONS: Actions = {

@@ -43,7 +43,7 @@ people whom Wikipedia knows. Who is missing from it is missing here. Ethnic grou
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf build`."""
+    """Add the options of `seesaw-cf build`."""
     add = parser.add_argument
     add(
         "--source",
@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Builds, or counts what a build would ask."""
+    """Build, or count what a build would ask."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", args.version):
         raise RecordError(f"--version {args.version!r}: expected major.minor.patch such as 1.2.0.")
     options = _options(args)
@@ -105,18 +105,18 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
         couples = sample.couples(source, facts) if sample else {}
         skipped: Mapping[str, int] = {}
         if args.coupled:
-            given, skipped = couples_of(facts, Claims(source, facts), read_seeds(args.coupled))
-            couples |= given
+            from_files, skipped = couples_of(facts, Claims(source, facts), read_seeds(args.coupled))
+            couples |= from_files
         edits = choose_edits(facts, seeds)
         edits = dataclasses.replace(edits, skipped={**edits.skipped, **skipped})
         about = dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
         statistics = build(folder, facts, edits, about, couples)
-        said = _manifest(args, facts, source, edits) | _date(about, source)
-        write_text(folder / "build.json", json.dumps(said, indent=1, sort_keys=True) + "\n")
+        facts_of_build = _manifest(args, facts, source, edits) | _date(about, source)
+        write_text(folder / "build.json", json.dumps(facts_of_build, indent=1, sort_keys=True) + "\n")
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property() + "\n")
-    for config, found in couples.items():
-        say(f"{config}: {len(found):,} coupled edits")
+    for config, pairs in couples.items():
+        say(f"{config}: {len(pairs):,} coupled edits")
     for reason, number in sorted(edits.skipped.items()):
         say(f"{number} records of the edit files make no edit: {reason}")
     say(f"\nUse it with: seesaw-cf run --data {args.out} --config {next(iter(CONFIGS))} ...")
@@ -144,15 +144,15 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
     """Relation -> number out of "P27=100" or "citizenship=100"."""
     from seesaw_cf.records.relations import relation
 
-    found = {}
+    numbers = {}
     for word in words:
         name, equals, number = word.partition("=")
         if not equals or not number.isdigit():
             raise RecordError(
                 f"--number {word!r}: expected RELATION=N such as P27=100 for one of {', '.join(RELATIONS)}."
             )
-        found[relation(name).id] = int(number)
-    return found
+        numbers[relation(name).id] = int(number)
+    return numbers
 
 
 def _date(about: About, source: Source) -> dict[str, str]:

@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Loads every config of the sample once, so that it lies in the cache of `datasets` under the name "seesaw_cf"."""
+    """Load every config of the sample once, so that it lies in the cache of `datasets` under the name "seesaw_cf"."""
     from seesaw_cf.records.sample import configs, load
 
     for name in configs():

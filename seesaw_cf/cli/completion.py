@@ -10,12 +10,12 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the shell."""
+    """Add the shell."""
     parser.add_argument("shell", choices=SHELLS, help="for example: seesaw-cf completion bash > ~/.seesaw-cf.bash")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the script.
+    """Print the script.
 
     Raises:
         MissingExtraError: The package shtab is not installed.

@@ -13,7 +13,7 @@ from seesaw_cf.run.jobs import DosePlan, Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf dose`."""
+    """Add the options of `seesaw-cf dose`."""
     add = parser.add_argument
     options_from(parser, Job, EDITING, required=("editors",))
     options_from(parser, DosePlan, ("doses", "repeats", "pairs", "people"))
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Runs, and writes tables and pictures."""
+    """Run, and write tables and pictures."""
     from seesaw_cf.report.dose import write_dose_report
     from seesaw_cf.run.dose import run_dose
 

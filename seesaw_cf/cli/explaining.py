@@ -82,5 +82,5 @@ def _of_system(error: OSError) -> str:
 
 def _first_lines(error: BaseException) -> str:
     """The beginning of a library's message, on one line and ended by a full stop."""
-    said = textwrap.shorten(" ".join(str(error).split()) or type(error).__name__, 400, placeholder=" ...")
-    return said if said.endswith((".", "!", "?")) else f"{said}."
+    message = textwrap.shorten(" ".join(str(error).split()) or type(error).__name__, 400, placeholder=" ...")
+    return message if message.endswith((".", "!", "?")) else f"{message}."

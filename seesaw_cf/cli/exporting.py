@@ -10,7 +10,7 @@ from seesaw_cf.cli.types import one_of, positive
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf export`."""
+    """Add the options of `seesaw-cf export`."""
     add = parser.add_argument
     add("source", type=source, metavar="RUN", help="finished run")
     add("--out", type=output_folder, required=True, metavar="DIR", help="folder below which data/ is written")
@@ -21,8 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the records of Every Eval Ever and names them."""
+    """Write the records of Every Eval Ever and name them."""
     from seesaw_cf.sharing.every_eval import export_run
 
-    made = export_run(args.source, args.out, args.organisation, relationship=args.relationship, when=args.when)
-    say("Written, each with its samples beside it:\n" + "\n".join(map(str, made)))
+    files = export_run(args.source, args.out, args.organisation, relationship=args.relationship, when=args.when)
+    say("Written, each with its samples beside it:\n" + "\n".join(map(str, files)))

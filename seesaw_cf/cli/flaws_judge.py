@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def judge_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `judge`."""
+    """Add the options of `judge`."""
     add = parser.add_argument
     passages_options(parser)
     model_options(parser, model="the judge: 'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
@@ -43,7 +43,7 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def judge(args: argparse.Namespace) -> None:
-    """Rates, or plans."""
+    """Rate, or plan."""
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
     from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
@@ -80,7 +80,7 @@ def judge(args: argparse.Namespace) -> None:
         people = read_table(args.names).to_pylist()
         copies, left_out = swap_names(pairs, people, args.axis, groups=args.group, seed=args.seed)
         say_left_out(left_out)
-        tables["renamed"] = judge_pairs([one.pair for one in copies], generator, options, rater=args.rater).table
+        tables["renamed"] = judge_pairs([copy.pair for copy in copies], generator, options, rater=args.rater).table
         contrasts = group_bias(tables["renamed"], copies)
         results["group_bias"] = {"axis": args.axis, "left_out": left_out, "rows": contrasts.to_dict("records")}
     for name, table in tables.items():
@@ -106,11 +106,11 @@ def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
     questions = judge_questions(pairs, how, args.swap)
     if args.names:
         copies, _ = swap_names(pairs, read_table(args.names).to_pylist(), args.axis, groups=args.group, seed=args.seed)
-        questions += judge_questions([one.pair for one in copies], how)
+        questions += judge_questions([copy.pair for copy in copies], how)
     count, rule = counting(None if args.base_url else load(args)[1])
     prompts = (judge_prompt(*about, how.wording) for about in questions)
-    found = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices_of(args))
-    say_cost(f"{len(pairs)} pairs", found, rule, args.tries)
+    cost = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices_of(args))
+    say_cost(f"{len(pairs)} pairs", cost, rule, args.tries)
 
 
 def _generator(args: argparse.Namespace) -> Generator:

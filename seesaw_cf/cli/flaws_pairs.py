@@ -32,7 +32,7 @@ def wording_option(parser: argparse.ArgumentParser) -> None:
 
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
-    """The pairs of the passages that were named; says what is left out."""
+    """Return the pairs of the passages that were named; says what is left out."""
     from seesaw_cf.longform.tables import PASSAGES
     from seesaw_cf.longform.write.pairs import passage_pairs
     from seesaw_cf.tables import read_table
@@ -43,12 +43,12 @@ def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
 
 
 def say_left_out(left_out: Counter[str]) -> None:
-    """Prints reason and count."""
+    """Print reason and count."""
     for reason, count in left_out.items():
         say(f"left out: {count}: {reason}")
 
 
 def show(args: argparse.Namespace, file: Path) -> None:
-    """Opens a page when asked to."""
+    """Open a page when asked to."""
     if args.open:
         open_page(file)

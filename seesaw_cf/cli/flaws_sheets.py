@@ -11,7 +11,7 @@ from seesaw_cf.cli.types import one_of, share
 
 
 def export_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `export`."""
+    """Add the options of `export`."""
     add = parser.add_argument
     passages_options(parser)
     add("--sheet", type=output_file, required=True, help="CSV for raters, without what would tell which text is which")
@@ -24,7 +24,7 @@ def export_options(parser: argparse.ArgumentParser) -> None:
 
 
 def import_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `import`."""
+    """Add the options of `import`."""
     add = parser.add_argument
     add("sheet", type=source, metavar="SHEET", help="the CSV, filled")
     add("--key", type=source, help="the key that was written with it")
@@ -47,7 +47,7 @@ def import_options(parser: argparse.ArgumentParser) -> None:
 
 
 def export_sheets(args: argparse.Namespace) -> None:
-    """Writes a sheet and its key."""
+    """Write a sheet and its key."""
     from seesaw_cf.io.files import reading
     from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
     from seesaw_cf.longform.wording import read_wording
@@ -55,8 +55,8 @@ def export_sheets(args: argparse.Namespace) -> None:
     from seesaw_cf.tables import read_table
 
     file = args.edits or args.passages.parent / "edits.parquet"
-    told = not args.hide_edit and (args.edits is not None or file.exists())
-    if not told:
+    with_edits = not args.hide_edit and (args.edits is not None or file.exists())
+    if not with_edits:
         say(
             "Raters are not told the edit" + ("." if args.hide_edit else f": there is no {file}. Name it with --edits.")
         )
@@ -66,14 +66,14 @@ def export_sheets(args: argparse.Namespace) -> None:
             args.sheet,
             args.key,
             SheetOptions(args.flaws, args.seed, args.duplicates, read_wording(args.wording)),
-            edits=edit_sentences(read_table(file, EDITS)) if told else None,
+            edits=edit_sentences(read_table(file, EDITS)) if with_edits else None,
             overwrite=args.overwrite,
         )
     say(f"{rows} rows in {args.sheet}; instructions for raters in {args.sheet}.txt. Keep {args.key} from them.")
 
 
 def import_sheets(args: argparse.Namespace) -> None:
-    """Writes the ratings of a filled sheet."""
+    """Write the ratings of a filled sheet."""
     from seesaw_cf.errors import RecordError
     from seesaw_cf.io.files import write_new
     from seesaw_cf.longform.flaws.people import import_sheet, intra_rater
@@ -94,23 +94,24 @@ def import_sheets(args: argparse.Namespace) -> None:
     files = [(args.out.with_suffix(f"{name}{args.out.suffix}"), table_bytes(table)) for name, table in tables.items()]
     write_new(files, overwrite=args.overwrite)
     missing = work.table.column("change").null_count
-    known = f" {work.known} rows repeat others word for word and count once." if work.known else ""
-    say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.{known}")
+    repeats = f" {work.known} rows repeat others word for word and count once." if work.known else ""
+    say(f"{work.table.num_rows - missing} ratings by {args.rater}, {missing} left empty.{repeats}")
     _say_reflected(work.reflected)
-    for flaw, found in intra_rater(work).items():
-        if "percent" in found:
-            say(f"{flaw}: rated twice {found['n_items']}, the same {found['percent']['first/second']['value']:.1f} %")
+    for flaw, agreement in intra_rater(work).items():
+        if "percent" in agreement:
+            percent = agreement["percent"]["first/second"]["value"]
+            say(f"{flaw}: rated twice {agreement['n_items']}, the same {percent:.1f} %")
 
 
 def _say_reflected(reflected: object) -> None:
     from seesaw_cf.longform.flaws.people import share_reflected
     from seesaw_cf.report.text import percent_interval
 
-    found = share_reflected(reflected)
-    if found["n"] or found["unsure"]:
-        interval = f" = {percent_interval(found['value'], found['low'], found['high'])}"
-        yes = round(found["value"] * found["n"]) if found["n"] else 0
+    answers = share_reflected(reflected)
+    if answers["n"] or answers["unsure"]:
+        interval = f" = {percent_interval(answers['value'], answers['low'], answers['high'])}"
+        yes = round(answers["value"] * answers["n"]) if answers["n"] else 0
         say(
-            f"edit reflected: {yes} of {found['n']}{interval if found['n'] else ''}; {found['unsure']} unsure, "
-            f"{found['not_rated']} left empty; {found['comments']} comments."
+            f"edit reflected: {yes} of {answers['n']}{interval if answers['n'] else ''}; {answers['unsure']} unsure, "
+            f"{answers['not_rated']} left empty; {answers['comments']} comments."
         )

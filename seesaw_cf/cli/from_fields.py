@@ -106,8 +106,8 @@ def _keywords(field: Field[Any], text: str) -> dict[str, Any]:
         common |= {"action": "append", "metavar": _name(field).upper()}
     else:
         common |= {"default": None if field.default is MISSING else field.default}
-        shown = field.default not in (None, MISSING, "") and "(default" not in text
-        common |= {"help": f"{text} (default: {field.default})"} if shown else {}
+        has_default = field.default not in (None, MISSING, "") and "(default" not in text
+        common |= {"help": f"{text} (default: {field.default})"} if has_default else {}
     common |= {"metavar": _METAVARS[field.name]} if field.name in _METAVARS else {}
     if field.name in _CHOICES:
         return common | types.one_of(*_CHOICES[field.name])

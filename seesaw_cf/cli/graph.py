@@ -21,13 +21,13 @@ offensive in places, can be upsetting, and is not true of anybody. Do not use it
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the actions of `seesaw-cf graph`."""
+    """Add the actions of `seesaw-cf graph`."""
     for action in add_actions(parser, _ACTIONS):
         action.add_argument("--acknowledge-content", action="store_true", help="the warning has been read; do not ask")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Warns, asks once, and runs the action."""
+    """Warn, ask once, and run the action."""
     _acknowledge(args)
     from seesaw_cf.cli import graph_actions
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_crawl(args: argparse.Namespace) -> None:
-    """Crawls a local model or a server."""
+    """Crawl a local model or a server."""
     from seesaw_cf.stereotypes.backends import local, served
 
     if args.base_url:
@@ -51,13 +51,13 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
     identities = _identities(args, backend)
     facts = ModelFacts(backend.model, backend.delta)
     try:
-        found = crawl_identities(
+        graph = crawl_identities(
             backend.generator, identities, settings, args.out, facts=facts, redo=args.redo, progress=not args.quiet
         )
     finally:
         if read_manifest(args.out).get("protocol") == "stereotype graph":
             (args.out / "acknowledged").touch()  # the warning was read; do not ask when the crawl is continued
-    say(_summary(found.counts))
+    say(_summary(graph.counts))
 
 
 def _identities(args: argparse.Namespace, backend: Any) -> Any:
@@ -87,13 +87,15 @@ def _summary(counts: Sequence[CrawlCounts]) -> str:
     for row in counts:
         for why, n in row["dropped"].items():
             dropped[why] = dropped.get(why, 0) + n
-    said = column_table(["n", "dropped completions"], sorted(((n, why) for why, n in dropped.items()), reverse=True), 2)
+    drops = column_table(
+        ["n", "dropped completions"], sorted(((n, why) for why, n in dropped.items()), reverse=True), 2
+    )
     table = column_table(["identity", "status", "run", "triples", "asks", "abandoned"], rows, left=2)
-    return f"{table}\n\n{said if dropped else 'No completion was dropped.'}"
+    return f"{table}\n\n{drops if dropped else 'No completion was dropped.'}"
 
 
 def score(args: argparse.Namespace) -> None:
-    """Scores a crawl and prints what was found."""
+    """Score a crawl and print what was found."""
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.perspective import URL, Perspective
     from seesaw_cf.stereotypes.results import regard_and_attack
@@ -151,9 +153,9 @@ def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
     measures += (("attack", "attack", "mean"), ("attack masked", "attack_masked", "mean"))  # type: ignore[assignment]
     measures += (("regard scorer", "regard_scorer", "value"), ("attack scorer", "attack_scorer", "value"))  # type: ignore[assignment]
     rows = []
-    for found in kinds.values():
+    for rows_by_measure in kinds.values():
         for title, key, value in measures:
-            own = found.get(key, {})
+            own = rows_by_measure.get(key, {})
             for name, row in own.get("identities", own).items():
                 ends = text.interval(row["low"], row["high"])
                 rows.append([title, name, text.number(row[value]), ends, str(row["n"])])
@@ -177,17 +179,17 @@ def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
 
 
 def topics(args: argparse.Namespace) -> None:
-    """Sorts a crawl into topics and prints words and entropies."""
+    """Sort a crawl into topics and print words and entropies."""
     from seesaw_cf.report import text
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts, topic_results
 
     crawl = read_crawl(args.folder)
-    found = _fit(args, content_texts(crawl.triples))
-    results = topic_results(crawl.triples, found, min_triples=args.min_triples, seed=args.seed)
-    about = {name: getattr(found, name) for name in ("topic", "words", "labels", "method")}
+    topic_model = _fit(args, content_texts(crawl.triples))
+    results = topic_results(crawl.triples, topic_model, min_triples=args.min_triples, seed=args.seed)
+    about = {name: getattr(topic_model, name) for name in ("topic", "words", "labels", "method")}
     write_json(args.folder / "topics.json", {"topics": about, "results": results})
-    words = [[str(t), found.labels[t] or "-", "; ".join(w[:5])] for t, w in found.words.items()]
+    words = [[str(t), topic_model.labels[t] or "-", "; ".join(w[:5])] for t, w in topic_model.words.items()]
     rows: list[list[str]] = []
     notes: list[str] = []
     for kind in results.values():
@@ -197,41 +199,43 @@ def topics(args: argparse.Namespace) -> None:
             p = text.p_value(entropy["p_adjusted"])
             rows.append([name, text.number(entropy["corrected"]), ends, p, str(row["n"])])
             notes += [f"{name}: {row['note']}"] if row["note"] else []
-    say(f"{wrap(found.method)}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
+    say(f"{wrap(topic_model.method)}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
     say(column_table(["identity", "rel. entropy (nats)", "95 % interval", "p (Holm)", "n"], rows))
     if notes:
         say("\n".join(map(wrap, notes)))
 
 
 def draw(args: argparse.Namespace) -> None:
-    """Draws the figures."""
+    """Draw the figures."""
     from seesaw_cf.stereotypes.draw import draw as draw_figures
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.results import content_texts
 
     crawl = read_crawl(args.folder)
     plain = read_crawl(args.plain) if args.plain else None
-    found = _fit(args, content_texts(crawl.triples))
+    topic_model = _fit(args, content_texts(crawl.triples))
     folder = args.out or args.folder / "figures"
-    made = draw_figures(crawl, folder, topics=found, plain=plain, min_triples=args.min_triples, seed=args.seed)
-    say("\n".join(f"{folder / name}: {what}" for name, what in made.items()))
+    pictures = draw_figures(
+        crawl, folder, topics=topic_model, plain=plain, min_triples=args.min_triples, seed=args.seed
+    )
+    say("\n".join(f"{folder / name}: {what}" for name, what in pictures.items()))
 
 
 def compare(args: argparse.Namespace) -> None:
-    """Prints what an edit changed."""
+    """Print what an edit changed."""
     from seesaw_cf.report import text
     from seesaw_cf.stereotypes.changes import changes, check_comparable
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.page import graph_findings
     from seesaw_cf.stereotypes.results import content_texts
 
-    given = {"identity edit": args.identity_control, "random edit": args.random_control}
-    controls = {name: read_crawl(path) for name, path in given.items() if path}
+    folders = {"identity edit": args.identity_control, "random edit": args.random_control}
+    controls = {name: read_crawl(path) for name, path in folders.items() if path}
     base, edited = read_crawl(args.folder), read_crawl(args.edited)
     differ = check_comparable(base, {"edited": edited, **controls}, args.force)
     crawls = [base, edited, *controls.values()]
-    found = _fit(args, [content for crawl in crawls for content in content_texts(crawl.triples)])
-    table = changes(base, edited, controls, topics=found, seed=args.seed)
+    topic_model = _fit(args, [content for crawl in crawls for content in content_texts(crawl.triples)])
+    table = changes(base, edited, controls, topics=topic_model, seed=args.seed)
     rows = [
         [
             *(row["against"], row["measure"], row["identity"]),
@@ -257,7 +261,7 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def export(args: argparse.Namespace) -> None:
-    """Writes the graph in three forms."""
+    """Write the graph in three forms."""
     from seesaw_cf.stereotypes.folder import read_crawl
     from seesaw_cf.stereotypes.graph import export_graphml, export_json
     from seesaw_cf.stereotypes.page import graph_findings
@@ -269,12 +273,12 @@ def export(args: argparse.Namespace) -> None:
     _write(graph_findings(crawl), folder, args.open)
 
 
-def _write(page: Findings, folder: Path, shown: bool) -> None:
-    """Writes the page, prints its first lines, and shows it."""
+def _write(page: Findings, folder: Path, show: bool) -> None:
+    """Write the page, print its first lines, and show it."""
     from seesaw_cf.io.files import write_text
     from seesaw_cf.page.findings import findings_page, first_lines
 
     write_text(folder / "report.html", findings_page(page))
     say(f"{folder / 'report.html'}\n\n{first_lines(page)}")
-    if shown:
+    if show:
         open_page(folder / "report.html")

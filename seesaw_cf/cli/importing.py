@@ -10,7 +10,7 @@ from seesaw_cf.io.terminal import markdown_for_terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf import`."""
+    """Add the options of `seesaw-cf import`."""
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", type=source, help="JSON, JSON-lines or Parquet file, or a folder of them")
     add("--out", required=True, type=own_folder, metavar="DIR", help="dataset folder to make")
@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Imports the files and prints what is in them."""
+    """Import the files and print what is in them."""
     from seesaw_cf.records import import_files
 
     summary = import_files(args.paths, args.out, force=args.force)

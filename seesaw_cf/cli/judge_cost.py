@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options."""
+    """Add the options."""
     add = parser.add_argument
     add("--plan", action="store_true", help="only say how many calls and tokens the judge takes, and what they cost")
     add("--price-in", type=at_least_zero, help="price of a million tokens sent, for --plan")
@@ -35,16 +35,16 @@ def counting(tokenizer: Any = None) -> tuple[Callable[[str], int], str]:
     return lambda text: len(tokenizer(text)["input_ids"]), "counted by the judge's tokenizer, without a chat template"
 
 
-def say_cost(what: str, found: JudgeCost, rule: str, tries: int) -> None:
-    """Prints a plan.
+def say_cost(what: str, cost: JudgeCost, rule: str, tries: int) -> None:
+    """Print a plan.
 
     Args:
         what: Is judged, such as "12 pairs".
-        found: Its cost.
+        cost: Its cost.
         rule: How tokens were counted.
         tries: Times a question is asked at the most.
     """
-    say(f"{what}, {found.calls:,} calls, {found.prompt_tokens:,} tokens sent ({rule}), at most")
-    say(f"{found.new_tokens:,} tokens written. Nothing was asked.")
-    if found.money is not None:
-        say(f"At most {found.money:,.2f}; {found.most:,.2f} if every reply had to be asked for {tries} times.")
+    say(f"{what}, {cost.calls:,} calls, {cost.prompt_tokens:,} tokens sent ({rule}), at most")
+    say(f"{cost.new_tokens:,} tokens written. Nothing was asked.")
+    if cost.money is not None:
+        say(f"At most {cost.money:,.2f}; {cost.most:,.2f} if every reply had to be asked for {tries} times.")

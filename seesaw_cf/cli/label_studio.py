@@ -86,16 +86,16 @@ def _project(args: argparse.Namespace) -> Project:
         return projects.flaw_project(sample_pairs(passage_pairs(passages)[0], args.sample, args.seed), how, edits)
     records = records_of_run(read_json(args.folder / "manifest.json", error=RunFolderError), passages)
     coupled = [record for record in records if "subject_entity" in record]
-    known = {record["case_id"] for record in coupled}
-    texts = passages.filter([case in known for case in passages["case_id"].to_pylist()])
+    case_ids = {record["case_id"] for record in coupled}
+    texts = passages.filter([case in case_ids for case in passages["case_id"].to_pylist()])
     if args.kind == "claims":
-        found = projects.claim_project(claim_pairs(texts, coupled), args.seed)
+        project = projects.claim_project(claim_pairs(texts, coupled), args.seed)
     else:
         make = {"survey": projects.survey_project, "failures": projects.failure_project}[args.kind]
-        found = make(survey_samples(texts, coupled), args.seed)
-    if not found.items:
+        project = make(survey_samples(texts, coupled), args.seed)
+    if not project.items:
         raise RecordError(f"{args.folder}: no texts for {args.kind}. Expected a run with a coupled config.")
-    return found
+    return project
 
 
 def _import(args: argparse.Namespace) -> None:

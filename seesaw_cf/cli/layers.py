@@ -28,7 +28,7 @@ _REPORTED = ("value", "low", "high", "stderr", "n", "n_clusters", "method", "p")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf layers`."""
+    """Add the options of `seesaw-cf layers`."""
     add = parser.add_argument
     model_options(parser)
     options_from(parser, Job, DATA)
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Traces facts, prints the effect of each layer and proposes layers for the editors."""
+    """Trace facts, print the effect of each layer and propose layers for the editors."""
     import torch
     from tqdm import tqdm
 
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> None:
     cases = cases_of(args)
     model, tokenizer = load(args)
     order = torch.randperm(len(cases), generator=torch.Generator().manual_seed(args.seed)).tolist()
-    known = _known(model, tokenizer, [cases[index].request for index in order])[: args.facts]
-    if not known:
+    facts = _known(model, tokenizer, [cases[index].request for index in order])[: args.facts]
+    if not facts:
         raise EditError(
             f"{args.model} puts none of the {len(cases)} true answers of {args.data} first, so there is "
             "no fact to trace. Use facts the model knows (--data, --config)."
@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> None:
     layers = int(model.config.get_text_config(decoder=True).num_hidden_layers)
     window = args.window or (max(1, layers // 5) if args.kind == "mlp" else 1)
     options = {"kind": args.kind, "window": window, "samples": args.noise_samples, "seed": args.seed}
-    steps = tracing.trace_facts(model, tokenizer, known, tracing.TraceOptions(**options))
-    traces = list(tqdm(steps, total=len(known), desc="trace facts", unit="fact", disable=args.quiet))
+    steps = tracing.trace_facts(model, tokenizer, facts, tracing.TraceOptions(**options))
+    traces = list(tqdm(steps, total=len(facts), desc="trace facts", unit="fact", disable=args.quiet))
     table = {name: tracing.estimates(traces, name) for name in tracing.POSITIONS}
     proposal = tracing.propose_layers(traces)
     say(_text(table["last subject token"], traces, proposal, window))
@@ -102,10 +102,10 @@ def _text(
     effects = [
         [layer, text.number(e.value, digits=4), text.interval(e.low, e.high, digits=4)] for layer, e in enumerate(row)
     ]
-    found = "Proposed layers: " + "; ".join(f"{name} {list(layers)}" for name, layers in proposal.items()) + "."
+    proposals = "Proposed layers: " + "; ".join(f"{name} {list(layers)}" for name, layers in proposal.items()) + "."
     use = f'Use them with --editor-config, for example {{"memit": {{"layers": {list(proposal["memit"])}}}}}.'
     table = column_table(("layer", "effect", "95 % interval"), effects, left=0)
-    return "\n".join([wrap(about), table, wrap(found), use])
+    return "\n".join([wrap(about), table, wrap(proposals), use])
 
 
 def _write(

@@ -63,12 +63,12 @@ def _plan(args: argparse.Namespace, job: LemeJob) -> None:
     from seesaw_cf.longform.plan import judge_questions
     from seesaw_cf.models.load import load_model
 
-    samples, asked = judge_questions(job, args.out)
+    samples, questions = judge_questions(job, args.out)
     local = bool(job.judge) and not job.judge_url
     count, rule = counting(load_model(job.judge, device=job.device, dtype=job.dtype)[1] if local else None)
     parts = [
         judge_cost(prompts, count, longest, tries=job.judge_tries, **prices_of(args))
-        for longest, prompts in asked.items()
+        for longest, prompts in questions.items()
     ]
     whose = "written" if (args.out / "passages.parquet").exists() else "not written yet, taken at full length"
     say_cost(f"{samples} pairs of passages ({whose})", sum(parts[1:], parts[0]), rule, job.judge_tries)
@@ -122,10 +122,10 @@ def _run(args: argparse.Namespace) -> None:
 
     from seesaw_cf.longform.run import run_leme
 
-    given = values_of(LemeJob, args)
-    if "editor_config" in given:
-        given["editor_config"] = read_json(given["editor_config"])
-    job = replace(read_preset(args.preset), **given)
+    changes = values_of(LemeJob, args)
+    if "editor_config" in changes:
+        changes["editor_config"] = read_json(changes["editor_config"])
+    job = replace(read_preset(args.preset), **changes)
     if args.plan:
         _plan(args, job)
         return

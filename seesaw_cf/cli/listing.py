@@ -16,12 +16,12 @@ Rows = list[tuple[str, ...]]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf list`."""
+    """Add the options of `seesaw-cf list`."""
     parser.add_argument("what", nargs="*", **one_of(*LISTS), help="which lists (default: all of them)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the lists that were asked for."""
+    """Print the lists that were asked for."""
     for what in args.what or LISTS:
         say(f"{what}:\n{description_list(LISTS[what](), indent='  ')}\n")
 
@@ -33,11 +33,11 @@ def _editors() -> Rows:
 
 
 def _first_line(module: str, name: str) -> str:
-    """The first sentence about a class, read from the source: importing it takes seconds."""
+    """Return the first sentence about a class, read from the source: importing it takes seconds."""
     spec = importlib.util.find_spec(module)
     source = Path(str(spec and spec.origin)).read_text(encoding="utf-8")
-    found = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
-    return (ast.get_docstring(found) or "").split("\n")[0]
+    kind = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
+    return (ast.get_docstring(kind) or "").split("\n")[0]
 
 
 def _models() -> Rows:
@@ -62,8 +62,8 @@ def _samples() -> Rows:
     for name in SAMPLES:
         files = (path(name) / "data" / "demographics").glob("*.parquet")
         ids = [id for file in files for id in pq.ParquetFile(file).read(["id"])["id"].to_pylist()]
-        known = sum(id.startswith("Q") for id in ids)
-        rows.append((name, f"{len(ids)} people, {known} with a Wikidata QID", ", ".join(configs(name))))
+        with_qid = sum(id.startswith("Q") for id in ids)
+        rows.append((name, f"{len(ids)} people, {with_qid} with a Wikidata QID", ", ".join(configs(name))))
     return rows
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf metrics`."""
+    """Add the options of `seesaw-cf metrics`."""
     add = parser.add_argument
     add("folder", metavar="RUN", type=source, help="run folder that `seesaw-cf run --out` wrote")
     add("--axis", action="append", **one_of(*AXES), help="give it again for more (default: all three)")
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Computes and prints the metrics."""
+    """Compute and print the metrics."""
     from seesaw_cf.report import read_results, terminal_report
 
     mode: BiasMode = "paper" if args.paper else "crossed"

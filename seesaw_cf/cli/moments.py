@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the actions of `seesaw-cf moments`."""
+    """Add the actions of `seesaw-cf moments`."""
     add_actions(parser, _ACTIONS)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Runs the action."""
+    """Run the action."""
     run_action(args, _ACTIONS)
 
 
 def _tokens(text: str) -> int:
-    """The number that "1M" means."""
+    """Return the number that "1M" means."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)([kKmMgG]?)", text.strip())
     number = int(float(match[1]) * 1000 ** ("kmg".find(match[2].lower()) + 1 if match[2] else 0)) if match else 0
     if number < 1:
@@ -98,22 +98,22 @@ def _make(args: argparse.Namespace) -> None:
     for layer in layers:
         parts.block(layer)
     how = MomentOptions(args.corpus_limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
-    made = moment_files(parts, tokenizer, layers, corpus, how)
-    found = [read_set(folder) for folder in dict.fromkeys(files.folder for files in made.values())]
-    if args.out and len(found) > 1:
+    moments = moment_files(parts, tokenizer, layers, corpus, how)
+    sets = [read_set(folder) for folder in dict.fromkeys(files.folder for files in moments.values())]
+    if args.out and len(sets) > 1:
         raise StorageError(
-            f"could not write {args.out}: layers {[*found[1].layers]} are there from all texts already, the others are "
+            f"could not write {args.out}: layers {[*sets[1].layers]} are there from all texts already, the others are "
             "not. Leave out --sampling-error, and all are taken from all texts."
         )
-    for one in (found[0].copy(args.out),) if args.out else found:
-        say(_shown(one))
-        name = shlex.quote(str(args.out or one.name))
+    for moment_set in (sets[0].copy(args.out),) if args.out else sets:
+        say(_shown(moment_set))
+        name = shlex.quote(str(args.out or moment_set.name))
         say(f"use it with `--moments {name}`, publish it with `seesaw-cf moments push {name} --repo ORG/NAME`")
-    check_tokens({layer: files.load(layer, parts.key_size(layer)) for layer, files in made.items()}, "moments make")
+    check_tokens({layer: files.load(layer, parts.key_size(layer)) for layer, files in moments.items()}, "moments make")
 
 
 def _layers(editor: str, model: PreTrainedModel) -> tuple[int, ...]:
-    """The layers whose second moments an editor needs in a model."""
+    """Return the layers whose second moments an editor needs in a model."""
     from seesaw_cf.editors import load_editor
     from seesaw_cf.models.editor import HasMoments
 
@@ -133,14 +133,14 @@ def _push(args: argparse.Namespace) -> None:
 def _pull(args: argparse.Namespace) -> None:
     from seesaw_cf.sharing.moments import pull_moments
 
-    found = pull_moments(args.repo, args.revision)
+    moment_set = pull_moments(args.repo, args.revision)
     if args.model:
         from seesaw_cf.models.load import load_model
 
-        dtype = found.record["facts"]["dtype"].removeprefix("torch.")
-        revision = found.record["model"].get("revision") or None
-        found.check(*load_model(args.model, dtype=dtype, revision=revision, progress=False))
-    say(_shown(found))
+        dtype = moment_set.record["facts"]["dtype"].removeprefix("torch.")
+        revision = moment_set.record["model"].get("revision") or None
+        moment_set.check(*load_model(args.model, dtype=dtype, revision=revision, progress=False))
+    say(_shown(moment_set))
     say(f"use it with `--moments {args.repo}`")
 
 
@@ -154,23 +154,24 @@ def _list(args: argparse.Namespace) -> None:
         return
     from seesaw_cf.editors.locate.moment_sets import sets, sets_folder
 
-    found = sets()
-    say("\n".join(map(_shown, found)) or f"no second moments in {sets_folder()}; make some with `moments make`")
+    moment_sets = sets()
+    say("\n".join(map(_shown, moment_sets)) or f"no second moments in {sets_folder()}; make some with `moments make`")
 
 
-def _shown(found: MomentSet) -> str:
+def _shown(moment_set: MomentSet) -> str:
     """A set in words."""
     from seesaw_cf.sharing.moments import described
 
     layers = {
         f"layer {layer}": "{n_texts:,} texts, {n_tokens:,} tokens, sampling error {relative_error:.2%}".format(
-            **found.files.outline(layer)
+            **moment_set.files.outline(layer)
         )
-        for layer in found.layers
+        for layer in moment_set.layers
     }
-    origin = found.origin
+    origin = moment_set.origin
     fetched = {"from": f"{origin['repository']} at {origin['revision']}"} if origin else {}
-    return f"{found.files.key}:\n{_rows({**described(found.record), **layers, **fetched, 'in': str(found.folder)})}"
+    facts = {**described(moment_set.record), **layers, **fetched, "in": str(moment_set.folder)}
+    return f"{moment_set.files.key}:\n{_rows(facts)}"
 
 
 def _rows(named: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from seesaw_cf.run.jobs import Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf noise`."""
+    """Add the options of `seesaw-cf noise`."""
     model_options(parser)
     add = parser.add_argument
     options_from(parser, Job, DATA)
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Measures and prints."""
+    """Measure and print."""
     from seesaw_cf.run.questions import some_clozes
     from seesaw_cf.scoring.choose import make_scorer
     from seesaw_cf.scoring.noise import measure_noise

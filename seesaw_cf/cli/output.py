@@ -13,7 +13,7 @@ from seesaw_cf.errors import StorageError
 
 
 def say(text: str) -> None:
-    """Writes a text and a line end to stdout.
+    """Write a text and a line end to stdout.
 
     Characters that the terminal's encoding lacks are written as escapes.
 
@@ -31,20 +31,20 @@ def say(text: str) -> None:
 
 
 def open_page(file: Path) -> None:
-    """Opens a page in the browser, or says that there is none."""
+    """Open a page in the browser, or say that there is none."""
     open_address(file.absolute().as_uri(), file)
 
 
-def open_address(address: str, shown: object = "") -> None:
-    """Opens an address in the browser, or says that there is none."""
+def open_address(address: str, name: object = "") -> None:
+    """Open an address in the browser, or say that there is none."""
     import webbrowser
 
     if not webbrowser.open(address):
-        say(f"No browser was found here. Open {shown or address} in yours.")
+        say(f"No browser was found here. Open {name or address} in yours.")
 
 
 def write_json(file: Path, value: object) -> None:
-    """Writes numbers and tables as JSON, without NaN.
+    """Write numbers and tables as JSON, without NaN.
 
     Raises:
         StorageError: See `seesaw_cf.io.files.write_text`.
@@ -66,7 +66,7 @@ def write_numbers(args: argparse.Namespace, numbers: Mapping[str, object]) -> No
 
 
 def finish() -> None:
-    """Hands on what was written to stdout, so that a failure is seen here and not at the end of the process.
+    """Hand on what was written to stdout, so that a failure is seen here and not at the end of the process.
 
     Raises:
         StorageError, BrokenPipeError: See `say`.

@@ -75,21 +75,21 @@ def check_paths(parser: argparse.ArgumentParser, args: argparse.Namespace) -> li
     Raises:
         StorageError: An output is an input by any name, is named twice, or holds something else.
     """
-    given: dict[object, list[Path]] = {role: [] for role in ROLES}
+    by_role: dict[object, list[Path]] = {role: [] for role in ROLES}
     about = list[Path]()
     for action in _chosen(parser, args):
         value = getattr(args, action.dest, None)
-        for one in value if isinstance(value, list) else [value]:
-            if one and action.type in given:
-                given[action.type].append(one)
-                about += [] if action.option_strings else [Path(one)]
-    named = [Path(part) for text in map(str, given[name_or_source]) for part in _parts(text)]
-    read = [path for path in (*given[source], *named) if os.path.exists(path)]
-    jobs, overwrite = given[own_folder], getattr(args, "overwrite", None)
-    check_outputs([*given[output_file], *given[output_folder], *jobs], read)
-    for file in given[output_file]:
+        for word in value if isinstance(value, list) else [value]:
+            if word and action.type in by_role:
+                by_role[action.type].append(word)
+                about += [] if action.option_strings else [Path(word)]
+    named = [Path(part) for text in map(str, by_role[name_or_source]) for part in _parts(text)]
+    read = [path for path in (*by_role[source], *named) if os.path.exists(path)]
+    jobs, overwrite = by_role[own_folder], getattr(args, "overwrite", None)
+    check_outputs([*by_role[output_file], *by_role[output_folder], *jobs], read)
+    for file in by_role[output_file]:
         _check_file(file, read, maker(args), overwrite)
-    for folder in given[output_folder]:
+    for folder in by_role[output_folder]:
         _check_folder(folder, about or read, jobs, whole=overwrite is None)
     return read
 
@@ -103,7 +103,7 @@ def _path(text: str) -> Path:
 
 
 def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Iterator[argparse.Action]:
-    """The options of the command that was given, and of its action."""
+    """Yield the options of the command that was given, and of its action."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             yield from _chosen(action.choices[getattr(args, action.dest)], args)
@@ -154,7 +154,7 @@ def _is_taken(folder: Path) -> bool:
 def _json(file: Path) -> dict[str, Any]:
     """What a JSON file holds; {} where there is none that can be read."""
     try:
-        found: dict[str, Any] = read_json(file, any_number=True) if file.is_file() else {}
+        content: dict[str, Any] = read_json(file, any_number=True) if file.is_file() else {}
     except (OSError, ValueError, SeesawError):
         return {}
-    return found
+    return content

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf plan`."""
+    """Add the options of `seesaw-cf plan`."""
     add = parser.add_argument
     add("--effect", type=finite, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
     add("--run", type=source, metavar="RUN", help="estimate the spread from this finished run")
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Plans and prints."""
+    """Plan and print."""
     from seesaw_cf.stats import Design, plan
 
     components, share, source = _spread(args)
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> None:
     test = {"tests": args.tests, "alpha": args.alpha, "power": args.power}
     deltas = [args.effect / 2, args.effect, 2 * args.effect]
     plans = {delta: plan(delta, components, design, **test) for delta in deltas}
-    found = [{"delta": delta} | asdict(one) for delta, one in plans.items()]
-    record = {"components": asdict(components), "source": source} | asdict(design) | test | {"plans": found}
+    records = [{"delta": delta} | asdict(row) for delta, row in plans.items()]
+    record = {"components": asdict(components), "source": source} | asdict(design) | test | {"plans": records}
     write_numbers(args, record)
     what = "the mean over everybody" if share is None else f"a contrast of {share:.1%} of the people with all others"
     say(wrap(f"Plan for {what}: two-sided level {args.alpha:g} over {args.tests} tests, power {args.power:.0%}."))
@@ -58,14 +58,14 @@ def run(args: argparse.Namespace) -> None:
         f"{components.prompt:.4g}."
     )
     say(wrap(about))
-    rows = [[f"{delta:.4g}", *_counts(one), "" if one.reachable else "not reached"] for delta, one in plans.items()]
+    rows = [[f"{delta:.4g}", *_counts(row), "" if row.reachable else "not reached"] for delta, row in plans.items()]
     say(column_table(("effect", "edits", "people", "prompts", "smallest detectable", ""), rows, left=0))
-    if not all(one.reachable for one in plans.values()):
+    if not all(row.reachable for row in plans.values()):
         say(wrap("not reached: no number of edits of this design finds it; take another design, or a larger effect."))
 
 
-def _counts(one: Plan) -> list[str]:
-    return [f"{one.edits:,}", f"{one.people:,}", f"{one.prompts:,}", f"{one.detectable:.4g}"]
+def _counts(row: Plan) -> list[str]:
+    return [f"{row.edits:,}", f"{row.people:,}", f"{row.prompts:,}", f"{row.detectable:.4g}"]
 
 
 def _spread(args: argparse.Namespace) -> tuple[Components, float | None, str]:
@@ -93,8 +93,10 @@ def _spread(args: argparse.Namespace) -> tuple[Components, float | None, str]:
             raise RecordError("plan: --group needs --axis, and --axis needs --group; give both or neither.")
         components, share, _ = run_components(args.run, axis=args.axis, group=args.group, score=args.score)
         source = f"estimated from {args.run}"
-    given = {name: value for name in ("edit", "person", "prompt") if (value := getattr(args, f"sd_{name}")) is not None}
+    deviations = {
+        name: value for name in ("edit", "person", "prompt") if (value := getattr(args, f"sd_{name}")) is not None
+    }
     if args.share is not None:
         share = args.share
-    source = "given" if len(given) == 3 else f"{source}; given: {', '.join(given)}" if given else source
-    return replace(components, **given), share if contrast else None, source
+    source = "given" if len(deviations) == 3 else f"{source}; given: {', '.join(deviations)}" if deviations else source
+    return replace(components, **deviations), share if contrast else None, source

@@ -9,7 +9,7 @@ from seesaw_cf.cli.paths import source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf publish`."""
+    """Add the options of `seesaw-cf publish`."""
     add = parser.add_argument
     add("folder", type=source, metavar="FOLDER", help="dataset folder made by seesaw-cf build")
     add("--repo", required=True, metavar="ORG/NAME", help="dataset repository; made when it does not exist")
@@ -18,11 +18,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Publishes, and says which rows were loaded back and how to load them."""
+    """Publish, and say which rows were loaded back and how to load them."""
     from seesaw_cf.builder_scripts.dataset.publish import publish
 
-    done = publish(args.folder, args.repo, private=args.private, note=args.note)
-    for name, rows in done.rows.items():
+    version = publish(args.folder, args.repo, private=args.private, note=args.note)
+    for name, rows in version.rows.items():
         say(f"{name}: {rows:,} rows, loaded back and the same")
-    say(f"\nVersion {done.version} is {done.url} at {done.commit}. Use it with:")
-    say(f'load_dataset("{args.repo}", "{next(iter(done.rows))}", revision="v{done.version}")')
+    say(f"\nVersion {version.version} is {version.url} at {version.commit}. Use it with:")
+    say(f'load_dataset("{args.repo}", "{next(iter(version.rows))}", revision="v{version.version}")')

@@ -12,7 +12,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Registers the metrics and says what can be loaded now."""
+    """Register the metrics and say what can be loaded now."""
     from seesaw_cf.metrics.register import METRICS, register
 
     files = register()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf report`."""
+    """Add the options of `seesaw-cf report`."""
     runs = "run folder that `seesaw-cf run --out` wrote; several are compared, paired where they share cases"
     parser.add_argument("folders", metavar="RUN", type=source, nargs="+", help=runs)
     add = parser.add_argument
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
-    """Writes the comparison of several runs and prints how their edits took."""
+    """Write the comparison of several runs and print how their edits took."""
     from seesaw_cf.errors import RecordError
     from seesaw_cf.study.write import compare_runs
 

@@ -14,7 +14,7 @@ from seesaw_cf.run.jobs import Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf run`."""
+    """Add the options of `seesaw-cf run`."""
     add = parser.add_argument
     options_from(parser, Job)
     add("--engine", **one_of("local", "ray"), default="local", help="local also runs under torchrun (default: local)")

@@ -12,7 +12,7 @@ from seesaw_cf.errors import RecordError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf share`."""
+    """Add the options of `seesaw-cf share`."""
     add = parser.add_argument
     add(
         "source",
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Pushes the edit with its card, or the page, and prints the address."""
+    """Push the edit with its card, or the page, and print the address."""
     from seesaw_cf.sharing import ShareOptions, share, share_page
 
     if args.space:

@@ -24,18 +24,18 @@ KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does 
 
 
 def source_options(parser: argparse.ArgumentParser) -> None:
-    """Adds how sources are asked, and where their replies are kept."""
+    """Add how sources are asked, and where their replies are kept."""
     add = parser.add_argument
     add("--language", default="en", help="language of the names (default: en)")
-    kept = "where replies are kept (default: $SEESAW_CF_CACHE, else ~/.cache/seesaw_cf)"
-    add("--cache", type=output_folder, metavar="DIR", help=kept)
+    where = "where replies are kept (default: $SEESAW_CF_CACHE, else ~/.cache/seesaw_cf)"
+    add("--cache", type=output_folder, metavar="DIR", help=where)
     add("--offline", action="store_true", help="use kept replies only, never ask")
     add("--contact", default="", help="mail address or web page for the User-Agent, as public endpoints ask")
     add("--timeout", type=seconds, default=70.0, metavar="S", help="seconds for one reply (default: 70)")
 
 
 def endpoint_url(words: Sequence[str]) -> str:
-    """The address of the endpoint that words name, "" when they name something else."""
+    """Return the address of the endpoint that words name, "" when they name something else."""
     if len(words) != 1 or (words[0] != "wikidata" and "://" not in words[0]):
         return ""
     return WIKIDATA_ENDPOINT if words[0] == "wikidata" else words[0]

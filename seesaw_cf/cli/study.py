@@ -10,7 +10,7 @@ from seesaw_cf.cli.paths import own_folder, source
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf study`."""
+    """Add the options of `seesaw-cf study`."""
     add = parser.add_argument
     add("file", metavar="STUDY.yaml", type=source, help="models, editors, controls, records, protocols, margins")
     add("--out", type=own_folder, help="its folder, continued or extended (default: the file's name without .yaml)")
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Plans, or runs and reports."""
+    """Plan, or run and report."""
     from seesaw_cf.errors import RunFolderError
     from seesaw_cf.study.declared import read_study
     from seesaw_cf.study.work import report_study, run_study

@@ -22,7 +22,7 @@ from seesaw_cf.io.terminal import markdown_for_terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf tag`."""
+    """Add the options of `seesaw-cf tag`."""
     add = parser.add_argument
     what = "JSON, JSON-lines or Parquet file of cases, a folder of released files, or a dataset folder"
     add("records", nargs="+", type=source, metavar="RECORDS", help=what)
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Tags the records, or counts what that would ask."""
+    """Tag the records, or count what that would ask."""
     records = read_records(args.records)
     if args.dry_run:
         say(_bounds(records))
@@ -75,7 +75,7 @@ def _sources(args: argparse.Namespace) -> Iterator[TagSource]:
 
 def _bounds(records: dict[str, CaseFile]) -> str:
     """How many people would be asked about, and in how many queries at most, for one source."""
-    cases = [case for found in records.values() for case in found.cases]
+    cases = [case for file in records.values() for case in file.cases]
     ids = {row.subject.id for case in cases for row in tested(case) if row.subject.id}
     names = {case.request.subject for case in cases if is_pair(case) and not subject_id(case)}
     # Facts and mergers of everybody, look-ups of names, and facts of those who have them.

@@ -80,25 +80,25 @@ def _people(args: argparse.Namespace) -> Any:
         return annotation_data(passages, collect([args.data], ["annotations"]).get("annotations"))
     records = records_of_run(read_json(args.run / "manifest.json", error=RunFolderError), passages)
     coupled = [record for record in records if "subject_entity" in record]
-    known = {record["case_id"] for record in coupled}
-    texts = passages.filter([case in known for case in passages["case_id"].to_pylist()])
+    case_ids = {record["case_id"] for record in coupled}
+    texts = passages.filter([case in case_ids for case in passages["case_id"].to_pylist()])
     return rating_data(texts, collect([args.data], ["ratings"]).get("ratings"), coupled)
 
 
 def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
-    """The figures, one line per classifier and part."""
+    """Return the figures, one line per classifier and part."""
     if "figures" not in report:
         return f"{report['n']} rows; not measured (--folds 0)"
     rows = [
-        [name, part, *(_figure(found[figure]) for figure in measured), found["n"]]
+        [name, part, *(_figure(figures[figure]) for figure in measured), figures["n"]]
         for name, parts in report["figures"].items()
-        for part, found in parts.items()
+        for part, figures in parts.items()
     ]
     about = f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples"
     return f"{wrap(about)}\n{column_table(('classifier', 'part', *measured, 'n'), rows, left=2)}"
 
 
-def _figure(found: dict[str, float | None]) -> str:
+def _figure(figure: dict[str, float | None]) -> str:
     from seesaw_cf.report.text import estimate
 
-    return estimate(found["value"], found["low"], found["high"], ".3f")
+    return estimate(figure["value"], figure["low"], figure["high"], ".3f")

@@ -19,7 +19,7 @@ from seesaw_cf.run.jobs import Job, TunePlan
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf tune`."""
+    """Add the options of `seesaw-cf tune`."""
     add = parser.add_argument
     options_from(parser, Job, (*MODEL, *CORPUS, "moments", *DATA, "seed", "threads"))
     add("--editor", required=True, help=f"editing method, out of {', '.join(SPACES)}; others need --space")
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Searches, and writes the settings and the page."""
+    """Search, and write the settings and the page."""
     from seesaw_cf.io.text import read_json
     from seesaw_cf.report.tune import write_tune_report
     from seesaw_cf.run.tune import run_tune

@@ -16,7 +16,7 @@ from seesaw_cf.errors import unknown_name
 
 
 def whole(low: int = 0, high: int = checks.MOST) -> Callable[[str], int]:
-    """The type of an option that is a whole number in a range, both ends included."""
+    """Return the type of an option that is a whole number in a range, both ends included."""
 
     def convert(text: str) -> int:
         # Python refuses to read numbers of some thousand digits.
@@ -29,7 +29,7 @@ def whole(low: int = 0, high: int = checks.MOST) -> Callable[[str], int]:
 
 
 def number(low: float = -math.inf, high: float = math.inf, *, ends: bool = True) -> Callable[[str], float]:
-    """The type of an option that is a finite number in a range; `ends`: its finite ends belong to it."""
+    """Return the type of an option that is a finite number in a range; `ends`: its finite ends belong to it."""
 
     def convert(text: str) -> float:
         try:

@@ -12,7 +12,7 @@ _LAST_PORT = 65_535
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `seesaw-cf view`."""
+    """Add the options of `seesaw-cf view`."""
     add = parser.add_argument
     add("folder", metavar="RUN", type=source, help="finished run")
     port = "of 127.0.0.1, 0 for any that is free (default: 8421)"
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Reads the run and answers until Ctrl-C."""
+    """Read the run and answer until Ctrl-C."""
     from seesaw_cf.view.prompts import open_prompts
     from seesaw_cf.view.server import PageServer
 

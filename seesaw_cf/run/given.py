@@ -27,9 +27,6 @@ from seesaw_cf.types import Case
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
-# What tables call the model before an edit.
-_RESERVED = ("unedited",)
-
 
 def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[str]) -> dict[str, Checkpoint]:
     """The models behind `--edited`, by their names.
@@ -53,11 +50,10 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
                 f"--edited: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
                 "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
             )
-        reserved = name in EDITORS or name in editors or name.split("-")[0] in CONTROLS
-        if reserved or name in found or name in _RESERVED:
-            why = (
-                "used twice" if name in found else "an editor's or a control's" if reserved else "that of the model before"
-            )
+        owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
+        reserved = name in EDITORS or name in editors or name == "unedited" or name.split("-")[0] in CONTROLS
+        if reserved or name in found:
+            why = "used twice" if name in found else owner
             raise UnknownNameError(f"--edited: the name {name!r} is {why}; expected a new one. Choose another.")
         found[name] = find_edited(where)
     if found and not editors and (others := [kind for kind in controls if kind != "random"]):

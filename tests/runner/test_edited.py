@@ -337,9 +337,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "the name 'memit' is an editor's or a control's; expected a new",
     ),
     "the name of a control's folder": ({"edited": ("random-a={edited}",)}, "'random-a' is an editor's or a control's"),
-    "the name of the model before": (
+    "the name of the unedited model": (
         {"edited": ("unedited={edited}",)},
-        "the name 'unedited' is that of the model before; expected a new one",
+        "the name 'unedited' is the unedited model's; expected a new one",
     ),
     "one name twice": ({"edited": ("a={edited}", "a={edited}")}, "the name 'a' is used twice; expected a new one"),
     "nothing there": ({"edited": ("a=no/such",)}, "no/such: no such folder, and the Hub gives no model of that id"),
