@@ -25,6 +25,7 @@ from tests.report.runs import cases, write_manifest, write_run
 VALID = {
     "model": "seesaw-tiny",
     "editor": "rome",
+    "editors": "rome",
     "out": "out",
     "effect": "0.01",
     "shell": "bash",
