@@ -113,8 +113,8 @@ def _manifest(folder: Path, table: str, command: str) -> dict[str, Any]:
             f"{folder}: {' and '.join(missing)} missing, so it is no finished run of `seesaw-cf {command}`. "
             "Give its --out, or repeat the command that began it."
         )
-    found: dict[str, Any] = read_json(folder / "manifest.json", error=RunFolderError)
-    return found
+    manifest: dict[str, Any] = read_json(folder / "manifest.json", error=RunFolderError)
+    return manifest
 
 
 def _short(folder: Path, long: Mapping[str, Any]) -> pa.Table:
@@ -190,8 +190,8 @@ def _bertscore(model: str, samples: Sequence[SurveySample], passages: pa.Table) 
 
 
 def _columns(samples: Sequence[SurveySample]) -> Columns:
-    found = passage_columns(samples)
-    return {one.name: getattr(found, one.name) for one in fields(found)}
+    columns = passage_columns(samples)
+    return {one.name: getattr(columns, one.name) for one in fields(columns)}
 
 
 def _perplexity(model: str, samples: Sequence[SurveySample], passages: pa.Table) -> pd.DataFrame:

@@ -47,7 +47,7 @@ def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Table]:
     Returns:
         PREFIX_percent, PREFIX (alpha, Fleiss) and PREFIX_pairs (Cohen); without rows where there is one rater.
     """
-    found: dict[str, Agreement] = {}
+    agreements: dict[str, Agreement] = {}
     paired: dict[str, int] = {}
     for name, rows in rated.groupby(how.by, sort=False, observed=True):
         wide = rows.pivot(index="item", columns="rater", values="value")
@@ -55,11 +55,11 @@ def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Table]:
         if wide.shape[1] > 1 and wide.notna().any(axis=None):
             table = wide.to_numpy(float).tolist()
             paired[str(name)] = int((wide.notna().sum(axis=1) > 1).sum())
-            found[str(name)] = annotator_agreement(
+            agreements[str(name)] = annotator_agreement(
                 table, names=[str(name) for name in wide], groups=groups, draws=how.draws
             )
-    percent, kappas = (_pairs(found, how.by, figure) for figure in ("percent", "cohen"))
-    beyond = pd.DataFrame([{how.by: name, **_beyond(one, how.level, paired[name])} for name, one in found.items()])
+    percent, kappas = (_pairs(agreements, how.by, figure) for figure in ("percent", "cohen"))
+    beyond = pd.DataFrame([{how.by: name, **_beyond(one, how.level, paired[name])} for name, one in agreements.items()])
     return [
         table_of(
             f"{how.prefix}_percent",
@@ -84,30 +84,30 @@ def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Table]:
     ]
 
 
-def _pairs(found: Mapping[str, Agreement], by: str, figure: str) -> pd.DataFrame:
+def _pairs(agreements: Mapping[str, Agreement], by: str, figure: str) -> pd.DataFrame:
     rows = [
-        {"raters": raters, by: name, **_numbers(one, agreement.n_items)}
-        for name, agreement in found.items()
-        for raters, one in getattr(agreement, figure).items()
+        {"raters": raters, by: name, **_numbers(figure_estimate, agreement.n_items)}
+        for name, agreement in agreements.items()
+        for raters, figure_estimate in getattr(agreement, figure).items()
     ]
     return pd.DataFrame(rows)
 
 
-def _numbers(one: Estimate, n_items: int) -> dict[str, object]:
-    note = one.note if one.n else "nothing rated by both"
-    return one.columns("value", "low", "high", "n") | {"n_cases": n_items, "note": note}
+def _numbers(estimate: Estimate, n_items: int) -> dict[str, object]:
+    note = estimate.note if estimate.n else "nothing rated by both"
+    return estimate.columns("value", "low", "high", "n") | {"n_cases": n_items, "note": note}
 
 
-def _beyond(found: Agreement, level: str, paired: int) -> dict[str, object]:
-    alpha, fleiss = found.krippendorff[level], found.fleiss
+def _beyond(agreement: Agreement, level: str, paired: int) -> dict[str, object]:
+    alpha, fleiss = agreement.krippendorff[level], agreement.fleiss
     about: dict[str, object] = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "n": paired}
     about |= {"fleiss": fleiss.value, "fleiss_low": fleiss.low, "fleiss_high": fleiss.high, "fleiss_n": fleiss.n}
     reasons = {"alpha": _why(alpha, paired, "two raters"), "Fleiss": _why(fleiss, fleiss.n, "all raters")}
-    counts = {"n_items": found.n_items, "n_missing": found.n_missing}
+    counts = {"n_items": agreement.n_items, "n_missing": agreement.n_missing}
     note = "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
-    return about | {"constant": found.majority_share} | counts | {"note": note}
+    return about | {"constant": agreement.majority_share} | counts | {"note": note}
 
 
-def _why(one: Estimate, n: int, whose: str) -> str:
+def _why(estimate: Estimate, n: int, whose: str) -> str:
     """Why there is no number, or no interval; "" where there are both."""
-    return one.note if n else f"nothing rated by {whose}"
+    return estimate.note if n else f"nothing rated by {whose}"

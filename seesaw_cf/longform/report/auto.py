@@ -74,10 +74,10 @@ def nli_score(probabilities: Floats) -> Floats:
 
     Source: LEME, Appendix I: entailment times 1 plus contradiction times -1.
     """
-    found = np.asarray(probabilities)
-    if found.ndim != 2 or found.shape[1] != len(LABELS):
-        raise RecordError(f"nli_score: probabilities have shape {found.shape}, expected (n, {len(LABELS)}): {LABELS}.")
-    return np.asarray(found[:, LABELS.index("supports")] - found[:, LABELS.index("contradicts")])
+    values = np.asarray(probabilities)
+    if values.ndim != 2 or values.shape[1] != len(LABELS):
+        raise RecordError(f"nli_score: probabilities have shape {values.shape}, expected (n, {len(LABELS)}): {LABELS}.")
+    return np.asarray(values[:, LABELS.index("supports")] - values[:, LABELS.index("contradicts")])
 
 
 class Probable(Protocol):
@@ -101,16 +101,16 @@ def nli_measures(columns: Columns, annotator: Probable) -> dict[str, list[float]
         RecordError: A column is missing, of another length or of another type.
     """
     _check_columns(columns)
-    asked: dict[str, list[list[tuple[str, str]]]] = {}
+    questions: dict[str, list[list[tuple[str, str]]]] = {}
     for side in ("subject", "related"):
         passages = columns[f"{side}_passage"]
-        asked[f"nli_edit_{side}"] = [_pairs(text, [fact]) for text, fact in zip(passages, columns["new_fact"])]
-        asked[f"nli_factual_{side}"] = [_pairs(text, own) for text, own in zip(passages, columns[f"{side}_facts"])]
-    pairs = list(dict.fromkeys(pair for rows in asked.values() for row in rows for pair in row))
+        questions[f"nli_edit_{side}"] = [_pairs(text, [fact]) for text, fact in zip(passages, columns["new_fact"])]
+        questions[f"nli_factual_{side}"] = [_pairs(text, own) for text, own in zip(passages, columns[f"{side}_facts"])]
+    pairs = list(dict.fromkeys(pair for rows in questions.values() for row in rows for pair in row))
     scores = dict(zip(pairs, nli_score(annotator.probabilities(pairs)))) if pairs else {}
     return {
         name: [float(np.mean([scores[pair] for pair in row])) if row else float("nan") for row in rows]
-        for name, rows in asked.items()
+        for name, rows in questions.items()
     }
 
 

@@ -84,13 +84,15 @@ def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> 
         StorageError: A place is not there, or a file is no Parquet file.
         RecordError: No row of a kind in `needed`, or a rater who gives two answers to the same question.
     """
-    found: dict[str, dict[str, pa.Table]] = {}
+    firsts: dict[str, dict[str, pa.Table]] = {}
     again: dict[str, dict[str, pa.Table]] = {}
     for file in dict.fromkeys(file for place in places for file in _files(Path(place))):
         kind, last = _kind(file), file.stem.split(".")[-1]
         if kind and last not in _LEFT_OUT:
-            (again if last in _AGAIN else found).setdefault(kind, {})[str(file)] = read_table(file, KINDS[kind])
-    tables, repeats = ({kind: joined(kind, parts) for kind, parts in one.items()} for one in (found, again))
+            (again if last in _AGAIN else firsts).setdefault(kind, {})[str(file)] = read_table(file, KINDS[kind])
+    tables, repeats = (
+        {kind: joined(kind, parts) for kind, parts in tables_by_kind.items()} for tables_by_kind in (firsts, again)
+    )
     if not any(tables[kind].num_rows for kind in needed if kind in tables):
         raise RecordError(
             f"{', '.join(map(str, places))}: no table of {' or '.join(needed)} with a row in it. Expected Parquet "

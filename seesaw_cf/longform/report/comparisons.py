@@ -34,29 +34,29 @@ def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFram
     Source: LEME section 5, Table 1 (one-sided Wilcoxon signed rank).
     Deviates: one value per case, so that samples of a case are not counted as independent; corrected.
     """
-    found: list[dict[str, object]] = []
+    tests: list[dict[str, object]] = []
     for key, block in blocks(values[values["value"].notna()]):
         rows = [
             key | {"metric": metric, "method": method} | _signed_rank(part, method, than)
             for metric, part in block.groupby("metric", observed=True)
             for method in sorted(set(part["method"]) - {than})
         ]
-        found += with_adjusted(rows)
-    return pd.DataFrame(found)
+        tests += with_adjusted(rows)
+    return pd.DataFrame(tests)
 
 
 def _signed_rank(part: pd.DataFrame, method: str, than: str) -> dict[str, object]:
     cases = part.pivot_table(index="case_id", columns="method", values="value", aggfunc="mean")
     cases = cases.reindex(columns=[method, than]).dropna()
-    both = part[part["case_id"].isin(cases.index) & part["method"].isin([method, than])]
-    sides = [(both["method"] == name).to_numpy() for name in (method, than)]
-    found = case_difference(both["value"], both["case_id"], *sides)
+    shared = part[part["case_id"].isin(cases.index) & part["method"].isin([method, than])]
+    sides = [(shared["method"] == name).to_numpy() for name in (method, than)]
+    change = case_difference(shared["value"], shared["case_id"], *sides)
     differences = (cases[method] - cases[than]).to_numpy()
     moved = differences[differences != 0]
     p = float(stats.wilcoxon(moved, alternative="less").pvalue) if moved.size else float("nan")
-    note = found["note"] if moved.size else "no case differs"
-    counts = {"n_cases": len(cases), "n_equal": len(cases) - moved.size, "note": note, "p_clustered": found["p"]}
-    return {"difference": found["value"], "low": found["low"], "high": found["high"], "p": p} | counts
+    note = change["note"] if moved.size else "no case differs"
+    counts = {"n_cases": len(cases), "n_equal": len(cases) - moved.size, "note": note, "p_clustered": change["p"]}
+    return {"difference": change["value"], "low": change["low"], "high": change["high"], "p": p} | counts
 
 
 def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000, seed: int = 0) -> pd.DataFrame:
@@ -75,15 +75,15 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000,
     Deviates: claims of one case stand and fall together, so p comes from exchanging methods case by case.
     """
     frame = labelled(annotations)
-    found: list[dict[str, object]] = []
+    tests: list[dict[str, object]] = []
     for key, block in blocks(frame[frame["label"].notna()]):
         rows = [
             key | {"claim_kind": kind, "first": one, "second": two} | _chi_square(part, one, two, draws, seed)
             for kind, part in block.groupby("claim_kind")
             for one, two in combinations(sorted(set(part["method"])), 2)
         ]
-        found += with_adjusted(rows)
-    return pd.DataFrame(found)
+        tests += with_adjusted(rows)
+    return pd.DataFrame(tests)
 
 
 def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int, seed: int) -> dict[str, object]:
@@ -152,7 +152,7 @@ def correlations(
     """
     at = ["method", "case_id"]
     wide = short[short["value"].notna()].pivot_table(index=at, columns="metric", values="value", aggfunc="mean")
-    found: list[dict[str, object]] = []
+    tests: list[dict[str, object]] = []
     for key, block in blocks(long[long["value"].notna()]):
         block = block[block["method"] != BASELINE]
         tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean", observed=True)
@@ -161,8 +161,8 @@ def correlations(
             for one in tall.columns
             for two in wide.columns
         ]
-        found += with_adjusted(rows, correction)
-    return pd.DataFrame(found)
+        tests += with_adjusted(rows, correction)
+    return pd.DataFrame(tests)
 
 
 def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str, object]:
@@ -175,9 +175,9 @@ def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str
     out |= {"n": len(both), "n_cases": n_cases, "note": ""}
     if len(both) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return out | {"note": "fewer than three pairs" if len(both) < 3 else "a metric has one value only"}
-    found = stats.spearmanr(x, y)
-    rho = float(found.statistic)
-    out |= {"rho": rho, "p_paper": float(found.pvalue)}
+    correlation = stats.spearmanr(x, y)
+    rho = float(correlation.statistic)
+    out |= {"rho": rho, "p_paper": float(correlation.pvalue)}
     if n_cases < MIN_EFFECTIVE:
         return out | {"note": f"too few cases for an interval ({n_cases})"}
     drawn = weighted_spearman(x, y, cluster_weights(n_cases, draws, seed)[:, case])

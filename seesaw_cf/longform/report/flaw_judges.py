@@ -37,11 +37,11 @@ def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) ->
     beyond = []
     for name in judges:
         own = table.filter(pc.is_in(table["rater"], pa.array([name, *people])))
-        for flaw, one in validate_judge(own, name, draws=draws).items():
-            kappa = one["agreement"]["cohen"]["people/judge"] if one["agreement"] else {}
+        for flaw, validity in validate_judge(own, name, draws=draws).items():
+            kappa = validity["agreement"]["cohen"]["people/judge"] if validity["agreement"] else {}
             numbers = {"kappa": kappa.get("value"), "low": kappa.get("low"), "high": kappa.get("high")}
-            more = {"n_split": one["n_split"], "flipped": one["flipped"], "verdict": one["verdict"]}
-            beyond.append({"judge": name, "flaw": flaw, "n": one["n"]} | numbers | more)
+            more = {"n_split": validity["n_split"], "flipped": validity["flipped"], "verdict": validity["verdict"]}
+            beyond.append({"judge": name, "flaw": flaw, "n": validity["n"]} | numbers | more)
     sign = (
         "Cohen's kappa with people's median; `flipped`: the share that agrees when the judge's sign is turned round; "
         "`n_split`: pairs left out since people are split evenly."
@@ -56,17 +56,17 @@ def _accuracy(frame: pd.DataFrame, people: Sequence[str], judge: str) -> list[di
     rows: list[dict[str, object]] = []
     for flaw, part in frame.groupby("flaw", sort=True, observed=True):
         wide = part.pivot(index="pair_id", columns="rater", values="change")
-        given = [name for name in people if name in wide]
-        common = wide[wide[given].notna().any(axis=1) & wide[judge].notna()] if judge in wide else wide[:0]
+        raters = [name for name in people if name in wide]
+        common = wide[wide[raters].notna().any(axis=1) & wide[judge].notna()] if judge in wide else wide[:0]
         if common.empty:
             continue
         cases = part.groupby("pair_id")["case_id"].first().loc[common.index].reset_index(drop=True)
-        said = common[given].to_numpy(float)
-        middle = middle_rating(said)
+        answers = common[raters].to_numpy(float)
+        middle = middle_rating(answers)
         clear = ~np.isnan(middle)
         for name, answer in ((judge, common[judge].to_numpy(float)), ("equal", np.zeros(len(common)))):
             hits = {
-                "any": pd.Series((said == answer[:, None]).any(axis=1)),
+                "any": pd.Series((answers == answer[:, None]).any(axis=1)),
                 "median": pd.Series(middle == answer)[clear],
             }
             for rule, hit in hits.items():

@@ -67,7 +67,7 @@ def flaw_findings(
     frame = table.to_pandas()
     means = _means(sections)
     rated = frame.dropna(subset="change")
-    said = (
+    sentences = (
         f"{frame['pair_id'].nunique()} pairs of texts about {frame['entity'].nunique()} people, written before "
         f"and after edits by {_names(frame['editor'])}.",
         took or "Not measured here: nobody was asked whether the texts say what the edit says.",
@@ -76,17 +76,17 @@ def flaw_findings(
         f"{len(rated)} ratings by {_names(frame['rater'])}; 95 % intervals, p adjusted by Holm where it is given.",
     )
     title = "Flaws in texts before and after edits"
-    return findings_of(title, said, [_plot(means), _texts(table)], sections, _METHOD, facts)
+    return findings_of(title, sentences, [_plot(means), _texts(table)], sections, _METHOD, facts)
 
 
 def _means(sections: Sequence[ReportTable]) -> pd.DataFrame:
     """Mean per flaw; the table of judges' ratings has other names and no corrected p."""
-    found = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
-    if "mean" not in found:
-        return found
-    p = found.get("p", pd.Series(math.nan, found.index))  # not there when no answer of the judge was usable
+    frame = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
+    if "mean" not in frame:
+        return frame
+    p = frame.get("p", pd.Series(math.nan, frame.index))  # not there when no answer of the judge was usable
     adjusted = adjust(pd.to_numeric(p).to_numpy(float))
-    return found.rename(columns={"mean": "value", "n_ratings": "n"}).assign(p_adjusted=adjusted)
+    return frame.rename(columns={"mean": "value", "n_ratings": "n"}).assign(p_adjusted=adjusted)
 
 
 def _names(column: pd.Series) -> str:
@@ -114,11 +114,11 @@ def _affected(means: pd.DataFrame) -> str:
     if not rows:
         return "Nothing was rated."
     sure = [row for row in rows if (p := row.get("p_adjusted")) is not None and p < _LEVEL]
-    shown = sorted(sure or rows, key=lambda row: -abs(row["value"]))[:3]
+    largest = sorted(sure or rows, key=lambda row: -abs(row["value"]))[:3]
     head = f"{len(sure)} of {len(rows)} means differ from 0 after correction" if sure else (
         f"Of {len(rows)} means none is shown to differ from 0"
     )  # fmt: skip
-    return f"{head}; largest: {'; '.join(map(_said, shown))}. Above 0: more after the edit."
+    return f"{head}; largest: {'; '.join(map(_said, largest))}. Above 0: more after the edit."
 
 
 def _not_known(frame: pd.DataFrame, rated: pd.DataFrame) -> str:

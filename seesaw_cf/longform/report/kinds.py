@@ -92,14 +92,14 @@ def kind_shares(kinds: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Block columns, `factual`, `what` ("fact update" or "already true"), `value`, `low`, `high`, `n`, `n_unknown`.
     """
-    found = []
+    shares = []
     for key, rows in blocks(kinds, "factual"):
         for what, column in (("fact update", "knew_old"), ("already true", "already_true")):
-            known = rows[column].dropna()
-            one = proportion(int(known.astype(bool).sum()), len(known))
-            about = one.columns("value", "low", "high", "n") | {"n_unknown": len(rows) - len(known)}
-            found.append(key | {"what": what} | about)
-    return pd.DataFrame(found)
+            answers = rows[column].dropna()
+            share = proportion(int(answers.astype(bool).sum()), len(answers))
+            about = share.columns("value", "low", "high", "n") | {"n_unknown": len(rows) - len(answers)}
+            shares.append(key | {"what": what} | about)
+    return pd.DataFrame(shares)
 
 
 def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
@@ -116,7 +116,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
         cases, `note`. What has no case on one side has no row.
     """
     joined = values[values["value"].notna()].merge(kinds, on="case_id", how="inner")
-    found: list[dict[str, object]] = []
+    differences: list[dict[str, object]] = []
     for key, block in blocks(joined):
         for contrast in CONTRASTS:
             rows = [
@@ -124,16 +124,16 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
                 for (metric, method), part in block.groupby(["metric", "method"], observed=True)
             ]
             rows = [row for row in rows if row["n_first"] and row["n_second"]]
-            found += with_adjusted(rows)
-    return pd.DataFrame(found)
+            differences += with_adjusted(rows)
+    return pd.DataFrame(differences)
 
 
 def _difference(part: pd.DataFrame, contrast: str) -> dict[str, object]:
     if contrast == "already_true":
-        known = part[part["already_true"].notna()]
-        first = known["already_true"].astype(bool).to_numpy()
+        cases = part[part["already_true"].notna()]
+        first = cases["already_true"].astype(bool).to_numpy()
     else:
-        known = part[(part["factual"] == (contrast == "correction")) & (part["kind"] != "")]
-        first = (known["kind"] == contrast).to_numpy()
-    found = {**case_difference(known["value"], known["case_id"], first, ~first)}
-    return {name: found[name] for name in ("value", "low", "high", "p", "n_first", "n_second", "note")}
+        cases = part[(part["factual"] == (contrast == "correction")) & (part["kind"] != "")]
+        first = (cases["kind"] == contrast).to_numpy()
+    change = {**case_difference(cases["value"], cases["case_id"], first, ~first)}
+    return {name: change[name] for name in ("value", "low", "high", "p", "n_first", "n_second", "note")}

@@ -28,14 +28,14 @@ def took(frames: Mapping[str, pd.DataFrame | None]) -> str:
     if labels is not None:
         chosen = labels.query("passage == 'subject' and claim_kind == 'new_fact' and label == 'supports'")
         who, rows = _of_one(chosen, "annotator")
-        if said := [f"{row['method']} {share_said(row)}" for row in rows]:
-            return f"Texts about the subject that say the new fact, annotated by {who}: {', '.join(said)}."
+        if shares := [f"{row['method']} {share_said(row)}" for row in rows]:
+            return f"Texts about the subject that say the new fact, annotated by {who}: {', '.join(shares)}."
     survey = frames.get("survey")
     if survey is not None:
         chosen = survey[survey["metric"] == "new_fact_main_passage"]
         who, rows = _of_one(chosen.dropna(subset="value"), "rater")
-        if said := [f"{row['method']} {_rating(row)}" for row in rows]:
-            return f"“{_BY_NAME['new_fact_main_passage']}”, 1 to 7, rated by {who}: {', '.join(said)}."
+        if shares := [f"{row['method']} {_rating(row)}" for row in rows]:
+            return f"“{_BY_NAME['new_fact_main_passage']}”, 1 to 7, rated by {who}: {', '.join(shares)}."
     return "Not measured: nothing was claimed or rated about these texts."
 
 
@@ -95,11 +95,11 @@ def _item(name: object) -> str:
     return str(name).replace("_", " ")
 
 
-def _mark(row: Mapping[Any, Any], axis: Axis, colours: Mapping[str, int], said: str) -> Mark | None:
+def _mark(row: Mapping[Any, Any], axis: Axis, colours: Mapping[str, int], label: str) -> Mark | None:
     if not math.isfinite(row["value"]):
         return None
     span = axis.span(row["low"], row["high"])
-    return Mark(axis.at(row["value"]), span, colours.get(str(row["method"]), 6), text.minus(said))
+    return Mark(axis.at(row["value"]), span, colours.get(str(row["method"]), 6), text.minus(label))
 
 
 def _keys(colours: Mapping[str, int]) -> Legend:
@@ -118,13 +118,13 @@ def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int]) -> Page
         keys = dict.fromkeys((kind, method) for kind, method, _ in cells)
         rows = []
         for kind, method in sorted(keys, key=lambda key: (str(key[0]), list(colours).index(str(key[1])))):
-            one = cells[kind, method, "supports"]
+            support = cells[kind, method, "supports"]
             marks = [
                 _mark(cells[kind, method, side], axis, colours, f"{method}, {_item(kind)}, {side}: "
                       f"{share_said(cells[kind, method, side])} claims")
                 for side in sides
             ]  # fmt: skip
-            rows.append(ForestRow(f"{_item(kind)} · {method}", f"{one['n']}, {one['n_cases']}", marks))
+            rows.append(ForestRow(f"{_item(kind)} · {method}", f"{support['n']}, {support['n_cases']}", marks))
         title, heads = f"texts about the {passage}", ("claim", "claims, cases")
         about = "Share of claims, means over cases with 95 % intervals"
         panels.append(Panel(title, about, heads, [ForestColumn(side, axis) for side in sides], "share of claims", rows))

@@ -46,9 +46,9 @@ class EditTexts:
     @property
     def lost(self) -> int:
         """How far labels of untouched facts moved away from support."""
-        both = [found for found in self.claims.values() if len(found) == 2]
-        facts = [found for found in both if found["pre"]["claim_kind"] == "ground_truth"]
-        return sum(_LOST.get((found["pre"]["label"], found["post"]["label"]), 0) for found in facts)
+        pairs = [labels for labels in self.claims.values() if len(labels) == 2]
+        facts = [labels for labels in pairs if labels["pre"]["claim_kind"] == "ground_truth"]
+        return sum(_LOST.get((labels["pre"]["label"], labels["post"]["label"]), 0) for labels in facts)
 
     @property
     def size(self) -> int:
@@ -70,32 +70,34 @@ def written_pairs(
         where their texts would be too long for a page.
     """
     everything = _collected(passages, annotations, ratings)
-    said = {
+    titles = {
         (row["editor"], row["case_id"]): f"{row['subject']}: {row['target_true']} \u2192 {row['target_new']}"
         for row in edits.to_dict("records")
     }
-    kept = _kept(everything)
-    return [_pair(one, said.get((one.editor, one.case_id), f"case {one.case_id}")) for one in kept], len(everything)
+    edits_with_texts = _kept(everything)
+    return [
+        _pair(edit, titles.get((edit.editor, edit.case_id), f"case {edit.case_id}")) for edit in edits_with_texts
+    ], len(everything)
 
 
 def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Table | None) -> list[EditTexts]:
-    found: dict[tuple[str, int, int], EditTexts] = {}
+    by_edit: dict[tuple[str, int, int], EditTexts] = {}
     before: defaultdict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
     pairs, _ = passage_pairs(passages, _PASSAGES)
     for pair in pairs:
         passage, _, sample = pair.pair_id.rsplit("-", 3)[1:]
         key = (pair.editor, pair.case_id, int(sample))
-        found.setdefault(key, EditTexts(*key)).texts.append((passage, pair))
+        by_edit.setdefault(key, EditTexts(*key)).texts.append((passage, pair))
     rows = [*_rows(annotations), *_rows(ratings)]
     for row in rows:
         if row["phase"] == "pre":
             before[row["case_id"], row["sample"]].append(row)
-        elif (key := (row["editor"], row["case_id"], row["sample"])) in found:
-            _put(found[key], row)
-    for one in found.values():
-        for row in before[one.case_id, one.sample]:
-            _put(one, row)
-    return list(found.values())
+        elif (key := (row["editor"], row["case_id"], row["sample"])) in by_edit:
+            _put(by_edit[key], row)
+    for edit in by_edit.values():
+        for row in before[edit.case_id, edit.sample]:
+            _put(edit, row)
+    return list(by_edit.values())
 
 
 def _rows(table: pa.Table | None) -> Iterator[Mapping[str, Any]]:
@@ -103,44 +105,44 @@ def _rows(table: pa.Table | None) -> Iterator[Mapping[str, Any]]:
         yield from (row for row in table.to_pylist() if row["status"] == "ok")
 
 
-def _put(one: EditTexts, row: Mapping[str, Any]) -> None:
+def _put(edit: EditTexts, row: Mapping[str, Any]) -> None:
     if "claim" in row:
-        one.claims.setdefault((row["passage"], row["claim"]), {})[row["phase"]] = row
+        edit.claims.setdefault((row["passage"], row["claim"]), {})[row["phase"]] = row
     else:
-        one.ratings.setdefault((row["rater"], row["item"]), {})[row["phase"]] = row["rating"]
+        edit.ratings.setdefault((row["rater"], row["item"]), {})[row["phase"]] = row["rating"]
 
 
 def _kept(everything: Sequence[EditTexts]) -> list[EditTexts]:
     by_editor: defaultdict[str, list[EditTexts]] = defaultdict(list)
-    for one in everything:
-        by_editor[one.editor].append(one)
+    for edit in everything:
+        by_editor[edit.editor].append(edit)
     each = max(1, _KEPT // max(1, len(by_editor)))
-    ordered = [sorted(own, key=lambda one: -one.lost)[:each] for own in by_editor.values()]
-    kept, size = [], 0
+    ordered = [sorted(own, key=lambda edit: -edit.lost)[:each] for own in by_editor.values()]
+    selection, size = [], 0
     for place in range(each):
         for own in ordered:
             if place < len(own) and size + own[place].size <= _MOST:
-                kept.append(own[place])
+                selection.append(own[place])
                 size += own[place].size
-    return kept
+    return selection
 
 
-def _pair(one: EditTexts, said: str) -> Pair:
-    claims = list(one.claims.items())
+def _pair(edit: EditTexts, title: str) -> Pair:
+    claims = list(edit.claims.items())
     numbers = {key: number for number, (key, _) in enumerate(claims, 1)}
-    texts = [_texts(passage, pair, one, numbers) for passage, pair in one.texts]
-    tables = [found for found in (_claims(claims), _ratings(one)) if found.rows]
-    sample = f", text {one.sample + 1}" if one.sample else ""
-    return Pair(f"{said} ({one.editor}{sample})", "", texts, tables)
+    texts = [_texts(passage, pair, edit, numbers) for passage, pair in edit.texts]
+    tables = [table for table in (_claims(claims), _ratings(edit)) if table.rows]
+    sample = f", text {edit.sample + 1}" if edit.sample else ""
+    return Pair(f"{title} ({edit.editor}{sample})", "", texts, tables)
 
 
-def _texts(passage: str, pair: PassagePair, one: EditTexts, numbers: Mapping[tuple[str, str], int]) -> TextPair:
+def _texts(passage: str, pair: PassagePair, edit: EditTexts, numbers: Mapping[tuple[str, str], int]) -> TextPair:
     def marks(phase: str) -> list[Found]:
         return [
-            Found(sentence, found[phase]["label"], str(numbers[key]))
-            for key, found in one.claims.items()
-            if key[0] == passage and phase in found and found[phase]["label"] in MARKS
-            for sentence in found[phase]["evidence"] or ()
+            Found(sentence, labels[phase]["label"], str(numbers[key]))
+            for key, labels in edit.claims.items()
+            if key[0] == passage and phase in labels and labels[phase]["label"] in MARKS
+            for sentence in labels[phase]["evidence"] or ()
         ]
 
     title = f"{pair.entity or 'unnamed'}, {_TITLES.get(passage, f'{passage} description')}"
@@ -148,30 +150,30 @@ def _texts(passage: str, pair: PassagePair, one: EditTexts, numbers: Mapping[tup
 
 
 def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> Table:
-    def label(found: Labels, phase: str) -> str:
-        said = found[phase]["label"] if phase in found else "\u2013"
-        return f"{MARKS.get(said, '')} {said}".strip()
+    def label(labels: Labels, phase: str) -> str:
+        name = labels[phase]["label"] if phase in labels else "\u2013"
+        return f"{MARKS.get(name, '')} {name}".strip()
 
     rows = [
         TableRow(
             (
-                *(str(number), claim, *(label(found, phase) for phase in ("pre", "post"))),
-                *(passage, next(iter(found.values()))["claim_kind"].replace("_", " ")),
+                *(str(number), claim, *(label(labels, phase) for phase in ("pre", "post"))),
+                *(passage, next(iter(labels.values()))["claim_kind"].replace("_", " ")),
             )
         )
-        for number, ((passage, claim), found) in enumerate(claims, 1)
+        for number, ((passage, claim), labels) in enumerate(claims, 1)
     ]
     about = "What the texts support and contradict; the numbers stand behind the sentences"
     return Table("", "Claims", about, ("no.", "claim", "before", "after", "text", "kind"), 6, rows)
 
 
-def _ratings(one: EditTexts) -> Table:
+def _ratings(edit: EditTexts) -> Table:
     order = {item.name: number for number, item in enumerate(ITEMS)}
     statements = {item.name: item.statement for item in ITEMS}
-    keys = sorted(one.ratings, key=lambda key: (key[0], order.get(key[1], len(order))))
+    keys = sorted(edit.ratings, key=lambda key: (key[0], order.get(key[1], len(order))))
 
     def rating(key: tuple[str, str], phase: str) -> str:
-        value = one.ratings[key].get(phase)
+        value = edit.ratings[key].get(phase)
         return "\u2013" if value is None or value != value else f"{value:g}"
 
     rows = [

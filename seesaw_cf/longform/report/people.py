@@ -90,7 +90,7 @@ def flaw_sections(
         table_of("reflected", "Edit reflected?", _ABOUT["reflected"], _reflected(found), digits=3),
         plan_section(named.dropna(subset="value"), "flaw", effects, per_rater),
     ]
-    return [one for one in sections if len(one.frame)]
+    return [table_of_rows for table_of_rows in sections if len(table_of_rows.frame)]
 
 
 def write_flaw_report(folder: Path, found: Collected, judges: Sequence[str] = (), **options: Any) -> Path:
@@ -112,17 +112,17 @@ def write_flaw_report(folder: Path, found: Collected, judges: Sequence[str] = ()
 
 def _took(found: Collected) -> str:
     shares = _reflected(found).to_dict("records")
-    said = [f"{row['rater']}: {100 * row['value']:.0f} % of {row['n']} pairs" for row in shares if row["n"]]
-    return f"A text says what the edit says – {', '.join(said)}." if said else ""
+    shares_by_rater = [f"{row['rater']}: {100 * row['value']:.0f} % of {row['n']} pairs" for row in shares if row["n"]]
+    return f"A text says what the edit says – {', '.join(shares_by_rater)}." if shares_by_rater else ""
 
 
 def _raters(frame: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
     rows = []
     for name, own in frame.groupby("rater", sort=False):
-        given = own.dropna(subset="change")
-        equal = case_share(given["change"] == 0, given["case_id"])
+        rated = own.dropna(subset="change")
+        equal = case_share(rated["change"] == 0, rated["case_id"])
         about = {"rater": name, "is a": "judge" if name in judges else "person", "pairs": own["pair_id"].nunique()}
-        counts = {"n": len(given), "n_missing": len(own) - len(given)}
+        counts = {"n": len(rated), "n_missing": len(own) - len(rated)}
         rows.append(about | counts | {"equal": equal["value"], "low": equal["low"], "high": equal["high"]})
     return pd.DataFrame(rows)
 
@@ -131,24 +131,24 @@ def _means(frame: pd.DataFrame, by: str = "relation") -> pd.DataFrame:
     """Mean rating of every flaw, clustered by edit; p adjusted over all rows."""
     rows: list[dict[str, Any]] = []
     for (editor, name, flaw), part in frame.groupby(["editor", by, "flaw"], sort=True, observed=True):
-        given = part.dropna(subset="change")
+        rated = part.dropna(subset="change")
         about = {"editor": editor, by: name} | ({"property": _property(str(name))} if by == "relation" else {})
-        rows.append({**about, "flaw": flaw, **_mean(given, "edit"), "n_missing": len(part) - len(given)})
+        rows.append({**about, "flaw": flaw, **_mean(rated, "edit"), "n_missing": len(part) - len(rated)})
     for row, p in zip(rows, adjust([row["p"] for row in rows], "holm") if rows else (), strict=True):
         row["p_adjusted"] = float(p)
     return pd.DataFrame(rows)
 
 
-def _mean(given: pd.DataFrame, *clusters: str) -> dict[str, Any]:
+def _mean(rated: pd.DataFrame, *clusters: str) -> dict[str, Any]:
     """Over all ratings, as published, with the interval of these clusters."""
-    if given.empty:
+    if rated.empty:
         numbers = dict.fromkeys(("value", "low", "high", "p", "p_paper"), float("nan"))
         return numbers | {"n": 0, "n_cases": 0, "note": "no ratings"}
-    values = given["change"].to_numpy(np.float64)
-    codes = {"edit": pd.factorize(given["case_id"])[0], "rater": pd.factorize(given["rater"])[0]}
-    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], {name: codes[name] for name in clusters})
-    counts = {"n": len(values), "n_cases": found.clusters["edit"], "note": found.note}
-    return found.columns("value", "low", "high", "p") | {"p_paper": t_test(values)[1]} | counts
+    values = rated["change"].to_numpy(np.float64)
+    codes = {"edit": pd.factorize(rated["case_id"])[0], "rater": pd.factorize(rated["rater"])[0]}
+    estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], {name: codes[name] for name in clusters})
+    counts = {"n": len(values), "n_cases": estimate.clusters["edit"], "note": estimate.note}
+    return estimate.columns("value", "low", "high", "p") | {"p_paper": t_test(values)[1]} | counts
 
 
 def _property(name: str) -> str:
@@ -179,10 +179,10 @@ def _repeats(found: Collected, draws: int) -> pd.DataFrame:
     rows = []
     for name in dict.fromkeys(again.column("rater").to_pylist()):
         first, second = (part.filter(pc.equal(part["rater"], name)) for part in (table, again))
-        for flaw, one in intra_rater(HumanWork(first, second, found.get("reflected")), draws=draws).items():
-            if "percent" in one:
-                same = one["percent"]["first/second"]
-                rows.append({"rater": name, "flaw": flaw, **same, "n_cases": one["n_items"], "note": ""})
+        for flaw, agreement in intra_rater(HumanWork(first, second, found.get("reflected")), draws=draws).items():
+            if "percent" in agreement:
+                same = agreement["percent"]["first/second"]
+                rows.append({"rater": name, "flaw": flaw, **same, "n_cases": agreement["n_items"], "note": ""})
     return pd.DataFrame(rows)
 
 

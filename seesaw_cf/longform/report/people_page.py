@@ -45,7 +45,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping
     """
     frames = {one.name: one.frame for one in sections}
     survey, claims = (_by_people(frames.get(name), who) for name, who in (("survey", "rater"), ("claims", "annotator")))
-    found = {"survey": survey, "labels": claims}
+    measures = {"survey": survey, "labels": claims}
     answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
     names = [str(name) for frame in answers for name in frame["editor"]]
     colours = key_colours([BASELINE, *names])
@@ -54,7 +54,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping
     edited = f"Texts of {len(cases)} cases, after edits by {', '.join(editors) or 'nobody'}."
     return findings_of(
         "Long texts, as people rate them",
-        (edited, took(found), _contradicted(claims), _not_known(people), _sure(people, frames)),
+        (edited, took(measures), _contradicted(claims), _not_known(people), _sure(people, frames)),
         [survey_plot(survey, colours), claims_plot(claims, colours)],
         sections,
         _METHOD,
@@ -71,8 +71,8 @@ def _contradicted(claims: pd.DataFrame | None) -> str:
     if claims is None:
         return "Nothing is known about facts that the edits do not touch: nobody marked claims."
     chosen = claims.query("claim_kind == 'ground_truth' and label == 'contradicts'")
-    said = [f"{row['method']}, texts about the {row['passage']}: {share_said(row)}" for row in methods(chosen)]
-    return f"Claims about untouched facts that are contradicted – {'; '.join(said) or 'nobody marked any'}."
+    shares = [f"{row['method']}, texts about the {row['passage']}: {share_said(row)}" for row in methods(chosen)]
+    return f"Claims about untouched facts that are contradicted – {'; '.join(shares) or 'nobody marked any'}."
 
 
 def _not_known(people: Collected) -> str:
@@ -85,8 +85,8 @@ def _not_known(people: Collected) -> str:
         parts += [f"{n} of {table.num_rows} {name} are missing"] if (n := table[column].null_count) else []
         if len(set(table[who].to_pylist())) < 2:
             parts.append(f"{name} by one person: nothing is known about agreement")
-    said = "; ".join(parts) or "nothing is missing"
-    return f"{said[0].upper()}{said[1:]}."
+    sentence = "; ".join(parts) or "nothing is missing"
+    return f"{sentence[0].upper()}{sentence[1:]}."
 
 
 def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
@@ -94,9 +94,9 @@ def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
     for kind, (column, who, name) in _ANSWERS.items():
         table = people.get(kind)
         if table.num_rows:
-            given = table.num_rows - table[column].null_count
+            n = table.num_rows - table[column].null_count
             raters = len(set(table[who].to_pylist()))
-            counts.append(f"{given} {name} by {raters} {'person' if raters == 1 else 'people'}")
+            counts.append(f"{n} {name} by {raters} {'person' if raters == 1 else 'people'}")
     agreed = [
         f"Krippendorff's alpha on {title} " + text.minus(text.estimate(row["alpha"], row["low"], row["high"]))
         for name, (by, whole, title) in _AGREEMENT.items()

@@ -62,17 +62,17 @@ def _measures(run: Path, judged: Collected, people: Collected) -> list[Table]:
     passages = judged.get("passages")
     records = records_of_run(read_json(run / "manifest.json", error=RunFolderError), passages)
     coupled = [record for record in records if "subject_entity" in record]
-    known = {record["case_id"] for record in coupled}
-    samples = survey_samples(passages.filter([case in known for case in passages["case_id"].to_pylist()]), coupled)
+    case_ids = {record["case_id"] for record in coupled}
+    samples = survey_samples(passages.filter([case in case_ids for case in passages["case_id"].to_pylist()]), coupled)
     rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
     mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
     places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
     beside = mean.reindex(places)
     ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
     try:
-        found = leme_auto([one.case_id for one in samples], passage_columns(samples), ratings=ratings)
+        measures = leme_auto([one.case_id for one in samples], passage_columns(samples), ratings=ratings)
     except MissingExtraError as error:
         return [table_of("measures", "Simple metrics against people", str(error), pd.DataFrame())]
-    rows = [{"measure": name} | plain(one) for name, one in (found.correlations or {}).items()]
+    rows = [{"measure": name} | plain(one) for name, one in (measures.correlations or {}).items()]
     title = "Simple metrics against people (LEME Table 19, appendix I)"
     return [table_of("measures", title, _ABOUT, pd.DataFrame(rows), digits=3)]

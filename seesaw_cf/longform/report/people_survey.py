@@ -117,9 +117,9 @@ def _across_raters(ratings: pd.DataFrame) -> pd.DataFrame:
     for (method, name), part in frame.groupby(["method", "type"], sort=True, observed=True):
         case, rater = (pd.factorize(part[column])[0] for column in ("case_id", "rater"))
         weights = case_weights(case, case >= 0)
-        found = clustered_mean(part["rating"].to_numpy(float), [weights], {"case": case, "rater": rater})
+        estimate = clustered_mean(part["rating"].to_numpy(float), [weights], {"case": case, "rater": rater})
         about = {"method": method, "type": name, "raters": part["rater"].nunique()}
-        rows.append(about | found.columns("value", "low", "high", "n", "note"))
+        rows.append(about | estimate.columns("value", "low", "high", "n", "note"))
     return pd.DataFrame(rows)
 
 
@@ -142,12 +142,12 @@ def _claims(people: Collected, draws: int) -> list[Table]:
 
 
 def _counts(frame: pd.DataFrame) -> pd.DataFrame:
-    given = frame.dropna(subset="label")
-    kinds = {"label": given["label"], "kind": given["claim_kind"] + ", " + given["passage"] + " passage"}
+    labelled = frame.dropna(subset="label")
+    kinds = {"label": labelled["label"], "kind": labelled["claim_kind"] + ", " + labelled["passage"] + " passage"}
     rows = []
     for by, column in kinds.items():
         for name in sorted(set(column)):
-            share = row_share(column == name, given["case_id"])
+            share = row_share(column == name, labelled["case_id"])
             rows.append({"of": by, "name": name, "count": int((column == name).sum()), **share})
     return pd.DataFrame(rows).drop(columns="p", errors="ignore")
 
@@ -162,9 +162,9 @@ def _failures(people: Collected, draws: int) -> list[Table]:
     frame["failure"] = pd.Categorical(frame["mode"].map(titles), list(titles.values()))
     rows = []
     for (name, method), part in frame.groupby(["failure", "method"], sort=True, observed=True):
-        given = part.dropna(subset="present")
-        share = case_share(given["present"], given["case_id"])
-        rows.append({"failure": name, "method": method, **share, "n_missing": len(part) - len(given)})
+        answered = part.dropna(subset="present")
+        share = case_share(answered["present"], answered["case_id"])
+        rows.append({"failure": name, "method": method, **share, "n_missing": len(part) - len(answered)})
     rated = _items(frame, PLACE, "rater", frame["present"].map({True: 1.0, False: 0.0}))
     how = Agreeing("failure", "nominal", "texts", "failure_agreement", "Agreement on failure modes", draws=draws)
     shares = pd.DataFrame(rows).drop(columns="p")
@@ -177,14 +177,14 @@ def _failures(people: Collected, draws: int) -> list[Table]:
 
 def _examples(people: Collected, frame: pd.DataFrame) -> pd.DataFrame:
     passages = people.get("passages").to_pandas()
-    found = frame[frame["present"].eq(True)].sort_values([*PLACE, "rater"]).drop_duplicates("failure")
+    firsts = frame[frame["present"].eq(True)].sort_values([*PLACE, "rater"]).drop_duplicates("failure")
     rows = []
-    for row in found.to_dict("records"):
+    for row in firsts.to_dict("records"):
         same = (passages[PLACE] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)
         texts = passages[same & passages["passage"].isin(["subject", "related"])].sort_values(
             "passage", ascending=False
         )
-        said = " / ".join(f"{one['passage']}: {one['text']}" for one in texts.to_dict("records"))
+        passage_texts = " / ".join(f"{one['passage']}: {one['text']}" for one in texts.to_dict("records"))
         about = {"failure": row["failure"], "method": row["method"], "case": str(row["case_id"])}
-        rows.append(about | {"comment": row["comment"], "passages": said})
+        rows.append(about | {"comment": row["comment"], "passages": passage_texts})
     return pd.DataFrame(rows)

@@ -31,7 +31,7 @@ def draw(frames: Mapping[str, pd.DataFrame], folder: Path) -> dict[str, str]:
     Raises:
         StorageError: A file cannot be written.
     """
-    made: dict[str, str] = {}
+    files: dict[str, str] = {}
     with picture_style():
         for name, (about, picture) in _PICTURES.items():
             frame = frames.get(name)
@@ -39,8 +39,8 @@ def draw(frames: Mapping[str, pd.DataFrame], folder: Path) -> dict[str, str]:
                 continue
             file = f"longform_{name}.png"
             save_picture(picture(frame), folder / file)
-            made[file] = about
-    return made
+            files[file] = about
+    return files
 
 
 def _panels(frame: pd.DataFrame, by: list[str], height: float) -> list[tuple[Figure, Axes, str, pd.DataFrame]]:

@@ -64,9 +64,9 @@ def rater_plan(rated: pd.DataFrame, by: str, effects: Sequence[float], per_rater
         sds = {"sd_edit": spread.edit, "sd_rater": spread.person, "sd_rest": spread.prompt} | counts
         for effect in effects:
             for each in PER_EDIT:
-                found = plan(effect, spread, Design(each, workload))
-                size = {"edits": found.edits, "raters": found.people, "ratings": found.prompts}
-                note = "" if found.reachable else "not reached by any number of edits"
+                design = plan(effect, spread, Design(each, workload))
+                size = {"edits": design.edits, "raters": design.people, "ratings": design.prompts}
+                note = "" if design.reachable else "not reached by any number of edits"
                 about = {by: name, "effect": effect, "per_edit": each, "per_rater": workload}
-                rows.append(about | size | {"detectable": found.detectable} | sds | {"note": note})
+                rows.append(about | size | {"detectable": design.detectable} | sds | {"note": note})
     return pd.DataFrame(rows)

@@ -17,7 +17,7 @@ from seesaw_cf.report.text import escape
 
 def findings_of(
     title: str,
-    said: Sequence[str],
+    sentences: Sequence[str],
     parts: Sequence[PageSection | None],
     sections: Sequence[Table],
     method: Sequence[str],
@@ -28,7 +28,7 @@ def findings_of(
 
     Args:
         title: Heading of the page.
-        said: One sentence for each of `seesaw_cf.page.findings.HEADS`.
+        sentences: One sentence for each of `seesaw_cf.page.findings.HEADS`.
         parts: What stands before the tables.
         sections: The tables.
         method: Sentences about how it was measured.
@@ -41,8 +41,8 @@ def findings_of(
     folded = [Folded(table.title, [replace(table, about=table.about.replace("`", ""))]) for table in sections]
     tables = PageSection("tables", "The papers' tables", folded, (about,))
     frames = {section.name: section.frame for section in sections}
-    shown = [part for part in (*parts, tables) if part is not None]
-    return Findings(title, said, shown, method, command, recorded(cast(Manifest, dict(facts))), frames)
+    existing = [part for part in (*parts, tables) if part is not None]
+    return Findings(title, sentences, existing, method, command, recorded(cast(Manifest, dict(facts))), frames)
 
 
 def write_report(

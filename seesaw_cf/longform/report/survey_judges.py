@@ -36,12 +36,14 @@ def beside_people(people: Collected, judged: Collected, draws: int = 1000) -> li
         draws: Bootstrap samples of cases.
     """
     codes = {label: float(at) for at, label in enumerate(LABELS)}
-    said, given = (one.get("ratings").to_pandas().assign(value=lambda f: f["rating"]) for one in (people, judged))
+    own_ratings, judged_ratings = (
+        one.get("ratings").to_pandas().assign(value=lambda f: f["rating"]) for one in (people, judged)
+    )
     marked, labels = (
         one.get("annotations").to_pandas().assign(value=lambda f: f["label"].map(codes), rater=lambda f: f["annotator"])
         for one in (people, judged)
     )
-    survey = [_survey_row(*one, draws) for one in _compared(said, given, _QUESTION, "commonest rating")]
+    survey = [_survey_row(*one, draws) for one in _compared(own_ratings, judged_ratings, _QUESTION, "commonest rating")]
     claims = [_claim_row(*one, draws) for one in _compared(marked, labels, _CLAIM, "commonest label")]
     return [
         table_of("judges", "Judges against people: survey (LEME Table 9)", _SURVEY, pd.DataFrame(survey), digits=3),
@@ -53,16 +55,16 @@ def _compared(
     people: pd.DataFrame, judged: pd.DataFrame, key: Sequence[str], constant: str
 ) -> Iterator[tuple[str, pd.DataFrame, int]]:
     """Name of who is compared, rows with people's `value` and their `other`, questions left out."""
-    said = people.dropna(subset="value")[[*key, "rater", "value"]]
+    answers = people.dropna(subset="value")[[*key, "rater", "value"]]
     shared = []
     for name, rows in judged.groupby("rater", sort=False):
         own = rows.dropna(subset="value")[[*key, "value"]].rename(columns={"value": "other"})
-        both = said.merge(own, on=list(key))
-        shared.append(both[[*key]])
-        yield str(name), both, int(rows["status"].str.startswith(_LEFT_OUT).sum())
+        shared_rows = answers.merge(own, on=list(key))
+        shared.append(shared_rows[[*key]])
+        yield str(name), shared_rows, int(rows["status"].str.startswith(_LEFT_OUT).sum())
     if not shared:
         return
-    common = said.merge(pd.concat(shared).drop_duplicates(), on=list(key))
+    common = answers.merge(pd.concat(shared).drop_duplicates(), on=list(key))
     if len(common):
         yield constant, common.assign(other=common["value"].mode().iloc[0]), 0
         pairs = common.merge(common, on=list(key), suffixes=("", "_other"))
@@ -78,8 +80,8 @@ def _survey_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> dic
     scores = rating_scores(rows["value"].tolist(), rows["other"].tolist(), rows["case_id"].tolist(), draws=draws)
     about |= _alpha(rows, "ordinal", draws)
     for figure in ("spearman", "exact", "within_one"):
-        found = scores[figure]
-        about |= {figure: found["value"], f"{figure}_low": found["low"], f"{figure}_high": found["high"]}
+        score = scores[figure]
+        about |= {figure: score["value"], f"{figure}_low": score["low"], f"{figure}_high": score["high"]}
     return about
 
 
@@ -95,5 +97,5 @@ def _claim_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> dict
 
 def _alpha(rows: pd.DataFrame, level: str, draws: int) -> dict[str, object]:
     table = np.column_stack([rows["value"], np.round(rows["other"])])
-    found = annotator_agreement(table.tolist(), groups=rows["case_id"].tolist(), draws=draws).krippendorff[level]
-    return {"alpha": found.value, "alpha_low": found.low, "alpha_high": found.high}
+    agreement = annotator_agreement(table.tolist(), groups=rows["case_id"].tolist(), draws=draws).krippendorff[level]
+    return {"alpha": agreement.value, "alpha_low": agreement.low, "alpha_high": agreement.high}

@@ -39,23 +39,23 @@ def longform_sections(
         passages, ratings, annotations, flaws, scores, simple, factual: See `write_longform_report`.
         edits: `edits.parquet` of a run.
     """
-    found = [] if edits is None else [table_of("edits", "Edits", _EDITS, edit_counts(edits))]
+    sections = [] if edits is None else [table_of("edits", "Edits", _EDITS, edit_counts(edits))]
     about = "How many texts there are, how many are empty or end at the length limit, and why others are missing."
-    found.append(table_of("passages", "Passages", about, passage_counts(passages)))
+    sections.append(table_of("passages", "Passages", about, passage_counts(passages)))
     scores = scores if scores is not None and scores.num_rows else None
     kinds = _kinds(scores, annotations, factual)
-    found += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
-    found += _claims(annotations) if annotations is not None and annotations.num_rows else []
+    sections += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
+    sections += _claims(annotations) if annotations is not None and annotations.num_rows else []
     if kinds is not None:
         shares = kind_shares(kinds)
         about = f"By {kinds['criterion'].iloc[0]}: what the unedited model held. Wilson intervals."
-        found.append(table_of("kinds", "Kinds of edits (Table 14)", about, shares))
+        sections.append(table_of("kinds", "Kinds of edits (Table 14)", about, shares))
     if scores is not None:
-        found += _short(scores, kinds)
+        sections += _short(scores, kinds)
     if simple is not None and len(simple):
-        found.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
-    found += flaw_sections(flaws) if flaws is not None and flaws.num_rows else []
-    return [one for one in found if len(one.frame)]
+        sections.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
+    sections += flaw_sections(flaws) if flaws is not None and flaws.num_rows else []
+    return [one for one in sections if len(one.frame)]
 
 
 _MEANS = (
@@ -122,7 +122,7 @@ def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | No
         "Method minus unedited model. `p`: one-sided Wilcoxon signed rank over cases, adjusted by Holm for each rater; "
         "`p_clustered`: of the difference, two-sided."
     )
-    found = [
+    sections = [
         *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
         table_of("survey_tests", "Lower than without edit? (Table 1)", tests, wilcoxon_tests(values), digits=3),
         table_of(
@@ -133,12 +133,12 @@ def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | No
     if kinds is not None:
         about = "Mean rating of the first kind minus that of the other edits; adjusted by Holm."
         frame = kind_differences(by_type[by_type["metric"].isin(["edit", "factual"])], kinds)
-        found.append(table_of("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
+        sections.append(table_of("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
     if scores is not None:
         frame = correlations(by_type, analyses.short_values(scores))
         about = "Spearman over methods and cases, each case one cluster; adjusted by Holm over the whole table."
-        found.append(table_of("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
-    return found
+        sections.append(table_of("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
+    return sections
 
 
 def _claims(annotations: pa.Table) -> list[Table]:
@@ -168,12 +168,12 @@ def _claims(annotations: pa.Table) -> list[Table]:
 
 def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Table]:
     values = analyses.short_values(scores)
-    found = [table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
+    sections = [table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
     if kinds is not None:
         frame = kind_differences(values, kinds)
         about = "Difference of shares between kinds of edits; adjusted by Holm."
-        found.append(table_of("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
-    return found
+        sections.append(table_of("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
+    return sections
 
 
 def flaw_sections(flaws: pa.Table) -> list[Table]:
@@ -182,8 +182,8 @@ def flaw_sections(flaws: pa.Table) -> list[Table]:
     order = list(FLAWS_BY_NAME)
     rows = [
         {"relation": group, "flaw": flaw} | one
-        for group, found in result["flaws"].items()
-        for flaw, one in sorted(found.items(), key=lambda item: order.index(item[0]))
+        for group, flaws_of_group in result["flaws"].items()
+        for flaw, one in sorted(flaws_of_group.items(), key=lambda item: order.index(item[0]))
     ]
     agreement = pd.DataFrame([{"flaw": flaw} | one for flaw, one in result["agreement"].items()])
     about = "Above 0: more present after the edit. `p` is clustered by edit and rater; `p_paper` pools ratings."

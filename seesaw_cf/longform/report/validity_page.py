@@ -27,36 +27,38 @@ _METHOD = (
 )
 
 
-def validity_findings(table: pa.Table, found: Mapping[str, JudgeValidity], judge: str) -> Findings:
+def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], judge: str) -> Findings:
     """What the page says.
 
     Args:
         table: Rows of `seesaw_cf.longform.tables.FLAWS` that were compared.
-        found: The result of `seesaw_cf.longform.flaws.validity.validate_judge` on them.
+        by_flaw: The result of `seesaw_cf.longform.flaws.validity.validate_judge` on them.
         judge: Who was compared.
     """
     frame = table.to_pandas()
     people = sorted(set(frame["rater"]) - {judge})
-    rows = pd.DataFrame([_row(flaw, one) for flaw, one in found.items()])
-    agrees = [_title(flaw) for flaw, one in found.items() if one["verdict"].startswith(_AGREES)]
-    others = [f"{_title(flaw)}: {one['verdict']}" for flaw, one in found.items() if _title(flaw) not in agrees]
-    low, high = min(one["n"] for one in found.values()), max(one["n"] for one in found.values())
-    said = (
+    rows = pd.DataFrame([_row(flaw, validity) for flaw, validity in by_flaw.items()])
+    agrees = [_title(flaw) for flaw, validity in by_flaw.items() if validity["verdict"].startswith(_AGREES)]
+    others = [
+        f"{_title(flaw)}: {validity['verdict']}" for flaw, validity in by_flaw.items() if _title(flaw) not in agrees
+    ]
+    low, high = min(validity["n"] for validity in by_flaw.values()), max(validity["n"] for validity in by_flaw.values())
+    sentences = (
         f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by {len(people)} "
         f"{'person' if len(people) == 1 else 'people'} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''}).",
         "Whether the edits took is not asked here: this is about the judge.",
-        f"{judge} is shown to agree with people beyond chance on {len(agrees)} of {len(found)} flaws"
+        f"{judge} is shown to agree with people beyond chance on {len(agrees)} of {len(by_flaw)} flaws"
         f"{': ' + ', '.join(agrees) if agrees else ''}.",
         f"{'; '.join(others) or 'Nothing'}.",
         f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
-        f"{_split(found)}; 95 % intervals.",
+        f"{_split(by_flaw)}; 95 % intervals.",
     )
-    sections = [PageSection("agreement", "Agreement beyond chance", _parts(found)), _confusions(found)]
-    return Findings(f"Is {judge} to be believed?", said, sections, _METHOD, "", (), {"validity": rows})
+    sections = [PageSection("agreement", "Agreement beyond chance", _parts(by_flaw)), _confusions(by_flaw)]
+    return Findings(f"Is {judge} to be believed?", sentences, sections, _METHOD, "", (), {"validity": rows})
 
 
-def _split(found: Mapping[str, JudgeValidity]) -> str:
-    most = max(one["n_split"] for one in found.values())
+def _split(by_flaw: Mapping[str, JudgeValidity]) -> str:
+    most = max(validity["n_split"] for validity in by_flaw.values())
     return f"; up to {most} more on which people are split evenly, which have no median" if most else ""
 
 
@@ -64,9 +66,9 @@ def _title(flaw: str) -> str:
     return FLAWS_BY_NAME[flaw].title if flaw in FLAWS_BY_NAME else flaw
 
 
-def _kappa(one: JudgeValidity) -> tuple[float, float, float]:
-    found = (one["agreement"] or {}).get("cohen", {}).get("people/judge", {})
-    value, low, high = (found.get(name) for name in ("value", "low", "high"))
+def _kappa(validity: JudgeValidity) -> tuple[float, float, float]:
+    kappa = (validity["agreement"] or {}).get("cohen", {}).get("people/judge", {})
+    value, low, high = (kappa.get(name) for name in ("value", "low", "high"))
     return _float(value), _float(low), _float(high)
 
 
@@ -74,46 +76,50 @@ def _float(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _row(flaw: str, one: JudgeValidity) -> dict[str, Any]:
+def _row(flaw: str, validity: JudgeValidity) -> dict[str, Any]:
     """A flaw in numbers; NaN where there is none."""
     rights = {
-        f"{who}_{rule}": _float((one["accuracy"].get(who) or {}).get(rule))
+        f"{who}_{rule}": _float((validity["accuracy"].get(who) or {}).get(rule))
         for who in ("judge", "constant")
         for rule in ("any_rater", "median")
     }
-    kappa = dict(zip(("kappa", "kappa_low", "kappa_high"), _kappa(one), strict=True))
+    kappa = dict(zip(("kappa", "kappa_low", "kappa_high"), _kappa(validity), strict=True))
     return {
         "flaw": flaw,
-        "n": one["n"],
-        "n_split": one["n_split"],
+        "n": validity["n"],
+        "n_split": validity["n_split"],
         **rights,
-        "flipped": _float(one["flipped"]),
+        "flipped": _float(validity["flipped"]),
         **kappa,
-        "verdict": one["verdict"],
+        "verdict": validity["verdict"],
     }
 
 
-def _parts(found: Mapping[str, JudgeValidity]) -> list[Part]:
+def _parts(by_flaw: Mapping[str, JudgeValidity]) -> list[Part]:
     axis = Axis(-1.0, 1.0)
     lines, rows = [], []
-    for flaw, one in found.items():
-        row = _row(flaw, one)
-        value, low, high = _kappa(one)
-        shown, mark = "–", None
+    for flaw, validity in by_flaw.items():
+        row = _row(flaw, validity)
+        value, low, high = _kappa(validity)
+        kappa, mark = "–", None
         if not math.isnan(value):
-            shown = text.minus(text.estimate(value, low, high))
-            mark = Mark(axis.at(value), axis.span(low, high), 0, f"{_title(flaw)}: kappa {shown}")
-        lines.append(ForestRow(_title(flaw), f"{one['n']}", [mark]))
+            kappa = text.minus(text.estimate(value, low, high))
+            mark = Mark(axis.at(value), axis.span(low, high), 0, f"{_title(flaw)}: kappa {kappa}")
+        lines.append(ForestRow(_title(flaw), f"{validity['n']}", [mark]))
         rights = [_percent(row[f"{who}_{rule}"]) for rule in ("median", "any_rater") for who in ("judge", "constant")]
         rows.append(
-            TableRow((_title(flaw), *rights, _percent(row["flipped"]), shown, f"{one['n']}", f"{one['n_split']}"))
+            TableRow(
+                (_title(flaw), *rights, _percent(row["flipped"]), kappa, f"{validity['n']}", f"{validity['n_split']}")
+            )
         )
     about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
     panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [ForestColumn("kappa", axis)], "−1 to 1", lines)
     heads = ("flaw", "right (median)", "“equal” (median)", "right (any person)", "“equal” (any person)")
-    said = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
-    table = Table("validity", "Accuracy", said, (*heads, "sign turned round", "kappa", "pairs", "split"), 1, rows)
-    verdicts = [TableRow((_title(flaw), one["verdict"], f"{one['n']}")) for flaw, one in found.items()]
+    about_rights = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
+    table = Table(
+        "validity", "Accuracy", about_rights, (*heads, "sign turned round", "kappa", "pairs", "split"), 1, rows
+    )
+    verdicts = [TableRow((_title(flaw), validity["verdict"], f"{validity['n']}")) for flaw, validity in by_flaw.items()]
     first = Table("verdicts", "Verdicts", "What can be said of the judge", ("flaw", "verdict", "pairs"), 2, verdicts)
     return [first, Panels([panel]), table]
 
@@ -122,13 +128,13 @@ def _percent(value: float) -> str:
     return "–" if math.isnan(value) else text.percent(value)
 
 
-def _confusions(found: Mapping[str, JudgeValidity]) -> PageSection:
+def _confusions(by_flaw: Mapping[str, JudgeValidity]) -> PageSection:
     """People's median against the judge, a table for each flaw."""
-    heads = ("people say", *(f"judge: {said}" for said in _ANSWERS.values()))
+    heads = ("people say", *(f"judge: {answer}" for answer in _ANSWERS.values()))
     tables = []
-    for flaw, one in found.items():
-        counts = {key: [str(one["confusion"][key][other]) for other in _ANSWERS] for key in _ANSWERS}
-        rows = [TableRow((said, *counts[key])) for key, said in _ANSWERS.items()]
+    for flaw, validity in by_flaw.items():
+        counts = {key: [str(validity["confusion"][key][other]) for other in _ANSWERS] for key in _ANSWERS}
+        rows = [TableRow((answer, *counts[key])) for key, answer in _ANSWERS.items()]
         about = f"{_title(flaw)}: pairs by what people and judge say"
         tables.append(Table(f"confusion-{flaw}", _title(flaw), about, heads, 1, rows))
     return PageSection("confusion", "Who said what", [Folded(table.title, [table]) for table in tables])

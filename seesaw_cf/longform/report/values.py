@@ -105,14 +105,20 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
     ]
     near = frame[(frame["kind"] == "neighborhood") & (frame["role"] == "target_true")]
     key = ["editor", "case_id", "prompt_id", "target"]
-    both = near[near["phase"] == "post"].merge(
+    near_pairs = near[near["phase"] == "post"].merge(
         near[near["phase"] == "pre"][[*key, "value"]], on=key, suffixes=("", "_before")
     )
-    kept = both["n_kept"].astype(float) / both["n_tokens"].astype(float) if "n_kept" in both else float("nan")
-    both["value"] = pd.Series(kept, both.index).fillna((both["value"] == both["value_before"]).astype(float))
-    rows = pd.concat([*parts, both.assign(metric="locality")], ignore_index=True)
-    found = rows.groupby(["editor", "case_id", "metric"], sort=True)["value"].mean().reset_index()
-    return found.rename(columns={"editor": "method"})
+    share_equal = (
+        near_pairs["n_kept"].astype(float) / near_pairs["n_tokens"].astype(float)
+        if "n_kept" in near_pairs
+        else float("nan")
+    )
+    near_pairs["value"] = pd.Series(share_equal, near_pairs.index).fillna(
+        (near_pairs["value"] == near_pairs["value_before"]).astype(float)
+    )
+    rows = pd.concat([*parts, near_pairs.assign(metric="locality")], ignore_index=True)
+    values = rows.groupby(["editor", "case_id", "metric"], sort=True)["value"].mean().reset_index()
+    return values.rename(columns={"editor": "method"})
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:
@@ -125,12 +131,12 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
         Block columns, `method`, `metric`, `value`, `low`, `high`, `sd` over rows (the papers' +-), `n`, `n_cases`,
         `n_missing`, `note`.
     """
-    found = []
+    means_of_blocks = []
     for key, rows in blocks(values, "method", "metric"):
         there = rows[rows["value"].notna()]
         about = {"sd": there["value"].std(ddof=1), "n_missing": len(rows) - len(there)}
-        found.append({**key, **case_mean(there["value"], there["case_id"]), **about})
-    return pd.DataFrame(found).drop(columns="p", errors="ignore")
+        means_of_blocks.append({**key, **case_mean(there["value"], there["case_id"]), **about})
+    return pd.DataFrame(means_of_blocks).drop(columns="p", errors="ignore")
 
 
 def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
@@ -144,13 +150,13 @@ def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
         `n_cases`, `n_missing` (claims without a label), `note`. The three shares of a kind add up to 1;
         intervals are cut at 0 and 1.
     """
-    found = []
+    shares = []
     for key, rows in blocks(labelled(annotations), "method", "passage", "claim_kind"):
         there = rows[rows["label"].notna()]
         for label in LABELS:
             share = case_share(there["label"] == label, there["case_id"])
-            found.append({**key, "label": label, **share, "n_missing": len(rows) - len(there)})
-    return pd.DataFrame(found).drop(columns="p", errors="ignore")
+            shares.append({**key, "label": label, **share, "n_missing": len(rows) - len(there)})
+    return pd.DataFrame(shares).drop(columns="p", errors="ignore")
 
 
 def labelled(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
@@ -182,30 +188,30 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     """
     frame = labelled(annotations)
     facts = frame[frame["claim_kind"] == "ground_truth"]
-    found = []
+    drifts = []
     for key, rows in blocks(facts, "passage"):
         before = rows[rows["method"] == BASELINE]
         block = [
             key | {"method": method} | _drift(before, rows[rows["method"] == method])
             for method in sorted(set(rows["method"]) - {BASELINE})
         ]
-        found += with_adjusted(block)
-    return pd.DataFrame(found)
+        drifts += with_adjusted(block)
+    return pd.DataFrame(drifts)
 
 
 def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, object]:
     missing = int(before["label"].isna().sum() + after["label"].isna().sum())
     before, after = (side[side["label"].notna()] for side in (before, after))
     common = set(before["case_id"]) & set(after["case_id"])
-    both = pd.concat([after, before], keys=["after", "before"], names=["side", None])
-    both = both[both["case_id"].isin(common)]
-    side = both.index.get_level_values("side").to_numpy()
-    share = (both["label"] == "contradicts").astype(float)
-    found = {**case_difference(share, both["case_id"], side == "after", side == "before")}
+    sides = pd.concat([after, before], keys=["after", "before"], names=["side", None])
+    sides = sides[sides["case_id"].isin(common)]
+    side = sides.index.get_level_values("side").to_numpy()
+    share = (sides["label"] == "contradicts").astype(float)
+    change = {**case_difference(share, sides["case_id"], side == "after", side == "before")}
     key = ["case_id", "claim_id", "sample"]
     pairs = after.merge(before, on=key, suffixes=("", "_before"))
     supported = pairs[pairs["label_before"] == "supports"]
     lost = case_share(supported["label"] == "contradicts", supported["case_id"])
     more = {"lost": lost["value"], "lost_low": lost["low"], "lost_high": lost["high"], "n_supported": lost["n"]}
     more["n_missing"] = missing
-    return {name: found[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more
+    return {name: change[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more
