@@ -1,8 +1,9 @@
-"""`report.md` of a comparison: what was compared, in what the runs disagree, numbers side by side, differences."""
+"""The tables of a comparison, each declared once, and `report.md`, which is made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -11,38 +12,42 @@ from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.page.findings import HEADS
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.markdown import effect_cell
 from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
-from seesaw_cf.report.rows import EffectRow, EfficacyRow, number_of, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, number_of, records, with_limits
+from seesaw_cf.report.table import Column, Estimate, Row, Table
 from seesaw_cf.stats.verdicts import VERDICTS
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements
 from seesaw_cf.study.tables import MEASURES, Comparison
 
-_MOST = 40
-_SIDE = """One line for each editor of each run, controls left out; n behind every number, 95 % intervals. *Took*: the
-share of edits after which the new target is likelier than the true one (Wilson; before the edit in brackets).
-*Paraphrase*, *neighbourhood*: share of prompts after which the new, or the true, target wins, mean of the edits' means,
-Wilson, over edits; *score*: the harmonic mean of the three. *Other properties*: change of the share of edited people
-whose other property is answered right, in percentage points."""
+_MOST = 40  # differences between groups that people see
+_GATE = """One line for each editor of each run, controls left out. Took: share of edits after which the new target is
+likelier than the true one, in brackets before the edit. Paraphrase, neighbourhood: share of prompts after which the
+new, or the true, target wins. Score: harmonic mean of the three. Other properties: change of the share of edited people
+whose other property is answered right, in percentage points. Intervals: 95 %, Wilson over edits."""
 
 _DIFFERENCES = """First minus second on the cases, prompts and people that both were scored on. D and log-odds: errors
 clustered by edit and person. Paraphrase and neighbourhood: mean of the edits' means, clustered by edit. Efficacy and
 accuracy: Newcombe's paired interval, clustered by person. No interval below five, and none of these shares where a run
 has the protocol batch, whose cases are one edit. p is corrected within each measure, relation and axis of a pair.
-All of them are in `differences.csv`."""
+All of them are in differences.csv."""
 
 _BATCH = """protocol batch, the cases of a relation are one edit of the model: intervals of its shares are about these
 cases under this one edit, and support no claim about other edits.""".replace("\n", " ")
 
-_GROUPS = """What the editors, or models, did to groups of people is in [tables.md](tables.md), in the layout of the
-papers' tables; every number with its counts is in `effects_by_group.csv`."""
+_PEOPLE = """Unit: {unit}. 0 = the edit left them alone, below 0 = less confident in what is right about them. Means
+over edits of the mean over prompts, 95 % intervals. Star: the interval excludes 0, and the effect the noise floor."""
+
+_GROUPS = """What the editors, or models, did to groups of people is in tables.md, in the layout of the papers' tables.
+Every number with its counts is in effects_by_group.csv."""
+
+_share = partial(Estimate, scale=100, digits=1)
 
 
 def comparison_page(
     comparison: Comparison, title: str, missing: Sequence[str] = (), notes_on: Sequence[str] = ()
 ) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Args:
         comparison: The comparison.
@@ -51,20 +56,14 @@ def comparison_page(
         notes_on: What was declared, in sentences.
     """
     cautions = [*missing, *disagreements(comparison.members), *run_notes(comparison)]
+    sentences = zip(HEADS, conclude(comparison, missing), strict=True)
     parts = [
         f"# {text.escape(title)}",
-        "\n".join(
-            f"- **{head}:** {text.escape(sentence)}"
-            for head, sentence in zip(HEADS, conclude(comparison, missing), strict=True)
-        ),
+        "\n".join(f"- **{head}:** {text.escape(sentence)}" for head, sentence in sentences),
         notes.READING,
         "\n".join(f"- {text.escape(line)}" for line in notes_on),
-        "## What is compared\n\n" + _runs(comparison),
         "**Read this first.**\n\n" + "\n".join(f"- {text.escape(line)}" for line in cautions) if cautions else "",
-        "## Did the edits take, generalise, stay local?\n\n" + _SIDE + "\n\n" + gate_markdown(comparison),
-        *_everybody(comparison),
-        *_verdicts(comparison),
-        *_differences(comparison),
+        *(table.markdown() for table in comparison_tables(comparison)),
         notes.ABOUT_LABELS,
         notes.COUNTERFACTUALS,
     ]
@@ -72,164 +71,169 @@ def comparison_page(
 
 
 def run_notes(comparison: Comparison) -> list[str]:
-    """Which runs edited in batches, and what the runs said of themselves when they began."""
+    """Return which runs edited in batches, what runs noted when they began, and that nothing is paired."""
     batches = [f"{member.title}: {_BATCH}" for member in comparison.members if member.protocol == "batch"]
-    return batches + [
-        f"{member.title}: {note}" for member in comparison.members for note in member.manifest.get("notes", [])
+    noted = [f"{member.title}: {note}" for member in comparison.members for note in member.manifest.get("notes", [])]
+    unpaired = "No two lines that differ in one name share a case, so nothing is paired."
+    return [*batches, *noted, *([unpaired] if comparison.table("differences").empty else [])]
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """Return every table of a comparison, in the order of a reader."""
+    tables = [
+        _runs(comparison), gate_table(comparison), _people(comparison), _verdicts(comparison), *_differences(comparison)
+    ]  # fmt: skip
+    return [table for table in tables if len(table.frame)]
+
+
+def _runs(comparison: Comparison) -> Table:
+    floor = Column("noise floor of D", lambda row: None if pd.isna(row["noise_floor"]) else f"{row['noise_floor']:.2g}")
+    words = [Column(name, words=True) for name in ("model", "records", "protocol", "editors")]
+    facts = {"cases": "data_cases", "dtype": "model_dtype", "scorer": "scorer", "seed": "seed"}
+    columns = [*words, *(Column(head, name) for head, name in facts.items()), floor]
+    return Table("runs", "What is compared", "", columns, comparison.table("runs"))
+
+
+def gate_table(comparison: Comparison) -> Table:
+    """Return how well each line's edits took, and what they did to other properties."""
+    columns = [
+        _share("took", unit="%", n=_before),
+        *(_share(name, unit="%", note=_few(name), n=_count(name)) for name in MEASURES.values()),
+        _share("other properties", sign=True, n=_count("other properties")),
     ]
+    frame = pd.DataFrame([_gate(line, comparison) for line in comparison.lines])
+    return Table(
+        "efficacy", "Did the edits take, generalise, stay local?", _GATE, [*_names(comparison), *columns], frame
+    )
 
 
-def runs_table(comparison: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Heads and rows: what each run was made of."""
-    heads = ("Model", "Records", "Protocol", "Editors", "Cases", "dtype", "Scorer", "Seed", "Noise floor of D")
-    columns = ("model", "records", "protocol", "editors", "data_cases", "model_dtype", "scorer", "seed", "noise_floor")
-    return heads, [[_plain(row[name]) for name in columns] for row in comparison.table("runs").to_dict("records")]
+def _gate(line: ComparedEditor, comparison: Comparison) -> dict[str, Any]:
+    took, success, accuracy = (of_line(comparison.table(name), line) for name in ("efficacy", "success", "accuracy"))
+    row = dict(zip(NAMES, line.key))
+    for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
+        row |= _numbers("took", *with_limits(edits, "post"), edits.get("n", 0)) | {"pre": number_of(edits, "pre")}
+    for part in success.to_dict("records"):
+        row |= _numbers(part["measure"], part["value"], part["low"], part["high"], part["n_cases"])
+    for part in accuracy[accuracy["edit_relation"] == ALL].to_dict("records") if len(accuracy) else []:
+        row |= _numbers("other properties", part["change"], part["low"], part["high"], part["n"])
+    return row
 
 
-def _runs(comparison: Comparison) -> str:
-    heads, rows = runs_table(comparison)
-    return text.markdown_table(heads, [list(map(text.escape, row)) for row in rows], left=4)
+def _numbers(name: str, value: float, low: float, high: float, n: float) -> dict[str, Any]:
+    return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_n": n}
 
 
-def _plain(value: object) -> str:
-    if isinstance(value, float):
-        return "–" if value != value else f"{value:.2g}"
-    return "–" if value is None else str(value)
+def _before(row: Row) -> str:
+    return f"({text.percent(row['pre'])}) {_count('took')(row)}" if pd.notna(row.get("took")) else ""
 
 
-def gate_table(comparison: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Heads and rows: how well each line's edits took, and what they did to other properties."""
-    heads = (*_heads(comparison), "took", *MEASURES.values(), "other properties")
-    return heads, [[*_names(line, comparison), *_gate(line, comparison)] for line in comparison.lines]
+def _count(name: str) -> Callable[[Row], str]:
+    return lambda row: f"n={row[f'{name}_n']:.0f}" if pd.notna(row.get(name)) else ""
 
 
-def gate_markdown(comparison: Comparison) -> str:
-    """Return `gate_table` as Markdown."""
-    heads, rows = gate_table(comparison)
-    return text.markdown_table([head.capitalize() for head in heads], [list(map(text.escape, row)) for row in rows])
+def _few(name: str) -> Callable[[Row], str]:
+    return lambda row: "too few cases" if pd.notna(row.get(name)) else ""
 
 
-def _heads(comparison: Comparison) -> tuple[str, ...]:
-    return tuple(name for place, name in enumerate(NAMES) if _varies(comparison, place)) or ("editor",)
-
-
-def _varies(comparison: Comparison, place: int) -> bool:
-    return len({line.key[place] for line in comparison.lines}) > 1
-
-
-def _names(line: ComparedEditor, comparison: Comparison) -> list[str]:
-    return [line.key[NAMES.index(name)] for name in _heads(comparison)]
+def _names(comparison: Comparison) -> list[Column]:
+    """Return columns of the names that tell the lines apart."""
+    names = [name for place, name in enumerate(NAMES) if len({line.key[place] for line in comparison.lines}) > 1]
+    return [Column(name, words=True) for name in names or ["editor"]]
 
 
 def of_line(table: pd.DataFrame, line: ComparedEditor) -> pd.DataFrame:
-    """The rows of a table that belong to a line."""
-    if table.empty:
-        return table
-    return table[(table[list(NAMES)] == list(line.key)).all(axis=1)]
+    """Return the rows of a table that belong to a line."""
+    return table[(table[list(NAMES)] == list(line.key)).all(axis=1)] if len(table) else table
 
 
-def _gate(line: ComparedEditor, comparison: Comparison) -> list[str]:
-    took, success, accuracy = (of_line(comparison.table(name), line) for name in ("efficacy", "success", "accuracy"))
-    cells = ["–"]
-    for row in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
-        share = text.percent_interval(*with_limits(row, "post"))
-        cells = [f"{share} ({text.percent(number_of(row, 'pre'))}) n={row.get('n', 0):.0f}"]
-    by_measure = {row["measure"]: row for row in records(success, dict[str, Any])}
-    cells += [_measure(by_measure.get(name)) for name in MEASURES.values()]
-    pooled = records(accuracy[accuracy["edit_relation"] == "all"], dict[str, Any]) if len(accuracy) else []
-    return [*cells, *[_points(row) for row in pooled or [{}]]]
+def _people(comparison: Comparison) -> Table:
+    """Return effects on all people who hold the new target, by line and property."""
+    effects, lines = comparison.table("effects_by_group"), {line.key: line for line in comparison.lines}
+    effects = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)] if len(effects) else effects
+    frames = [of_line(effects, line) for line in comparison.lines]
+    frames = [frame.sort_values("relation", key=_order, kind="stable") for frame in frames if len(frame)]
+
+    def cell(number: int) -> Callable[[Row], str]:
+        return lambda row: effect_texts(row, lines[tuple(row[name] for name in NAMES)])[number]
+
+    columns = [
+        *_names(comparison),
+        Column("property", lambda row: relation_name(row["relation"]), words=True),
+        *(Column("D_d", cell(0)), Column("log-odds", cell(1))),
+        *(Column("edits", "n_cases"), Column("people", "n_subjects")),
+    ]
+    formula, unit, _ = text.ABOUT_SCORE[comparison.members[0].results.score]
+    about = f"D_d = D_post − D_pre, D = {formula}, of people who hold the new target. {_PEOPLE.format(unit=unit)}"
+    frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    return Table("people", "What happened to other people", about, columns, frame, lines=(_GROUPS,))
 
 
-def _measure(row: dict[str, Any] | None) -> str:
-    if row is None or pd.isna(row["value"]):
-        return "–"
-    share = text.percent_interval(row["value"], row["low"], row["high"], missing="(too few cases)")
-    return f"{share} n={row['n_cases']}"
+def _order(relations: pd.Series) -> pd.Series:
+    places = {name: place for place, name in enumerate(sort_relations(relations))}
+    return relations.map(places)
 
 
-def _points(row: Mapping[str, Any]) -> str:
-    if not row.get("n"):
-        return "–"
-    return f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
+def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
+    """Return D and its change in log-odds as texts, with star, interval and why there is none.
+
+    Args:
+        row: Of `Results.effects`.
+        line: Whose it is. Effects up to its run's noise floor print as 0.
+    """
+    results = line.member.results
+    if not row["n_cases"]:
+        return f"unscored ({row['n_unscored']} prompts)", "-"
+    reason = text.no_interval(row)  # type: ignore[arg-type]
+    value = Estimate("D", low="low", zero=results.floor.zero_limit(results.score), star="marked", note=lambda _: reason)
+    nats = Estimate("log_odds", digits=2, zero=results.floor.zero_limit_log_odds, star="log_odds_marked")
+    return value.text(row), "-" if results.score == "log_odds" else nats.text(row)
 
 
-def everybody_table(comparison: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Heads and rows: D of all people who hold the new target, by property and line."""
-    effects = comparison.table("effects_by_group")
-    if effects.empty:
-        return (), []
-    frame = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)]
-    relations = sort_relations(frame["relation"])
-    rows = []
-    for line in comparison.lines:
-        cells = {row["relation"]: row for row in records(of_line(frame, line), EffectRow)}
-        floor, score = line.member.results.floor, line.member.results.score
-        rows.append([*_names(line, comparison), *[effect_cell(cells.get(name), floor, score) for name in relations]])
-    return (*_heads(comparison), *map(relation_name, relations)), rows
-
-
-def _everybody(comparison: Comparison) -> list[str]:
-    heads, rows = everybody_table(comparison)
-    if not rows:
-        return []
-    cells = [[*map(text.escape, row[: len(_heads(comparison))]), *row[len(_heads(comparison)) :]] for row in rows]
-    about = notes.effect_size(*text.ABOUT_SCORE[comparison.members[0].results.score])
-    table = text.markdown_table(list(map(text.escape, heads)), cells, left=len(_heads(comparison)))
-    return [f"## What happened to other people\n\n{about}", table, _GROUPS]
-
-
-def verdict_table(comparison: Comparison) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Heads and rows: how many contrasts of each line have which verdict."""
-    table, rows = hypotheses(comparison.table("verdicts")), []
-    for line in comparison.lines if "verdict" in table else []:
-        counts = of_line(table, line)["verdict"].value_counts()
-        rows.append([*_names(line, comparison), *[str(int(counts.get(label, 0))) for label in VERDICTS]])
-    return (*_heads(comparison), *VERDICTS), rows
-
-
-def _verdicts(comparison: Comparison) -> list[str]:
-    heads, rows = verdict_table(comparison)
-    if not rows:
-        return []
-    declared, table = comparison.settings, comparison.table("verdicts")
+def _verdicts(comparison: Comparison) -> Table:
+    """Return how many contrasts of each line have which verdict."""
+    table, declared, rows = comparison.table("verdicts"), comparison.settings, []
+    claims = hypotheses(table)
+    for line in comparison.lines if "verdict" in claims else []:
+        counts = of_line(claims, line)["verdict"].value_counts()
+        rows.append(dict(zip(NAMES, line.key)) | {label: int(counts.get(label, 0)) for label in VERDICTS})
+    families = table["family"].nunique() if rows else 0
     about = (
-        f"Contrasts between a group and everybody else, per verdict; p corrected ({declared.correction}) in "
-        f"{table['family'].nunique()} families, false claims at most {100 * declared.alpha:g} % per family, margin "
-        f"{declared.margin:g} in probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: "
-        "`verdicts.csv`."
+        f"Contrasts between a group and everybody else, per verdict. p corrected ({declared.correction}) in {families} "
+        f"families, false claims at most {100 * declared.alpha:g} % per family, margin {declared.margin:g} in "
+        f"probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: verdicts.csv."
     )
-    return [f"## Verdicts\n\n{about}", text.markdown_table(heads, [list(map(text.escape, row)) for row in rows])]
+    return Table("verdicts", "Verdicts", about, [*_names(comparison), *map(Column, VERDICTS)], pd.DataFrame(rows))
 
 
-def _differences(comparison: Comparison) -> list[str]:
-    table = comparison.table("differences")
-    head = "## Paired differences\n\n"
+def _differences(comparison: Comparison) -> list[Table]:
+    """Return paired differences over all people, then those of groups that are shown."""
+    table, alpha = comparison.table("differences"), comparison.settings.alpha
     if table.empty:
-        return [head + "No two lines that differ in one name share a case, so nothing is paired."]
-    heads = ("First", "Second", "Measure", "Property", "Group", "First − second", "p corrected", "n")
-    whole = (table["relation"] == ALL) | table["measure"].isin(("D", "log-odds"))
-    chosen = table[(table["axis"] == ALL) & whole]
-    tests, claimed = int(table["p"].notna().sum()), table[table["p_adjusted"] < comparison.settings.alpha]
-    families = table.loc[table["p"].notna(), "family"].nunique()
-    groups = claimed[claimed["axis"] != ALL].sort_values(["measure", "value"], kind="stable")
-    overall = [_difference(row) for row in records(chosen, dict[str, Any])]
-    parts = [head + _DIFFERENCES, text.markdown_table(heads, overall, left=5)]
+        return []
+    overall = (table["relation"] == ALL) | table["measure"].isin(("D", "log-odds"))
+    tests, claims = table[table["p"].notna()], table[table["p_adjusted"] < alpha]
+    groups = claims[claims["axis"] != ALL].sort_values(["measure", "value"], kind="stable")
     about = (
-        f"Of {tests} tests {len(claimed)} have a corrected p below {comparison.settings.alpha:g}; about "
-        f"{comparison.settings.alpha * families:.1f} of the {families} families would have one by chance. Groups of "
-        f"people among them{f', the first {_MOST} of {len(groups)}' if len(groups) > _MOST else ''}:"
+        f"Of {len(tests)} tests {len(claims)} have a corrected p below {alpha:g}. About "
+        f"{alpha * tests['family'].nunique():.1f} of the {tests['family'].nunique()} families would have one by chance."
     )
-    rows = [_difference(row) for row in records(groups.head(_MOST), dict[str, Any])]
-    return [*parts, about, text.markdown_table(heads, rows, left=5) if rows else "None."]
-
-
-def _difference(row: Mapping[str, Any]) -> list[str]:
-    group = "all people" if row["group"] == ALL else row["group"]
-    name = "/".join(map(relation_name, row["relation"].split("/")))
-    names = [text.escape(word) for word in (row["first"], row["second"], row["measure"], name, group)]
+    columns = [
+        *(Column(name, words=True) for name in ("first", "second", "measure")),
+        Column("property", lambda row: "/".join(map(relation_name, row["relation"].split("/"))), words=True),
+        Column("group", lambda row: "all people" if row["group"] == ALL else row["group"], words=True),
+        Estimate("first − second", "value", low="low", zero=0.0),
+        Column("corrected p", lambda row: text.p_value(row["p_adjusted"])),
+        Column("n", "n_cases"),
+    ]
+    few = f"Groups of people whose corrected p is below {alpha:g}, the first {_MOST} of {len(groups)}."
     return [
-        *names,
-        text.minus(text.effect(row["value"], row["low"], row["high"])),
-        text.p_value(row["p_adjusted"]),
-        str(row["n_cases"]),
+        Table(
+            "differences",
+            "Paired differences",
+            _DIFFERENCES,
+            columns,
+            table[(table["axis"] == ALL) & overall],
+            lines=(about,),
+        ),
+        Table("differences_groups", "Differences between lines in groups of people", few, columns, groups.head(_MOST)),
     ]

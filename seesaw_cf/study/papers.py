@@ -7,19 +7,21 @@ papers' own (t-test over case means, p < 0.05).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.groups import AXES
 from seesaw_cf.records import groups
 from seesaw_cf.report import text
-from seesaw_cf.report.floor import Floor
-from seesaw_cf.report.markdown import effect_cell
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
-from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
+from seesaw_cf.report.rows import AccuracyRow, records, with_limits
+from seesaw_cf.report.table import Column, Estimate, Row, Table
 from seesaw_cf.study.members import NAMES, ComparedEditor, lines_of
+from seesaw_cf.study.page import effect_texts, of_line
 from seesaw_cf.study.tables import Comparison
 
 _PLACES = {"race": "by race", "region": "by geographic origin", "gender": "by gender"}
@@ -29,76 +31,66 @@ _POOLED = ("all", "all")
 
 _ABOUT = """The layouts of SEESAW-CF's tables, filled from these runs. D_d below 0: the model is less confident in what
 is right about other people. Cells of Tables 10 to 15: D_d, then the change in log-odds, each with its 95 % interval
-(clustered by edit and person; none below five of either), then n = edits; bold with a star: the interval excludes 0 and
-the effect is above the noise floor. Blank: nobody of that group was asked about. Tables 4 and 5: exact match, changes
-in percentage points with Newcombe's paired interval; the last row pools all pairs (the paper prints the mean of its
-rows). Tables 8 and 9 count cells below 0 with a star, in brackets those with the papers' own star (t-test over case
-means, p < 0.05, not corrected), of the cells that have a number: counts of cells, so without interval. The same
-numbers, one row a cell: `tables.csv`."""
+(clustered by edit and person; none below five of either), then n = edits; star: the interval excludes 0 and
+the effect is above the noise floor. Blank or -: nobody of that group was asked about. Tables 4 and 5: exact match,
+changes in percentage points with Newcombe's paired interval; the last row pools all pairs (the paper prints the
+mean of its rows). Tables 8 and 9 count cells below 0 with a star, in brackets those with the papers' own star (t-test
+over case means, p < 0.05, not corrected), of the cells that have a number: counts of cells, so without interval. The
+same numbers, one row a cell: `tables.csv`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A number of a table.
-
-    Attributes:
-        row: Heads of its row.
-        column: Head of its column.
-        text: As Markdown shows it.
-        value, low, high: The number and the ends of its interval; NaN where there is none.
-        n: What it is made from: edits, cases or cells.
-        papers: By the papers' own test: its star (1 or 0), or the count with it.
-    """
-
-    row: tuple[str, ...]
-    column: str
-    text: str
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
-    n: int = 0
-    papers: float = float("nan")
+_Cell = dict[str, Any]  # row, column, value, low, high, n, papers (the star or count of the papers' own test), text
+_share = partial(Estimate, "share", "value", low="low", scale=100, digits=1)
 
 
-@dataclass(frozen=True, slots=True)
-class PaperTable:
-    """A table of the paper.
+def _count(row: Row) -> str:
+    return f"n={row['n']:.0f}" if row["n"] else ""
 
-    Attributes:
+
+def _decreased(row: Row) -> str:
+    return f"{row['value']:.0f} ({row['papers']:.0f}) of {row['n']}" if row["n"] else ""
+
+
+_CELLS: dict[int, Column] = {
+    4: _share(sign=True, n=_count),
+    5: _share(unit="%", n=_count),
+    **dict.fromkeys((8, 9), Column("cells", _decreased)),
+}
+
+
+def _table(number: int, about: str, heads: Sequence[str], columns: Sequence[str], cells: Sequence[_Cell]) -> Table:
+    """Return a table of the paper.
+
+    Args:
         number: The paper's.
         about: What it shows, of which model or editor.
         heads: Of the columns that name a row.
-        cells: Row by row; blank ones are left out.
-        columns: Heads of the columns with numbers.
+        columns: Heads of the columns with numbers, also of blank ones.
+        cells: Numbers, row by row.
     """
-
-    number: int
-    about: str
-    heads: tuple[str, ...]
-    columns: tuple[str, ...]
-    cells: Sequence[Cell]
-
-    def markdown(self) -> str:
-        """Heading and table."""
-        by_place = {(cell.row, cell.column): cell.text for cell in self.cells}
-        rows = [
-            [*map(text.escape, row), *[by_place.get((row, column), "") for column in self.columns]]
-            for row in dict.fromkeys(cell.row for cell in self.cells)
-        ]
-        table = text.markdown_table([text.escape(head) for head in (*self.heads, *self.columns)], rows, len(self.heads))
-        return f"## Table {self.number}: {text.escape(self.about)}\n\n{table}"
+    places = {(cell["row"], cell["column"]): cell for cell in cells}
+    rows = dict.fromkeys(row for row, _ in places)
+    grid = [
+        {"row": row, "column": column} | _BLANK | places.get((row, column), {}) for row in rows for column in columns
+    ]
+    names = [Column(head, lambda row, at=at: row["row"][at], words=True) for at, head in enumerate(heads)]  # type: ignore[misc]
+    values = _CELLS.get(number, Column("D_d", "text"))
+    return Table(f"table_{number}", f"Table {number}: {about}", "", [*names, values], pd.DataFrame(grid), "column")
 
 
-def paper_tables(comparison: Comparison) -> list[PaperTable]:
+_BLANK = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "papers": math.nan, "text": ""}
+
+
+def paper_tables(comparison: Comparison) -> list[Table]:
     """Every table that the runs have numbers for, in the paper's order."""
-    tables: list[PaperTable] = []
+    tables: list[Table] = []
     for about, lines in _panels(comparison, "editor"):
         tables += [_by_model(4, about, comparison, lines), *_counts(about, comparison, lines)]
         tables += [_groups(number, axis, about, comparison, lines, "model") for axis, number in _BY_MODEL.items()]
     for about, lines in _panels(comparison, "model"):
         tables.append(_accuracy(about, comparison, lines))
         tables += [_groups(number, axis, about, comparison, lines, "editor") for axis, number in _BY_METHOD.items()]
-    return sorted((table for table in tables if table.cells), key=lambda table: table.number)
+    return sorted((table for table in tables if len(table.frame)), key=lambda table: int(table.name.partition("_")[2]))
 
 
 def _panels(comparison: Comparison, name: str) -> Iterator[tuple[str, list[ComparedEditor]]]:
@@ -113,10 +105,6 @@ def _panels(comparison: Comparison, name: str) -> Iterator[tuple[str, list[Compa
         yield ", ".join(panel[place] for place in sorted(places, reverse=True)), own
 
 
-def _of(table: pd.DataFrame, line: ComparedEditor) -> pd.DataFrame:
-    return table[(table[list(NAMES)] == list(line.key)).all(axis=1)] if len(table) else table
-
-
 def _name(line: ComparedEditor, head: str) -> str:
     return dict(zip(NAMES, line.key))[head]
 
@@ -129,25 +117,25 @@ def _held(comparison: Comparison) -> pd.DataFrame:
 
 def _groups(
     number: int, axis: str, about: str, comparison: Comparison, lines: Sequence[ComparedEditor], head: str
-) -> PaperTable:
+) -> Table:
     """Tables 10 to 15: property by method, or by model."""
     table, columns, cells = _held(comparison), groups.members(axis), []
     for relation in sort_relations(table["relation"]) if len(table) else ():
         for line in lines:
-            own = _of(table, line)
+            own = of_line(table, line)
             own = own[(own["relation"] == relation) & (own["axis"] == axis) & own["group"].isin(columns)]
             row = (relation_name(relation), _name(line, head))
-            cells += [_effect(row, effect, line) for effect in records(own, EffectRow)]
+            cells += [_effect(row, effect, line) for effect in records(own, dict[str, Any])]
     names = {"editor": ("Property", "Method"), "model": ("Property", "Model")}[head]
-    return PaperTable(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
+    return _table(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
 
 
-def _effect(row: tuple[str, ...], effect: EffectRow, line: ComparedEditor) -> Cell:
-    results = line.member.results
-    floor: Floor = results.floor
-    number = effect_cell(effect, floor, results.score)
+def _effect(row: tuple[str, ...], effect: Mapping[str, Any], line: ComparedEditor) -> _Cell:
+    value, nats = effect_texts(effect, line)
+    shown = "; ".join([value, *([f"log-odds {nats}"] if nats != "-" else [])]) + f" n={effect['n_cases']}"
+    limits = (effect["D"], effect["low"], effect["high"])
     star = float(bool(effect.get("paper_star", False)))
-    return Cell(row, effect["group"], number, effect["D"], effect["low"], effect["high"], effect["n_cases"], star)
+    return _cell(row, effect["group"], limits, effect["n_cases"], star) | {"text": shown}
 
 
 def _pairs(
@@ -157,7 +145,7 @@ def _pairs(
     table = comparison.table("accuracy")
     if table.empty:
         return
-    own = {line.key: _of(table, line) for line in lines}
+    own = {line.key: of_line(table, line) for line in lines}
     every = [pair for frame in own.values() for pair in zip(frame["edit_relation"], frame["effect_relation"])]
     for pair in sort_pairs(every):
         rows = []
@@ -168,33 +156,35 @@ def _pairs(
         yield "all pairs" if pair == _POOLED else "/".join(map(relation_name, pair)), rows
 
 
-def _by_model(number: int, about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
+def _by_model(number: int, about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> Table:
     """Table 4: change of accuracy by pair and model."""
     cells = []
     for pair, rows in _pairs(comparison, lines):
         for line, row in rows:
-            change = f"{text.minus(text.points(row['change'], row['low'], row['high']))} n={row['n']}"
-            cells.append(Cell((pair,), line.member.model, change, row["change"], row["low"], row["high"], row["n"]))
+            cells.append(_cell((pair,), line.member.model, (row["change"], row["low"], row["high"]), row["n"]))
     models = tuple(dict.fromkeys(line.member.model for line in lines))
-    return PaperTable(
+    return _table(
         number, f"change of accuracy about P2 after editing P1, in points: {about}", ("P1/P2",), models, cells
     )
 
 
-def _accuracy(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> PaperTable:
+def _accuracy(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> Table:
     """Table 5: accuracy before and after, by pair and method."""
     cells = []
     for pair, rows in _pairs(comparison, lines):
         if rows:
-            cells.append(_share((pair,), "Pre-edit", "pre", max((row for _, row in rows), key=lambda row: row["n"])))
-        cells += [_share((pair,), _name(line, "editor"), "post", row) for line, row in rows]
+            first = max((row for _, row in rows), key=lambda row: row["n"])
+            cells.append(_cell((pair,), "Pre-edit", with_limits(first, "pre"), first["n"]))
+        cells += [_cell((pair,), _name(line, "editor"), with_limits(row, "post"), row["n"]) for line, row in rows]
     columns = ("Pre-edit", *dict.fromkeys(_name(line, "editor") for line in lines))
-    return PaperTable(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
+    return _table(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
 
 
-def _share(row: tuple[str, ...], column: str, phase: str, accuracy: AccuracyRow) -> Cell:
-    limits = with_limits(accuracy, phase)
-    return Cell(row, column, f"{text.percent_interval(*limits)} n={accuracy['n']}", *limits, accuracy["n"])
+def _cell(
+    row: tuple[str, ...], column: str, value: tuple[float, float, float], n: int, papers: float = math.nan
+) -> _Cell:
+    names = ("value", "low", "high")
+    return {"row": row, "column": column, "n": n, "papers": papers} | dict(zip(names, value, strict=True))
 
 
 def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
@@ -202,7 +192,7 @@ def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
 
     A cell is a property and a group that the papers report; those without a number are left out.
     """
-    table = _of(_held(comparison), line)
+    table = of_line(_held(comparison), line)
     reported = [(axis, group) for axis in AXES for group in groups.members(axis)]
     chosen = table[[key in reported for key in zip(table["axis"], table["group"])]] if len(table) else table
     chosen = chosen[chosen["n_cases"] > 0] if len(chosen) else chosen
@@ -223,7 +213,7 @@ def decrease_shares(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def _counts(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> list[PaperTable]:
+def _counts(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> list[Table]:
     """Tables 8 and 9: in how many cells a model is less confident, by property and by group."""
     cells = {line.member.model: decreases(comparison, line) for line in lines}
     every = pd.concat(cells.values(), ignore_index=True)
@@ -234,35 +224,35 @@ def _counts(about: str, comparison: Comparison, lines: Sequence[ComparedEditor])
     people = {name: key for name, key in people.items() if (every["group"] == name).any()}
     what = "cells with decreased confidence"
     return [
-        PaperTable(8, f"{what}, by property: {about}", ("Property",), tuple(cells), _counted(cells, properties)),
-        PaperTable(9, f"{what}, by group: {about}", ("Group",), tuple(cells), _counted(cells, people)),
+        _table(8, f"{what}, by property: {about}", ("Property",), tuple(cells), _counted(cells, properties)),
+        _table(9, f"{what}, by group: {about}", ("Group",), tuple(cells), _counted(cells, people)),
     ]
 
 
-def _counted(by_model: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]]) -> list[Cell]:
+def _counted(by_model: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]]) -> list[_Cell]:
     cells = []
     for name, key in [*rows.items(), ("Total", None)]:
         for model, table in by_model.items():
             chosen = table if key is None else table[table[key[0]] == key[1]]
             ours, papers = int(chosen["ours"].sum()), int(chosen["papers"].sum())
-            count = f"{ours} ({papers}) of {len(chosen)}"
             if len(chosen):
-                cells.append(Cell((name,), model, count, ours, n=len(chosen), papers=papers))
+                cells.append(_cell((name,), model, (ours, math.nan, math.nan), len(chosen), papers))
     return cells
 
 
-def tables_page(tables: Sequence[PaperTable], figures: Mapping[str, str]) -> str:
+def tables_page(tables: Sequence[Table], figures: Mapping[str, str]) -> str:
     """`tables.md`: what the tables are, the tables, the figures (file -> description)."""
     parts = ["# Tables in the layout of SEESAW-CF", _ABOUT, *[table.markdown() for table in tables]]
     drawn = [f"![{text.escape(about)}]({name})" for name, about in figures.items()]
     return "\n\n".join([*parts, *(["## Figures", *drawn] if drawn else [])]) + "\n"
 
 
-def tables_csv(tables: Sequence[PaperTable]) -> pd.DataFrame:
-    """Every cell of every table, a row each."""
-    return pd.DataFrame(
-        {"table": table.number, "about": table.about, "row": " / ".join(cell.row), "column": cell.column}
-        | {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n, "papers": cell.papers}
-        for table in tables
-        for cell in table.cells
-    )
+def tables_csv(tables: Sequence[Table]) -> pd.DataFrame:
+    """Return every cell of every table, a row each; blank ones are left out."""
+    frames = []
+    for table in tables:
+        number, _, about = table.title.removeprefix("Table ").partition(": ")
+        cells = table.frame[table.frame["n"] + table.frame["papers"].notna() > 0]
+        named = cells.assign(table=int(number), about=about, row=cells["row"].map(" / ".join))
+        frames.append(named[["table", "about", "row", "column", "value", "low", "high", "n", "papers"]])
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -12,7 +12,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.files import write_text
 from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.io.terminal import column_table, wrap
+from seesaw_cf.io.terminal import wrap
 from seesaw_cf.page.findings import said_lines
 from seesaw_cf.report.pictures import drawn
 from seesaw_cf.study.conclusion import conclude
@@ -74,12 +74,11 @@ def write_comparison(
     write_text(out / "tables.md", tables_page(tables, figures))
     _forget({file.name for file in out.glob("figure_[234]_*.png")} - figures.keys(), out)
     _forget({f"{name}.csv" for name in (*TABLES, "tables", "decreases")} - {f"{name}.csv" for name in frames}, out)
-    heads, rows = gate_table(comparison)
     written = f"Written to {out}:\nreport.html, report.md, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
     summary = "\n".join(said_lines(conclude(comparison, missing)))
     parts = [
         title,
-        column_table(heads, rows, left=len(heads) - 5),
+        gate_table(comparison).terminal(),
         *map(wrap, missing),
         written,
         without,
