@@ -85,8 +85,8 @@ def load_editor(name: str) -> type[Any]:
     Raises:
         UnknownNameError: No such editor; near names are suggested.
     """
-    found: type[Any] = resolve(EDITORS[one_of("editor", name, EDITORS)])
-    return found
+    editor: type[Any] = resolve(EDITORS[one_of("editor", name, EDITORS)])
+    return editor
 
 
 check_public(globals())

@@ -75,10 +75,10 @@ class AlphaEdit(SpreadEdit):
             UnsupportedModelError: A model or layer that cannot be edited.
             StorageError: A damaged cache file.
         """
-        made = super().fit(model, tokenizer)
-        moments = require(made.fitted, "AlphaEdit").moments
+        editor = super().fit(model, tokenizer)
+        moments = require(editor.fitted, "AlphaEdit").moments
         bases = {layer: self._null_space(moment.matrix, layer) for layer, moment in moments.items()}
-        return replace(made, bases=bases, past={})
+        return replace(editor, bases=bases, past={})
 
     def _null_space(self, moment: Tensor, layer: int) -> Tensor:
         values, vectors = torch.linalg.eigh(moment.double())

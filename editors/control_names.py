@@ -22,8 +22,8 @@ def control_name(kind: str, editor: str) -> str:
 
 def split_control(name: str) -> tuple[str, str]:
     """Kind and wrapped editor: ("identity", "memit"); the editor is "" for a bare kind, the kind for other editors."""
-    found = _NAME.fullmatch(name)
-    return (found[1], found[2] or "") if found else ("", name)
+    match = _NAME.fullmatch(name)
+    return (match[1], match[2] or "") if match else ("", name)
 
 
 def is_control(name: str) -> bool:
@@ -64,8 +64,8 @@ def compared(names: Iterable[str], manifest: Mapping[str, Any]) -> list[tuple[st
     """
     there = sorted(names)
     settings = manifest.get("editors") or {}
-    found = []
+    pairs = []
     for control in (name for name in there if is_control(name)):
         wrapped = split_control(control)[1] or (settings.get(control) or {}).get("editor", "")
-        found += [(name, control) for name in there if not is_control(name) and wrapped in (name, "")]
-    return found
+        pairs += [(name, control) for name in there if not is_control(name) and wrapped in (name, "")]
+    return pairs

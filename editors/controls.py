@@ -107,8 +107,8 @@ class _Control(ABC):
 
         kind = load_editor(self.config.editor)
         config = preset_config(self.config.editor, kind.config_class, model, self.config.settings)
-        made: Editor = kind(config, corpus=self.corpus)
-        return made
+        editor: Editor = kind(config, corpus=self.corpus)
+        return editor
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -118,8 +118,8 @@ class _Control(ABC):
         Raises:
             SeesawError: See `edit`.
         """
-        inner, wanted = self._prepared(model, [[request] for request in requests])
-        firsts = [request for (request,) in wanted]
+        inner, groups = self._prepared(model, [[request] for request in requests])
+        firsts = [request for (request,) in groups]
         deltas = (
             inner.edit_each(model, tokenizer, firsts)
             if isinstance(inner, EditsEach)
@@ -135,8 +135,8 @@ class _Control(ABC):
         Raises:
             EditError: The control cannot be made for a request (its class says when), or the wrapped editor failed.
         """
-        inner, (wanted,) = self._prepared(model, [requests])
-        return self._from(inner.edit(model, tokenizer, wanted), requests)
+        inner, (own,) = self._prepared(model, [requests])
+        return self._from(inner.edit(model, tokenizer, own), requests)
 
     @abstractmethod
     def _prepared(
@@ -252,11 +252,11 @@ class UnrelatedControl(_Control):
 
     def avoid(self, cases: Iterable[Case]) -> Self:
         """This control, which for a request of `cases` then edits nobody whom the case's own prompts are about."""
-        asked: dict[EditRequest, tuple[str, ...]] = {}
+        prompts: dict[EditRequest, tuple[str, ...]] = {}
         for case in cases:
             texts = (*(prompt.text for prompt in case.attribute_prompts), *case.neighborhood_prompts)
-            asked[case.request] = (*asked.get(case.request, ()), *texts)
-        return replace(self, asked=asked)
+            prompts[case.request] = (*prompts.get(case.request, ()), *texts)
+        return replace(self, asked=prompts)
 
     def _prepared(
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]

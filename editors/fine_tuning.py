@@ -61,7 +61,7 @@ class FineTuning(EditsGroups):
         rows = [[prepare(model, tokenizer, request, ("{}",)).rows[0] for request in group] for group in groups]
         if method.cut is not None:
             rows = [[method.cut(row) for row in group] for group in rows]
-        size, made = _groups_at_once(parts, method.start), list[WeightDelta]()
+        size, deltas = _groups_at_once(parts, method.start), list[WeightDelta]()
         with frozen(model):
             for first in range(0, len(groups), size):
                 part = slice(first, first + size)
@@ -69,8 +69,8 @@ class FineTuning(EditsGroups):
                 for number, (requests, log) in enumerate(zip(groups[part], losses, strict=True)):
                     own = {name: value[number].clone() for name, value in values.items()}
                     updates = shortened(model, self._updates(parts, method, own), config.max_change)
-                    made.append(_delta(model, config, requests, updates, log))
-        return made
+                    deltas.append(_delta(model, config, requests, updates, log))
+        return deltas
 
 
 def _delta(

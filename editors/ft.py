@@ -80,13 +80,13 @@ def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Call
 
 def _trained(parts: ModelParts, layers: Sequence[int]) -> dict[str, Tensor]:
     """Full name -> copy of each trained parameter, in float32 at least."""
-    found = {}
+    weights = {}
     for layer in layers:
         prefix = parts.weight_name(layer).removesuffix("weight")
         for name, parameter in parts.mlp_out(layer).named_parameters():
             wide = torch.promote_types(parameter.dtype, torch.float32)
-            found[prefix + name] = parameter.detach().to(wide, copy=True)
-    return found
+            weights[prefix + name] = parameter.detach().to(wide, copy=True)
+    return weights
 
 
 def _project(parts: ModelParts, layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor) -> Tensor:

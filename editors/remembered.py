@@ -52,10 +52,10 @@ class Remembered:
         key = how, tuple(requests)
         if key in self._kept:
             return self._kept[key]
-        made = make()
-        if _size(made) + sum(map(_size, self._kept.values())) <= self.limit:
-            self._kept[key] = made
-        return made
+        value = make()
+        if _size(value) + sum(map(_size, self._kept.values())) <= self.limit:
+            self._kept[key] = value
+        return value
 
 
 def _size(deltas: Sequence[WeightDelta]) -> int:

@@ -74,8 +74,8 @@ class ROME(LocateThenEdit):
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
         """Groups of one edit are made together; edits of a longer group one after another, on the edited model."""
         if all(len(group) == 1 for group in groups):
-            made = self._rank_ones(parts, [edit for group in groups for edit in group], fitted)
-            return [(update, [facts]) for update, facts in made]
+            rank_ones = self._rank_ones(parts, [edit for group in groups for edit in group], fitted)
+            return [(update, [facts]) for update, facts in rank_ones]
         return [self._sequence(parts, fitted, group) for group in groups]
 
     def _sequence(self, parts: ModelParts, fitted: Fitted, edits: Sequence[PreparedEdit]) -> Changes:
@@ -93,7 +93,7 @@ class ROME(LocateThenEdit):
     ) -> list[tuple[dict[str, LowRank], Mapping[str, object]]]:
         """The rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
         layer = self.config.layers[0]
-        found = optimise(parts, edits, layer, self.config, at="mlp")
+        optimised = optimise(parts, edits, layer, self.config, at="mlp")
         rows = [row for edit in edits for row in edit.rows]
         seen = at_subject(parts, rows, layer, max_tokens=self.config.batch_tokens)
         share = 1.0 if self.config.bare_keys else None
@@ -101,14 +101,14 @@ class ROME(LocateThenEdit):
         mean_values = average_keys(seen.values.double(), edits, share)
         first = 0
         answers: list[tuple[dict[str, LowRank], Mapping[str, object]]] = []
-        for number, (edit, facts) in enumerate(zip(edits, found.diagnostics())):
-            key, start = seen.keys[first].double(), found.initial[number].double()
+        for number, (edit, facts) in enumerate(zip(edits, optimised.diagnostics())):
+            key, start = seen.keys[first].double(), optimised.initial[number].double()
             value = start
             if self.config.consistent_keys:
                 key, value = mean_keys[number], mean_values[number]
             direction = self._direction(mean_keys[number], layer, fitted)
             along = key @ direction
-            right = distance(start, found.shift[number].double(), value) / along
+            right = distance(start, optimised.shift[number].double(), value) / along
             update = oriented(parts, right[:, None], direction[:, None], layer)
             facts = {**facts, "key_norm": float(key.norm()), "key_along_direction": float(along)}
             answers.append(({parts.weight_name(layer): update}, facts))

@@ -110,8 +110,8 @@ def trace_fact(
         columns = []
         for layer in range(parts.n_layers):
             low, high = max(0, layer - (how.window - 1) // 2), min(parts.n_layers, layer + how.window // 2 + 1)
-            kept = {index: states[index] for index in range(low, high)}
-            columns.append(_restored(model, modules, kept, ids, answer, shake, places, how.samples) - corrupted)
+            window = {index: states[index] for index in range(low, high)}
+            columns.append(_restored(model, modules, window, ids, answer, shake, places, how.samples) - corrupted)
     return FactTrace(request, clean, float(corrupted), _by_position(torch.stack(columns, 1), places, subject, len(ids)))
 
 
@@ -153,18 +153,18 @@ def estimates(traces: Sequence[FactTrace], position: str = "last subject token")
     """
     one_of("position", position, POSITIONS)
     rows = torch.stack([trace.effects[POSITIONS.index(position)] for trace in traces]).double()
-    made = []
+    restored = []
     for column in rows.T:
         values = column[~column.isnan()]
         n = len(values)
         error = float(values.std()) / math.sqrt(n) if n > 1 else math.nan
         mean = float(values.mean()) if n else math.nan
-        made.append(
+        restored.append(
             Estimate(
                 mean, mean - 1.96 * error, mean + 1.96 * error, error, n=n, method="normal interval over facts, 95 %"
             )
         )
-    return made
+    return restored
 
 
 def propose_layers(traces: Sequence[FactTrace]) -> dict[str, tuple[int, ...]]:
@@ -222,8 +222,8 @@ def _shaker(model: PreTrainedModel, ids: tuple[int, ...], subject: tuple[int, in
     rows = table(torch.tensor(ids[subject[0] : subject[1] + 1], device=device)).float()
     scale = how.noise * (float(rows.std()) if how.sigma is None else how.sigma)
     generator = torch.Generator().manual_seed(how.seed)
-    made = scale * torch.randn(how.samples, *rows.shape, generator=generator)
-    return torch.cat([torch.zeros(how.samples, subject[0], rows.shape[1]), made], 1).to(device)
+    noise = scale * torch.randn(how.samples, *rows.shape, generator=generator)
+    return torch.cat([torch.zeros(how.samples, subject[0], rows.shape[1]), noise], 1).to(device)
 
 
 def _restored(

@@ -161,11 +161,11 @@ def _step(optimiser: torch.optim.Adam, loss: Tensor, values: Mapping[str, Tensor
     for value, gradient in zip(values.values(), torch.autograd.grad(loss, list(values.values())), strict=True):
         value.grad = gradient
     resting = [group for group in range(len(next(iter(values.values())))) if group not in moving]
-    kept = {name: value.detach()[resting] for name, value in values.items()}
+    resting_values = {name: value.detach()[resting] for name, value in values.items()}
     optimiser.step()
     with torch.no_grad():
         for name, value in values.items():
-            value[resting] = kept[name]
+            value[resting] = resting_values[name]
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class _Batch:
         layout: The rows; of all tokens of all groups.
         places: (groups, most tokens), where the tokens of each group are in the layout; short ones repeat their first.
         real: (groups, most tokens), False for repeats.
-        asked, targets, owners, weights: (targets,) place, token, group (by its place in `groups`) and weight.
+        predictors, targets, owners, weights: (targets,) place, token, group (by its place in `groups`) and weight.
     """
 
     groups: tuple[int, ...]
@@ -186,7 +186,7 @@ class _Batch:
     layout: ResumableRows
     places: Tensor
     real: Tensor
-    asked: Tensor
+    predictors: Tensor
     targets: Tensor
     owners: Tensor
     weights: Tensor
@@ -205,17 +205,17 @@ def _batch(parts: ModelParts, groups: Mapping[int, Sequence[InputRow]], first: i
     rows = [(number, row, len(own)) for number, own in enumerate(groups.values()) for row in own]
     layout = lay_out(parts, [row for _, row, _ in rows], first, parts.n_layers - 1, keep_prefix=True)
     tokens: list[list[int]] = [[] for _ in groups]
-    asked: list[tuple[int, int, int, float]] = []
+    entries: list[tuple[int, int, int, float]] = []
     for index, (number, row, size) in enumerate(rows):
         tokens[number] += [layout.at(index, token) for token in range(len(row.ids))]
         n = len(row.targets)
         for k, target in enumerate(row.targets):
             place = layout.at(index, len(row.ids) - 1 if bag else len(row.ids) - n + k)
-            asked.append((place, target, number, 1.0 / n / size))
+            entries.append((place, target, number, 1.0 / n / size))
     longest = max(map(len, tokens))
     filled = torch.tensor([own + own[:1] * (longest - len(own)) for own in tokens])
     real = torch.tensor([[True] * len(own) + [False] * (longest - len(own)) for own in tokens])
-    asks, targets, owners, weights = zip(*asked, strict=True)
+    asks, targets, owners, weights = zip(*entries, strict=True)
     sizes = tuple(len(own) for own in groups.values())
     numbers = torch.tensor(asks), torch.tensor(targets), torch.tensor(owners)
     return _Batch(tuple(groups), sizes, layout, filled, real, *numbers, torch.tensor(weights, dtype=torch.float64))
@@ -229,10 +229,10 @@ def _loss(
     own = values if len(chosen) == len(next(iter(values.values()))) else {n: v[chosen] for n, v in values.items()}
     with hooked([_exchange(parts, layer, batch, own, project) for layer in config.layers]):
         flat = batch.layout.run(batch.layout.hidden)
-    log_p = parts.logits(flat[batch.asked.to(flat.device)]).log_softmax(-1)
+    log_p = parts.logits(flat[batch.predictors.to(flat.device)]).log_softmax(-1)
     device = log_p.device
-    found = log_p.gather(1, batch.targets.to(device)[:, None])[:, 0] * batch.weights.to(device, log_p.dtype)
-    return torch.zeros(len(chosen), dtype=log_p.dtype, device=device).index_add(0, batch.owners.to(device), -found)
+    weighted = log_p.gather(1, batch.targets.to(device)[:, None])[:, 0] * batch.weights.to(device, log_p.dtype)
+    return torch.zeros(len(chosen), dtype=log_p.dtype, device=device).index_add(0, batch.owners.to(device), -weighted)
 
 
 def _exchange(

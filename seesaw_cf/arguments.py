@@ -50,11 +50,11 @@ def check_public(module: dict[str, Any]) -> None:
         module: `globals()` of the module.
     """
     for name in public_names(module):
-        found = module.get(name)
-        if inspect.isfunction(found):
-            module[name] = checked(found)
-        elif inspect.isclass(found) and not getattr(found, "_is_protocol", False):
-            _check_class(found)
+        member = module.get(name)
+        if inspect.isfunction(member):
+            module[name] = checked(member)
+        elif inspect.isclass(member) and not getattr(member, "_is_protocol", False):
+            _check_class(member)
 
 
 def public_names(module: Mapping[str, Any]) -> list[str]:
@@ -68,13 +68,13 @@ def public_names(module: Mapping[str, Any]) -> list[str]:
 
 
 def _check_class(kind: type[Any]) -> None:
-    for name, found in list(vars(kind).items()):
+    for name, member in list(vars(kind).items()):
         if name.startswith("_"):
             continue
-        if inspect.isfunction(found):
-            setattr(kind, name, checked(found))
-        elif isinstance(found, classmethod):
-            setattr(kind, name, classmethod(checked(found.__func__)))
+        if inspect.isfunction(member):
+            setattr(kind, name, checked(member))
+        elif isinstance(member, classmethod):
+            setattr(kind, name, classmethod(checked(member.__func__)))
     if "__init__" in vars(kind) and not hasattr(kind, "__post_init__"):
         kind.__init__ = checked(kind.__init__, kind.__name__, kind if is_dataclass(kind) else None)
 
@@ -93,7 +93,9 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
     signature = inspect.signature(function)
     called = name or function.__name__
     one_each = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    written = {key: str(found.annotation) for key, found in signature.parameters.items() if found.kind in one_each}
+    written = {
+        key: str(parameter.annotation) for key, parameter in signature.parameters.items() if parameter.kind in one_each
+    }
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -118,8 +120,8 @@ def _hints(function: Callable[..., object]) -> dict[str, object]:
     """Types of the arguments; what a function returns may be imported for type checkers only."""
     if inspect.isclass(function):
         return typing.get_type_hints(function)
-    given = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
-    return typing.get_type_hints(types.SimpleNamespace(__annotations__=given), inspect.unwrap(function).__globals__)
+    hints = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    return typing.get_type_hints(types.SimpleNamespace(__annotations__=hints), inspect.unwrap(function).__globals__)
 
 
 def _check(where: str, value: object, hint: object, written: str) -> None:
@@ -229,8 +231,8 @@ def _is_array(value: object) -> bool:
 
 def _dtype(hint: object) -> type | None:
     """Of the numbers in an `NDArray`; None for any."""
-    found = typing.get_args(typing.get_args(hint)[1])[0]
-    return found if isinstance(found, type) else None
+    dtype = typing.get_args(typing.get_args(hint)[1])[0]
+    return dtype if isinstance(dtype, type) else None
 
 
 def _as_array(value: Any, hint: object) -> object:
@@ -247,8 +249,8 @@ def _is_kind(value: NDArray[np.generic], dtype: type | None) -> bool:
 
 
 def _seen(value: object) -> str:
-    found = shown(value)
-    return f"a {type(value).__name__}" if "\n" in found or found.endswith(" ...") else found
+    text = shown(value)
+    return f"a {type(value).__name__}" if "\n" in text or text.endswith(" ...") else text
 
 
 # What the shorter names of types mean, for somebody who has not read the source.

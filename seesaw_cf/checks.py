@@ -56,9 +56,9 @@ def number(
         RecordError: (or `error`) It is no number, not finite or outside.
     """
     if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        found = _as_float(value)
-        if math.isfinite(found) and (low <= found <= high if ends else low < found < high):
-            return found
+        as_float = _as_float(value)
+        if math.isfinite(as_float) and (low <= as_float <= high if ends else low < as_float < high):
+            return as_float
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
 
 
@@ -133,15 +133,15 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def one_of(kind: str, value: object, known: Collection[str]) -> str:
+def one_of(kind: str, value: object, names: Collection[str]) -> str:
     """A name out of a known list.
 
     Raises:
         UnknownNameError: It is not in the list; near names are suggested.
     """
-    if isinstance(value, str) and value in known:
+    if isinstance(value, str) and value in names:
         return value
-    raise unknown_name(kind, value, known)
+    raise unknown_name(kind, value, names)
 
 
 def instance(where: str, value: object, kind: type[T], expected: str = "") -> T:
@@ -191,11 +191,11 @@ def expected_number(
 def shown(value: object, most: int = 120) -> str:
     """A value in a message: its `repr`, cut to a length, in characters every terminal can print."""
     try:
-        found = repr(value)
+        text = repr(value)
     except Exception:  # a broken __repr__ must not hide the message it is for
-        found = f"a {type(value).__name__}"
-    found = found.encode("utf-8", "backslashreplace").decode("utf-8")
-    return found if len(found) <= most else f"{found[: most - 4]} ..."
+        text = f"a {type(value).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError] = RecordError) -> None:
@@ -246,8 +246,8 @@ def field_types(record: object, *, error: type[SeesawError] = RecordError) -> No
 
 @lru_cache(maxsize=256)
 def _hints(kind: Any) -> dict[str, object]:
-    found = typing.get_type_hints(kind)
-    return {entry.name: found[entry.name] for entry in fields(kind)}
+    hints = typing.get_type_hints(kind)
+    return {entry.name: hints[entry.name] for entry in fields(kind)}
 
 
 def _fits(value: object, hint: object) -> bool:

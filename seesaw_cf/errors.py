@@ -101,23 +101,23 @@ def need(package: str, *, extra: str, what_for: str, otherwise: str = "") -> Ite
         ) from error
 
 
-def unknown_name(kind: str, got: object, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(kind: str, got: object, accepted: Iterable[str]) -> UnknownNameError:
     """Builds the error for a name outside a known list, with near matches.
 
     Args:
         kind: What the name is for, such as "editor".
         got: The name that was asked for, or what was given in its place.
-        known: Every name that would have been accepted.
+        accepted: Every name that would have been accepted.
 
     Returns:
         The error, ready to raise.
     """
-    names = sorted(known)
+    names = sorted(accepted)
     by_lower = {name.lower(): name for name in names}
     # A match of a long text is slow to look for, and no help.
     word = got.lower()[:100] if isinstance(got, str) else ""
     near = [by_lower[match] for match in difflib.get_close_matches(word, list(by_lower), n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    shown = repr(got).encode("utf-8", "backslashreplace").decode("utf-8")
-    shown = shown if len(shown) <= 200 else f"{shown[:196]} ..."
-    return UnknownNameError(f"unknown {kind} {shown}.{hint} Known: {', '.join(names)}.")
+    value = repr(got).encode("utf-8", "backslashreplace").decode("utf-8")
+    value = value if len(value) <= 200 else f"{value[:196]} ..."
+    return UnknownNameError(f"unknown {kind} {value}.{hint} Known: {', '.join(names)}.")

@@ -12,12 +12,12 @@ _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "ev
 
 def versions() -> dict[str, object]:
     """Versions of what computes the numbers, Python, and the checkout's commit ("" outside a checkout)."""
-    found: dict[str, object] = {"python": platform.python_version()}
+    facts: dict[str, object] = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            facts[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = ""
+            facts[name] = ""
     try:
         answer = subprocess.run(
             ["git", "rev-parse", "HEAD"],
@@ -27,7 +27,7 @@ def versions() -> dict[str, object]:
             timeout=10,
             check=True,
         )
-        found["commit"] = answer.stdout.strip()
+        facts["commit"] = answer.stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        found["commit"] = ""
-    return found
+        facts["commit"] = ""
+    return facts

@@ -37,12 +37,12 @@ def lexical_similarity(queries: Sequence[str], texts: Sequence[str]) -> NDArray[
     idf = np.log((1 + len(texts)) / (1 + seen)) + 1
 
     def vectors(bags: Sequence[Counter[str]]) -> NDArray[np.float64]:
-        found = np.zeros((len(bags), len(place)))
+        matrix = np.zeros((len(bags), len(place)))
         for row, bag in enumerate(bags):
             for word, count in bag.items():
                 if word in place:
-                    found[row, place[word]] = count * idf[place[word]]
-        return _unit(found)
+                    matrix[row, place[word]] = count * idf[place[word]]
+        return _unit(matrix)
 
     return vectors([Counter(_words(query)) for query in queries]) @ vectors(counts).T
 

@@ -69,15 +69,15 @@ def demonstrations(cases: Iterable[Case]) -> tuple[Demonstration, ...]:
     Returns:
         In the order copy, update, retain for each case.
     """
-    found = []
+    examples = []
     for case in cases:
         request, new = case.request, case.request.target_new.label
         fact, subject = _fact(request), request.subject
-        found.append(Demonstration("copy", fact, request.text, new, subject))
-        found += [Demonstration("update", fact, prompt, new, subject) for prompt in case.paraphrase_prompts[:1]]
-        kept = str(case.extra.get("loc_ans") or request.target_true.label)
-        found += [Demonstration("retain", fact, prompt, kept, subject) for prompt in case.neighborhood_prompts[:1]]
-    return tuple(found)
+        examples.append(Demonstration("copy", fact, request.text, new, subject))
+        examples += [Demonstration("update", fact, prompt, new, subject) for prompt in case.paraphrase_prompts[:1]]
+        old = str(case.extra.get("loc_ans") or request.target_true.label)
+        examples += [Demonstration("retain", fact, prompt, old, subject) for prompt in case.neighborhood_prompts[:1]]
+    return tuple(examples)
 
 
 def _fact(request: EditRequest) -> str:
@@ -186,23 +186,23 @@ class IKE:
         check_requests(requests, "ike", self.config.allow_identity)
         if self.config.style == "leme":
             tail = "".join(f"Q: {request.text}? A: {request.target_new.label.strip()}\n" for request in requests)
-            shown: list[Demonstration] = []
+            retrieved: list[Demonstration] = []
         else:
             tail = "".join(f"New Fact: {_fact(request)}\n" for request in requests) + "Prompt: "
-            shown = self._retrieved(requests)
-        kept = self._fitting(model, tokenizer, shown, tail)
-        texts = [example.text for example in (kept if self.config.order == "most_similar_first" else kept[::-1])]
+            retrieved = self._retrieved(requests)
+        fitting = self._fitting(model, tokenizer, retrieved, tail)
+        texts = [example.text for example in (fitting if self.config.order == "most_similar_first" else fitting[::-1])]
         meta = {
             "editor": "ike",
             "config": asdict(self.config),
             "requests": [request_facts(request) for request in requests],
-            "diagnostics": [self._diagnostics(kept, shown) for _ in requests],
+            "diagnostics": [self._diagnostics(fitting, retrieved) for _ in requests],
         }
         return WeightDelta({}, meta, "".join(texts) + tail)
 
-    def _diagnostics(self, kept: Sequence[Demonstration], shown: Sequence[Demonstration]) -> dict[str, object]:
-        counts = {kind: sum(example.kind == kind for example in kept) for kind in KINDS}
-        return {"demonstrations": counts, "left_out_for_length": len(shown) - len(kept), "pool": len(self.pool)}
+    def _diagnostics(self, fitting: Sequence[Demonstration], retrieved: Sequence[Demonstration]) -> dict[str, object]:
+        counts = {kind: sum(example.kind == kind for example in fitting) for kind in KINDS}
+        return {"demonstrations": counts, "left_out_for_length": len(retrieved) - len(fitting), "pool": len(self.pool)}
 
     def _retrieved(self, requests: Sequence[EditRequest]) -> list[Demonstration]:
         """The k examples, most similar first; equal ones in pool order."""
@@ -229,31 +229,31 @@ class IKE:
         return [example for example in ranked if id(example) in chosen]
 
     def _fitting(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, shown: list[Demonstration], tail: str
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, retrieved: list[Demonstration], tail: str
     ) -> list[Demonstration]:
         """As many of the most similar examples as the model's context holds beside facts, prompt and answer."""
         limit = context_length(model)
         if limit is None:
-            return shown
+            return retrieved
         free = limit - self.config.room - len(tokenizer(tail)["input_ids"])
         if free < 0:
             raise EditError(
                 f"ike: the new fact(s) need {limit - self.config.room - free} tokens and {self.config.room} are kept "
                 f"free for the prompt (room), the model's context holds {limit}. Edit fewer facts or lower room."
             )
-        kept: list[Demonstration] = []
-        for example in shown:
+        fitting: list[Demonstration] = []
+        for example in retrieved:
             free -= len(tokenizer(example.text, add_special_tokens=False)["input_ids"]) + 1
             if free < 0:
                 logger.info(
                     "ike: %d of %d demonstrations do not fit the context of %d tokens",
-                    len(shown) - len(kept),
-                    len(shown),
+                    len(retrieved) - len(fitting),
+                    len(retrieved),
                     limit,
                 )
                 break
-            kept.append(example)
-        return kept
+            fitting.append(example)
+        return fitting
 
 
 def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:

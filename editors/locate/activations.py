@@ -51,7 +51,7 @@ def at_subject(
     block = layer if block is None else block
     projection, top = parts.mlp_out(layer), parts.block(max(layer, block))
     order: list[int] = []
-    found: list[tuple[Tensor, Tensor, Tensor]] = []
+    groups: list[tuple[Tensor, Tensor, Tensor]] = []
     for group in batches([row.lookup + 1 for row in rows], max_tokens):
         ids, mask = pad([cut(rows[index]).ids for index in group], parts.model.device)
         seen: dict[str, Tensor] = {}
@@ -59,10 +59,10 @@ def at_subject(
         with torch.no_grad(), hooked([*watch(seen, {"keys": projection}, outputs), stop_after(top)]):
             parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
         last = torch.tensor([rows[index].lookup for index in group])
-        found.append(tuple(_pick(seen[name], last) for name in ("keys", "values", "stream")))  # type: ignore[arg-type]
+        groups.append(tuple(_pick(seen[name], last) for name in ("keys", "values", "stream")))  # type: ignore[arg-type]
         order += group
     back = torch.tensor(order).argsort()
-    return AtSubject(*(torch.cat([entry[k] for entry in found])[back.to(found[0][k].device)] for k in range(3)))
+    return AtSubject(*(torch.cat([entry[k] for entry in groups])[back.to(groups[0][k].device)] for k in range(3)))
 
 
 def _pick(seen: Tensor, last: Tensor) -> Tensor:

@@ -122,15 +122,17 @@ def make_delta(
             "second moments on more texts."
         )
     norms = delta.norms()
-    asked = [request for request in requests if request.target_new.label.strip() != request.target_true.label.strip()]
-    if asked and not any(norms.values()):
+    changing = [
+        request for request in requests if request.target_new.label.strip() != request.target_true.label.strip()
+    ]
+    if changing and not any(norms.values()):
         logger.warning(
             "%s: the edit of %r (%d request(s)) changes nothing: the model gives %r already, as far as the settings "
             "ask. Leave out what it knows, or change the settings (lower stop_below where there is one).",
             editor,
-            asked[0].text,
+            changing[0].text,
             len(requests),
-            asked[0].target_new.label,
+            changing[0].target_new.label,
         )
     meta = {
         "editor": editor,

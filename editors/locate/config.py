@@ -143,11 +143,11 @@ def _check_config(config: object) -> None:
 def _architecture(where: str, row: Mapping[str, object]) -> Architecture:
     settings: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in row.items()}
     try:
-        made = Architecture(**settings)
-        field_types(made, error=SettingError)
+        architecture = Architecture(**settings)
+        field_types(architecture, error=SettingError)
     except TypeError as error:
         raise SettingError(f"{where}: architecture {settings} cannot be used ({error}).") from error
-    return made
+    return architecture
 
 
 def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: Mapping[str, object]) -> C:
@@ -162,8 +162,8 @@ def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: 
     Raises:
         UnknownNameError, EditError: See `with_settings`.
     """
-    given = editor in DEFAULTS and "layers" in settings
-    config = kind(**preset(editor, model, quiet=True)) if given else kind.for_model(model)
+    has_layers = editor in DEFAULTS and "layers" in settings
+    config = kind(**preset(editor, model, quiet=True)) if has_layers else kind.for_model(model)
     return with_settings(config, settings)
 
 
@@ -183,11 +183,11 @@ def with_settings(config: D, settings: Mapping[str, object]) -> D:
             `config` is none.
     """
     _check_config(config)
-    where, known = type(config).__name__, [entry.name for entry in fields(config)]
+    where, names = type(config).__name__, [entry.name for entry in fields(config)]
     values: dict[str, object] = {}
     for name, value in settings.items():
-        if name not in known:
-            error: UnknownNameError = unknown_name(f"setting of {where}", name, known)
+        if name not in names:
+            error: UnknownNameError = unknown_name(f"setting of {where}", name, names)
             raise error
         nested = is_dataclass(getattr(config, name)) and isinstance(value, Mapping)
         values[name] = with_settings(getattr(config, name), value) if nested else value  # type: ignore[arg-type]

@@ -130,8 +130,8 @@ def _moments(
 ) -> tuple[dict[int, SecondMoment], Mapping[str, object]]:
     """The second moments of the config's layers, and what is known of the set that they were taken from."""
     if config.moments is not None:
-        found = find_set(config.moments)
-        return found.load(parts, tokenizer, config.moment_layers), found.facts()
+        moment_set = find_set(config.moments)
+        return moment_set.load(parts, tokenizer, config.moment_layers), moment_set.facts()
     if corpus is None and config.dataset is None:
         raise EditError(
             f"{editor} needs texts for the second moments of its layers, got neither corpus nor dataset. Construct it "

@@ -84,12 +84,12 @@ class LocateThenEdit(EditsGroups):
         edits = [[prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for r in group] for group in groups]
         with frozen(model):
             changes = self.changes(parts, fitted, edits)
-        made = [(shortened(model, update, config.max_change), facts) for update, facts in changes]
-        every = WeightDelta({weight: change for update, _ in made for weight, change in update.items()})
+        updates = [(shortened(model, update, config.max_change), facts) for update, facts in changes]
+        every = WeightDelta({weight: change for update, _ in updates for weight, change in update.items()})
         facts = {**fitted.facts(), **self.facts(), "base": base_facts(model, every)}
         return [
             make_delta(name, config, group, update, diagnostics, **facts)
-            for group, (update, diagnostics) in zip(groups, made, strict=True)
+            for group, (update, diagnostics) in zip(groups, updates, strict=True)
         ]
 
     def _check_sizes(self, fitted: Fitted, parts: ModelParts) -> None:
@@ -118,15 +118,15 @@ class SpreadEdit(LocateThenEdit):
         Source: MEMIT (Meng et al. 2023), Algorithm 1.
         """
         config = self.config
-        found = optimise(parts, [edit for group in groups for edit in group], max(config.layers), config)
+        optimised = optimise(parts, [edit for group in groups for edit in group], max(config.layers), config)
         slices = [slice(*pair) for pair in pairwise([0, *accumulate(map(len, groups))])]
-        values = [found.part(mine) for mine in slices]
-        made = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
-        facts: list[dict[str, object]] = [dict(entry) for entry in found.diagnostics()]
+        values = [optimised.part(mine) for mine in slices]
+        results = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
+        facts: list[dict[str, object]] = [dict(entry) for entry in optimised.diagnostics()]
         if parts.row.post_norm:
-            for entry, share in zip(facts, [float(share) for _, missed in made for share in missed], strict=True):
+            for entry, share in zip(facts, [float(share) for _, missed in results for share in missed], strict=True):
                 entry["out_of_reach"] = share
-        return [(update, facts[mine]) for (update, _), mine in zip(made, slices, strict=True)]
+        return [(update, facts[mine]) for (update, _), mine in zip(results, slices, strict=True)]
 
 
 check_public(globals())

@@ -65,8 +65,8 @@ class MomentFiles:
         """
         try:
             with safe_open(self.path(layer), "pt") as file:
-                known: dict[str, Any] = json.loads((file.metadata() or {}).get("facts", ""))
-                return {name: known[name] for name in _FACTS}
+                facts: dict[str, Any] = json.loads((file.metadata() or {}).get("facts", ""))
+                return {name: facts[name] for name in _FACTS}
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self.path(layer)} could not be read as second moments: {error}. {_REMEDY}") from error
 
@@ -101,13 +101,14 @@ def write(path: Path, tensors: Mapping[str, Tensor], owner: str, facts: Mapping[
     Raises:
         StorageError: The disk is full, or the folder cannot be written.
     """
-    kept, text = {name: tensor.contiguous() for name, tensor in tensors.items()}, json.dumps(facts)
+    contents, text = {name: tensor.contiguous() for name, tensor in tensors.items()}, json.dumps(facts)
+    size = sum(tensor.nbytes for tensor in contents.values()) / 2**20
     with atomic_path(path) as temporary:
         try:
-            save_file(kept, temporary, metadata={"owner": owner, "facts": text, "sha256": _hash(kept, text)})
+            save_file(contents, temporary, metadata={"owner": owner, "facts": text, "sha256": _hash(contents, text)})
         except SafetensorError as error:  # how it reports a full disk
             raise StorageError(
-                f"could not write {path}: {error}; it takes {sum(t.nbytes for t in kept.values()) / 2**20:,.0f} MiB. "
+                f"could not write {path}: {error}; it takes {size:,.0f} MiB. "
                 "Make room there, or set SEESAW_CF_CACHE to a folder on another disk, and run again."
             ) from error
 
@@ -132,7 +133,7 @@ def read(
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
-            found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            contents = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, OSError, ValueError) as error:
         raise StorageError(f"{path} could not be read as second moments: {error}. {_REMEDY}") from error
     if metadata.get("owner") != owner:
@@ -141,16 +142,18 @@ def read(
             f"length; layer). {_REMEDY}"
         )
     text = metadata.get("facts", "")
-    if metadata.get("sha256") != _hash(found, text):
+    if metadata.get("sha256") != _hash(contents, text):
         raise StorageError(
-            f"{path} has SHA-256 {_hash(found, text)[:12]} over its contents, expected "
+            f"{path} has SHA-256 {_hash(contents, text)[:12]} over its contents, expected "
             f"{str(metadata.get('sha256'))[:12]}: it was damaged or changed after it was written. {_REMEDY}"
         )
-    known: dict[str, Any] = json.loads(text)
-    absent = [name for names, there in ((tensors, found), (facts, known)) for name in names if name not in there]
+    stored: dict[str, Any] = json.loads(text)
+    absent = [name for names, there in ((tensors, contents), (facts, stored)) for name in names if name not in there]
     if absent:
-        raise StorageError(f"{path} holds {sorted([*found, *known])}, expected {', '.join(absent)} as well. {_REMEDY}")
-    return found, known
+        raise StorageError(
+            f"{path} holds {sorted([*contents, *stored])}, expected {', '.join(absent)} as well. {_REMEDY}"
+        )
+    return contents, stored
 
 
 def _hash(tensors: Mapping[str, Tensor], text: str) -> str:

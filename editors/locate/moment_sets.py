@@ -75,7 +75,7 @@ class MomentSet:
     def layers(self) -> tuple[int, ...]:
         """The layers it has, in order."""
         names = (_FILE.fullmatch(file.name) for file in self.folder.iterdir())
-        return tuple(sorted(int(found[1]) for found in names if found))
+        return tuple(sorted(int(match[1]) for match in names if match))
 
     @property
     def origin(self) -> dict[str, Any]:
@@ -93,16 +93,16 @@ class MomentSet:
         Raises:
             StorageError: The folder holds something, or cannot be written.
         """
-        with atomic_folder(folder) as made:
+        with atomic_folder(folder) as temporary:
             for file in (RECORD, *(self.files.path(layer).name for layer in self.layers)):
-                shutil.copyfile(self.folder / file, made / file)
+                shutil.copyfile(self.folder / file, temporary / file)
         return read_set(folder)
 
     def facts(self) -> dict[str, object]:
         """What a manifest says of it."""
         texts = {"texts": self.record["facts"]["sample_size"], "sha256": self.record["facts"]["corpus"]}
-        found: dict[str, object] = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
-        return found | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
+        facts: dict[str, object] = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
+        return facts | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
 
     def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         """Refuses a model or tokenizer that it was not made with.
@@ -199,17 +199,17 @@ def sets_folder() -> Path:
 def sets() -> list[MomentSet]:
     """The sets of this machine that have files; a damaged one is named in a warning and left out."""
     files = sorted([*sets_folder().glob(f"*/{RECORD}"), *sets_folder().glob(f"*/*/{RECORD}")])
-    return [found for file in files for found in _whole(file.parent)]
+    return [moment_set for file in files for moment_set in _whole(file.parent)]
 
 
 def _whole(folder: Path) -> list[MomentSet]:
     """The set in a folder, or none."""
     try:
-        found = read_set(folder)
+        moment_set = read_set(folder)
     except (RecordError, StorageError) as error:
         log.warning("left out: %s", error)
         return []
-    return [found] if found.layers else []
+    return [moment_set] if moment_set.layers else []
 
 
 def find_set(name: str | os.PathLike[str]) -> MomentSet:
@@ -224,19 +224,19 @@ def find_set(name: str | os.PathLike[str]) -> MomentSet:
     text = os.fspath(name)
     if os.path.isdir(text):
         return read_set(Path(text))
-    known = sets()
-    found = [one for one in known if text and (one.origin.get("repository") == text or one.files.key.startswith(text))]
-    found = [one for one in found if one.files.key == text] or found
-    if len(found) == 1:
-        return found[0]
-    if found:
+    available = sets()
+    matches = [e for e in available if text and (e.origin.get("repository") == text or e.files.key.startswith(text))]
+    matches = [e for e in matches if e.files.key == text] or matches
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise StorageError(
-            f"moments {text}: {len(found)} sets are called so ({'; '.join(one.files.key for one in found[:5])}). "
+            f"moments {text}: {len(matches)} sets are called so ({'; '.join(e.files.key for e in matches[:5])}). "
             "Write the whole name."
         )
     raise StorageError(
         f"moments {text}: neither a folder with {RECORD} nor a set on this machine ("
-        f"{', '.join(one.origin.get('repository') or one.key for one in known[:5]) or 'there is none'}). Fetch a "
+        f"{', '.join(e.origin.get('repository') or e.key for e in available[:5]) or 'there is none'}). Fetch a "
         "published one with `seesaw-cf moments pull ORG/NAME`, or make one with `seesaw-cf moments make`."
     )
 

@@ -135,10 +135,10 @@ def moment_files(
     if missing:
         sums = Sums.start(parts, missing, whole.folder, f"{key}, {order}")
         finished = _accumulate(parts, tokenizer, sample, length, sums, how)
-        made = whole if finished else early
-        describe_set(made.folder, facts, "" if finished else part, parts.model, texts)
+        target = whole if finished else early
+        describe_set(target.folder, facts, "" if finished else part, parts.model, texts)
         for layer in missing:
-            made.save(layer, sums.moment(layer, parts))
+            target.save(layer, sums.moment(layer, parts))
         if finished:
             sums.checkpoint.unlink(missing_ok=True)
     return {layer: next(files for files in usable if files.path(layer).exists()) for layer in layers}
@@ -148,12 +148,12 @@ def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
     """The texts to use, in the order in which they are used."""
     if isinstance(texts, str):
         raise EditError("the corpus is one string, expected a sequence of texts. Pass corpus=[text, ...].")
-    kept = [text for text in texts if text.strip()]
-    if not kept:
+    candidates = [text for text in texts if text.strip()]
+    if not candidates:
         raise EditError(
             f"second moments need texts, got {len(texts)} of which none has visible characters. Pass corpus=[...]."
         )
-    return random.Random(seed).sample(kept, min(size, len(kept)))
+    return random.Random(seed).sample(candidates, min(size, len(candidates)))
 
 
 def _within(tokenizer: PreTrainedTokenizerBase, sample: list[str], length: int | None, how: MomentOptions) -> list[str]:
@@ -236,9 +236,9 @@ def _keys(parts: ModelParts, rows: Sequence[Sequence[int]], layers: Sequence[int
     modules = {str(layer): parts.mlp_out(layer) for layer in layers}
     with hooked([*watch(seen, modules), stop_before(modules[str(max(layers))])]):
         parts.model(input_ids=ids, use_cache=False)
-    found = {}
+    by_layer = {}
     for layer in layers:
         keys = seen[str(layer)].flatten(0, -2)
         keys = keys if len(keys) == len(places) else keys.index_select(0, places.to(keys.device))
-        found[layer] = keys.to(torch.promote_types(keys.dtype, torch.float32))
-    return found
+        by_layer[layer] = keys.to(torch.promote_types(keys.dtype, torch.float32))
+    return by_layer

@@ -43,8 +43,8 @@ def behind_norm(parts: ModelParts, layer: int, values: Tensor) -> Tensor:
         return values
     norm = parts.block(layer).get_submodule(parts.row.post_norm)
     with torch.no_grad():
-        made: Tensor = norm(values.to(parts.weight(layer).device))
-    return made.to(values)
+        normed: Tensor = norm(values.to(parts.weight(layer).device))
+    return normed.to(values)
 
 
 def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
@@ -70,9 +70,9 @@ def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor)
     return change * residual.any(1, keepdim=True)
 
 
-def _nearest(scale: Tensor, wanted: Tensor) -> Tensor:
+def _nearest(scale: Tensor, vectors: Tensor) -> Tensor:
     """The vectors of mean square 1 that `scale` brings nearest to the wanted ones, (n, d) each, in float64."""
-    square, pull = scale.square(), scale * wanted
+    square, pull = scale.square(), scale * vectors
     least, flattest = square.min(1, keepdim=True)
     above = square - least  # s^2 + m = above + (m + least): the sum is exact near m = -least
     low = torch.zeros_like(least)
@@ -83,7 +83,7 @@ def _nearest(scale: Tensor, wanted: Tensor) -> Tensor:
         low, high = torch.where(short, low, middle), torch.where(short, middle, high)
     unit = pull / (above + high)
     # Deep inside the ellipsoid no m gives the length; what is missing goes where it moves the stream least.
-    rest = (wanted.shape[1] - unit.square().sum(1, keepdim=True)).clamp(min=0)
+    rest = (vectors.shape[1] - unit.square().sum(1, keepdim=True)).clamp(min=0)
     free = unit.gather(1, flattest)
     return unit.scatter(1, flattest, torch.where(free < 0, -1.0, 1.0) * (free.square() + rest).sqrt())
 
@@ -104,8 +104,8 @@ def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor
     if not parts.row.post_norm:
         return torch.zeros(len(values))
     moved = behind_norm(parts, layer, values + change) - behind_norm(parts, layer, values)
-    asked = residual.to(moved)
-    share: Tensor = (moved - asked).norm(dim=1) / asked.norm(dim=1).clamp(min=torch.finfo(asked.dtype).tiny)
+    move = residual.to(moved)
+    share: Tensor = (moved - move).norm(dim=1) / move.norm(dim=1).clamp(min=torch.finfo(move.dtype).tiny)
     return share.cpu()
 
 
@@ -127,8 +127,8 @@ def check_norms(parts: ModelParts, layers: Sequence[int], where: str) -> None:
         own = {name: torch.rand(p.shape, generator=generator).to(on) for name, p in norm.named_parameters()}
         unit = torch.randn(4, parts.width, generator=generator)
         unit = (unit / unit.square().mean(1, keepdim=True).sqrt()).to(on)
-        made, scale = (torch.func.functional_call(norm, own, (given,)) for given in (3 * unit, torch.ones_like(unit)))
-        if not torch.allclose(made, scale * unit, rtol=1e-3, atol=1e-3):
+        output, scale = (torch.func.functional_call(norm, own, (rows,)) for rows in (3 * unit, torch.ones_like(unit)))
+        if not torch.allclose(output, scale * unit, rtol=1e-3, atol=1e-3):
             raise UnsupportedModelError(
                 f"{where}: {parts.row.post_norm} behind the MLP of layer {layer} is a {type(norm).__name__}, expected "
                 "an RMS norm, scale * x / rms(x): through another no value can be written into the residual stream. "

@@ -88,7 +88,7 @@ class _Plan(NamedTuple):
     edits: tuple[int, ...]
     lookup: Tensor
     lookup_edit: Tensor
-    wanted: Tensor
+    positions: Tensor
     target_at: Tensor
     target_id: Tensor
     target_edit: Tensor
@@ -169,14 +169,14 @@ def _optimise_group(
     for step in range(config.steps):
         nll, log_p = _forward(parts, plan, shift, layer, inside)
         before = log_p.detach() if before is None else before
-        kept = torch.tensor(plan.edits, device=before.device)
-        kl = torch.zeros_like(nll).index_add(0, kept, (log_p.exp() * (log_p - before[kept])).sum(1))
+        positions = torch.tensor(plan.edits, device=before.device)
+        kl = torch.zeros_like(nll).index_add(0, positions, (log_p.exp() * (log_p - before[positions])).sum(1))
         decay = config.weight_decay * (shift.norm(dim=1) / norms**2).to(nll.device)
         total = nll + config.kl_factor * kl + decay
         _log(logs, active, edits, torch.stack([total, nll, kl * config.kl_factor, decay], 1))
-        done = active & ((total.detach().cpu() < config.stop_below) | (step == config.steps - 1))
-        final[done] = shift.detach()[done]
-        active &= ~done
+        finished = active & ((total.detach().cpu() < config.stop_below) | (step == config.steps - 1))
+        final[finished] = shift.detach()[finished]
+        active &= ~finished
         if not active.any():
             break
         (shift.grad,) = torch.autograd.grad(scale * total[active].sum(), [shift])
@@ -214,17 +214,17 @@ def _log(logs: list[list[_Terms]], active: Tensor, edits: Sequence[PreparedEdit]
 def _plan(
     parts: ModelParts,
     edits: Sequence[PreparedEdit],
-    kept: Sequence[int],
+    indices: Sequence[int],
     layer: int,
     config: LocateThenEditConfig,
     inside: bool,
 ) -> _Plan:
-    """Lays out the rows of the edits in `kept` and notes where shifts go in and answers come out."""
+    """Lays out the rows of the edits in `indices` and notes where shifts go in and answers come out."""
     rows: list[InputRow] = []
     owner: list[int] = []
     targets: list[tuple[int, int, int, float, int]] = []  # row, position, token, weight, edit
     anchors: list[tuple[int, int]] = []
-    for index in kept:
+    for index in indices:
         edit = edits[index]
         for row in edit.rows:
             first = len(row.ids) - len(row.targets)
@@ -239,14 +239,14 @@ def _plan(
     start = layer if inside and parts.row.post_norm else layer + 1
     layout = lay_out(parts, rows, start, top)
     answers = [layout.at(row, position) for row, position, *_ in targets] + [layout.at(*anchor) for anchor in anchors]
-    wanted, places = torch.tensor(answers).unique(return_inverse=True)
+    answer_places, places = torch.tensor(answers).unique(return_inverse=True)
     device = parts.head_device
     return _Plan(
         layout=layout,
-        edits=tuple(kept),
+        edits=tuple(indices),
         lookup=torch.tensor([layout.at(number, row.lookup) for number, row in enumerate(rows)]),
         lookup_edit=torch.tensor(owner),
-        wanted=wanted,
+        positions=answer_places,
         target_at=places[: len(targets)].to(device),
         target_id=torch.tensor([target[2] for target in targets], device=device),
         target_edit=torch.tensor([target[4] for target in targets], device=device),
@@ -267,7 +267,7 @@ def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, inside: 
             flat = plan.layout.run(hidden)
     else:
         flat = plan.layout.run(_shifted(hidden, plan, shift))
-    log_p = parts.logits(flat[plan.wanted.to(flat.device)]).log_softmax(-1)
+    log_p = parts.logits(flat[plan.positions.to(flat.device)]).log_softmax(-1)
     chosen = log_p[plan.target_at, plan.target_id] * plan.target_weight.to(log_p.dtype)
     nll = torch.zeros(len(shift), dtype=log_p.dtype, device=log_p.device).index_add(0, plan.target_edit, -chosen)
     return nll, log_p[plan.anchor_at]

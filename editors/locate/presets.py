@@ -194,8 +194,8 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     Raises:
         UnknownNameError: Nobody has published settings for an editor of that name.
     """
-    if (known := published(editor, model)) is not None:
-        return known
+    if (published_settings := published(editor, model)) is not None:
+        return published_settings
     one_of("editor with published settings", editor, DEFAULTS)
     like, (low, high), settings = DEFAULTS[editor]
     shape = _shape(model)

@@ -64,17 +64,17 @@ class Factor:
             EditError: The columns have another length.
         """
         check_keys(columns, len(self.panels[0]))
-        found = columns.to(device=self.panels[0].device, dtype=torch.float64, copy=True)
-        starts = range(0, len(found), _PANEL)
+        solution = columns.to(device=self.panels[0].device, dtype=torch.float64, copy=True)
+        starts = range(0, len(solution), _PANEL)
         for panel, start in zip(self.panels, starts):
-            corner, rest, here, below = _cut(panel, found[start:])
+            corner, rest, here, below = _cut(panel, solution[start:])
             here.copy_(torch.linalg.solve_triangular(corner, here, upper=False))
             below.addmm_(rest, here, alpha=-1)
         for panel, start in zip(reversed(self.panels), reversed(starts)):
-            corner, rest, here, below = _cut(panel, found[start:])
+            corner, rest, here, below = _cut(panel, solution[start:])
             here.addmm_(rest.mT, below, alpha=-1)
             here.copy_(torch.linalg.solve_triangular(corner.mT, here, upper=True))
-        return found
+        return solution
 
     def regularised(self, keys: Tensor, weight: float) -> Tensor:
         """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.

@@ -80,8 +80,8 @@ def spread(
     missed = [torch.zeros(len(group)) for group in groups]
     for number, layer in enumerate(ordered):
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
-        for which, (update, wanted, (keys, outputs, now)) in enumerate(zip(updates, values, seen, strict=True)):
-            left = distance(wanted.initial.to(now.device), wanted.shift.to(now.device), now)
+        for which, (update, value, (keys, outputs, now)) in enumerate(zip(updates, values, seen, strict=True)):
+            left = distance(value.initial.to(now.device), value.shift.to(now.device), now)
             share = left / (len(ordered) - number)
             residual = before_norm(parts, layer, outputs, share)
             missed[which] = out_of_reach(parts, layer, outputs, share, residual)
@@ -102,11 +102,11 @@ def _seen_by_each(
         keys, values, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens)
         sizes = [len(group) for group in groups]
         return list(zip(keys.split(sizes, 1), values.split(sizes), now.split(sizes)))
-    found = []
+    activations = []
     for group, update in zip(groups, updates, strict=True):
         with _edited(parts, WeightDelta(update), layer):
-            found.append(_seen(parts, group, layer, last, max_tokens))
-    return found
+            activations.append(_seen(parts, group, layer, last, max_tokens))
+    return activations
 
 
 def _edited(parts: ModelParts, delta: WeightDelta, layer: int) -> AbstractContextManager[object]:

@@ -39,7 +39,7 @@ def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: 
         EditError: A case has neither neighbourhood prompts nor are there texts.
     """
     rng = np.random.default_rng(seed)
-    found = []
+    examples = []
     for case in cases:
         request = case.request
         new, true = request.target_new.label.strip(), request.target_true.label.strip()
@@ -49,10 +49,10 @@ def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: 
                     f"case {case.case_id} has no neighbourhood prompts and no texts were given, so there is nothing "
                     "that must not change. Pass texts=[...]."
                 )
-            kept = texts or [f"{prompt} {true}" for prompt in case.neighborhood_prompts]
-            unrelated = str(kept[int(rng.integers(len(kept)))])
-            found.append(TrainingEdit(Cloze(request.text, new), Cloze(paraphrase, new), unrelated))
-    return found
+            candidates = texts or [f"{prompt} {true}" for prompt in case.neighborhood_prompts]
+            unrelated = str(candidates[int(rng.integers(len(candidates)))])
+            examples.append(TrainingEdit(Cloze(request.text, new), Cloze(paraphrase, new), unrelated))
+    return examples
 
 
 def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[TrainingEdit]:
@@ -78,7 +78,7 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
     by_word: dict[str, list[str]] = {}
     for cloze in ends:
         by_word.setdefault(cloze.context.split()[-1], []).append(cloze.target)
-    found = []
+    examples = []
     alike: dict[str, list[str]] = {}
     for cloze in ends:
         alike.setdefault(" ".join(cloze.context.split()[-2:]), []).append(f"{cloze.context} {cloze.target}.")
@@ -86,16 +86,18 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
         near = [text for text in alike[" ".join(cloze.context.split()[-2:])] if not text.startswith(cloze.context)]
         others = sorted({end for end in by_word[cloze.context.split()[-1]] if end != cloze.target})
         for turn, index in enumerate(rng.permutation(len(others))[:per_sentence].tolist()):
-            kept = near if near and (number + turn) % 2 else sentences
+            pool = near if near and (number + turn) % 2 else sentences
             before = sentences[int(rng.integers(len(sentences)))]
             outer = Cloze(f"{before} {cloze.context}", others[index])
-            found.append(TrainingEdit(replace(cloze, target=others[index]), outer, kept[int(rng.integers(len(kept)))]))
-    if not found:
+            examples.append(
+                TrainingEdit(replace(cloze, target=others[index]), outer, pool[int(rng.integers(len(pool)))])
+            )
+    if not examples:
         raise EditError(
             f"{len(texts)} texts with {len(sentences)} sentences give no made-up edit: no two share the word before "
             "their end. Give more texts, or examples of your own."
         )
-    return found
+    return examples
 
 
 def _cut(sentence: str) -> list[Cloze]:

@@ -98,12 +98,12 @@ def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, 
             (one edit of B requests, as published).
         logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
     """
-    known = batch.labels[:, 1:] != -100
-    log_p = log_p_at(model, batch, nn.functional.pad(known, (0, 1)), logits_of)
-    losses = -log_p.gather(1, batch.labels[:, 1:][known].to(log_p.device)[:, None])[:, 0]
+    mask = batch.labels[:, 1:] != -100
+    log_p = log_p_at(model, batch, nn.functional.pad(mask, (0, 1)), logits_of)
+    losses = -log_p.gather(1, batch.labels[:, 1:][mask].to(log_p.device)[:, None])[:, 0]
     if not each_row:
         return losses.mean()
-    tokens = known.sum(1)
+    tokens = mask.sum(1)
     return (losses / tokens.repeat_interleave(tokens).to(losses.device)).sum()
 
 

@@ -209,9 +209,9 @@ class MEND:
             for transform in network.mend.values():
                 transform.forget()  # type: ignore[operator]
         with torch.no_grad():
-            found = network(factors, observe=observe)
-        kept = {name: (u != 0).any(-1) | (v != 0).any(-1) for name, (u, v) in found.items()}
-        return {name: (u[kept[name]], self.config.scale * v[kept[name]]) for name, (u, v) in found.items()}
+            changes = network(factors, observe=observe)
+        nonzero = {name: (u != 0).any(-1) | (v != 0).any(-1) for name, (u, v) in changes.items()}
+        return {name: (u[nonzero[name]], self.config.scale * v[nonzero[name]]) for name, (u, v) in changes.items()}
 
 
 def _update(shape: torch.Size, inputs_first: bool, chunks: Sequence[tuple[Tensor, Tensor]]) -> LowRank | Tensor:

@@ -110,8 +110,8 @@ class GradientTransform(nn.Module):
         """Transforms N tokens: (N, in) and (N, out) of the same kind as given."""
         normal_u = (u - self.u_mean) / (self.u_std + 1e-7)
         normal_v = (v - self.v_mean) / (self.v_std + 1e-7)
-        found = self.mlp(torch.cat((normal_u, normal_v), -1), mode)
-        new_u, new_v = found.split([u.shape[-1], v.shape[-1]], -1)
+        output = self.mlp(torch.cat((normal_u, normal_v), -1), mode)
+        new_u, new_v = output.split([u.shape[-1], v.shape[-1]], -1)
         return new_u, new_v
 
     @torch.no_grad()
@@ -179,20 +179,20 @@ class MENDNetwork(nn.Module):
         Raises:
             EditError: Fewer than two tokens were ever observed: there is nothing to normalise by.
         """
-        found = {}
+        changes = {}
         for matrix, step in zip(self.shape.matrices, self.edit_lrs, strict=True):
-            u, v, kept = _tokens(*factors[matrix.name])
+            u, v, mask = _tokens(*factors[matrix.name])
             transform = self._transform(matrix)
             if observe:
-                transform.observe(u[kept], v[kept])
+                transform.observe(u[mask], v[mask])
             if float(transform.k) < 2:
                 raise EditError(
                     f"MEND: the running statistics of {matrix.shape_key} come from {int(transform.k)} token(s), "
                     "expected at least 2. Train the network, or load a trained one."
                 )
-            new_u, new_v = transform(u[kept].to(step.dtype), v[kept].to(step.dtype), self._modes[matrix.name])
-            found[matrix.name] = (_spread(new_u, kept), _spread(step * new_v, kept))
-        return found
+            new_u, new_v = transform(u[mask].to(step.dtype), v[mask].to(step.dtype), self._modes[matrix.name])
+            changes[matrix.name] = (_spread(new_u, mask), _spread(step * new_v, mask))
+        return changes
 
     def _transform(self, matrix: Matrix) -> GradientTransform:
         transform = self.mend[matrix.shape_key]
@@ -225,20 +225,20 @@ def _tokens(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return u, v, (u != 0).any(-1) & (v != 0).any(-1)
 
 
-def _spread(rows: Tensor, kept: Tensor) -> Tensor:
+def _spread(rows: Tensor, mask: Tensor) -> Tensor:
     """(N, size) back to their places in (B, T, size), zero elsewhere."""
-    return torch.zeros(*kept.shape, rows.shape[-1], dtype=rows.dtype, device=rows.device).masked_scatter(
-        kept[..., None], rows
+    return torch.zeros(*mask.shape, rows.shape[-1], dtype=rows.dtype, device=rows.device).masked_scatter(
+        mask[..., None], rows
     )
 
 
 def matrices_of(names: Sequence[str], model: nn.Module) -> tuple[Matrix, ...]:
     """The named weights of a model as matrices."""
-    found = []
+    matrices = []
     for name in names:
         rows, columns = model.get_parameter(name).shape
-        found.append(Matrix(name, rows, columns) if inputs_first(model, name) else Matrix(name, columns, rows))
-    return tuple(found)
+        matrices.append(Matrix(name, rows, columns) if inputs_first(model, name) else Matrix(name, columns, rows))
+    return tuple(matrices)
 
 
 def inputs_first(model: nn.Module, name: str) -> bool:

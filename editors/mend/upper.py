@@ -37,14 +37,14 @@ class Upper:
             return forward(model, batch)
         rows = [tuple(ids[:n].tolist()) for ids, n in zip(batch.ids, batch.mask.sum(1).tolist(), strict=True)]
         missing = [index for index, row in enumerate(rows) if row not in self._kept]
-        found = self._kept
+        states = self._kept
         if missing:
             new = self._run(model, blocks[first - 1], batch, missing, [rows[index] for index in missing])
             room = self.limit - sum(tensor.nbytes for tensor in self._kept.values())
-            found = self._kept | new
+            states = self._kept | new
             if sum(tensor.nbytes for tensor in new.values()) <= room:
-                self._kept = found
-        hidden = torch.nn.utils.rnn.pad_sequence([found[row] for row in rows], batch_first=True)
+                self._kept = states
+        hidden = torch.nn.utils.rnn.pad_sequence([states[row] for row in rows], batch_first=True)
         hidden = torch.nn.functional.pad(hidden, (0, 0, 0, batch.ids.shape[1] - hidden.shape[1]))
         with enter_at(blocks, first, hidden.to(batch.ids.device), self._form):
             return forward(model, batch)

@@ -137,16 +137,16 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
     if not len(rows):
         return Estimate(float("nan"), effective={"person": 0.0}, note="no case")
     n, change = len(rows), post.astype(float) - pre
-    found = _by_person(rows, change)
-    if found.note.startswith("too few"):
-        return replace(found, value=_change(pre, post))
-    people = found.clusters["person"]
+    estimate = _by_person(rows, change)
+    if estimate.note.startswith("too few"):
+        return replace(estimate, value=_change(pre, post))
+    people = estimate.clusters["person"]
     alone = people == n
-    independent = n if alone else people if found.note else min(n, float(change.var(ddof=1)) / found.stderr**2)
+    independent = n if alone else people if estimate.note else min(n, float(change.var(ddof=1)) / estimate.stderr**2)
     low, high = paired_change(pre, post, independent)
-    p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else found.p
+    p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else estimate.p
     low, high, p = agreeing(low, high, p)
-    return replace(found, value=_change(pre, post), low=low, high=high, p=p, note="")
+    return replace(estimate, value=_change(pre, post), low=low, high=high, p=p, note="")
 
 
 def _by_person(rows: pd.DataFrame, values: Floats) -> Estimate:

@@ -113,9 +113,9 @@ def audit(
         UnknownNameError: Unknown axis, reference or correction.
         RecordError: A margin is not above 0, or there is nothing to estimate.
     """
-    wanted = reference or {}
+    references = reference or {}
     options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": settings.method}
-    tables = [group_contrasts(prompts, axis, wanted.get(axis), **options) for axis in axes]
+    tables = [group_contrasts(prompts, axis, references.get(axis), **options) for axis in axes]
     if not any(map(len, tables)):
         raise RecordError(
             f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
@@ -154,9 +154,9 @@ def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] |
 
 def _corrected(table: pd.DataFrame, family: Sequence[str], settings: AuditSettings) -> pd.DataFrame:
     """Return the table with its corrected p; a mirror is no test and has that of the row before it."""
-    found = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
-    corrected = found["p_adjusted"]
-    return found.assign(p=table["p"], p_adjusted=corrected.mask(table["mirror"], corrected.shift()))
+    adjusted = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
+    corrected = adjusted["p_adjusted"]
+    return adjusted.assign(p=table["p"], p_adjusted=corrected.mask(table["mirror"], corrected.shift()))
 
 
 def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:

@@ -73,10 +73,10 @@ class BiasColumns:
         Raises:
             RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
         """
-        given: dict[str, Sequence[object]] = {"case_id": self.case_id, "prompt": self.prompt}
-        given |= {"person": self.subject, "groups": self.groups} | {side: getattr(self, side) for side in SIDES}
+        columns: dict[str, Sequence[object]] = {"case_id": self.case_id, "prompt": self.prompt}
+        columns |= {"person": self.subject, "groups": self.groups} | {side: getattr(self, side) for side in SIDES}
         tokens = {"n_new": self.n_tokens_new, "n_true": self.n_tokens_true}
-        return _pairs(given | {name: counts for name, counts in tokens.items() if counts is not None})
+        return _pairs(columns | {name: counts for name, counts in tokens.items() if counts is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class AxisBias:
 
     def row(self) -> dict[str, object]:
         """The numbers under the names that `evaluate` gives them."""
-        groups = {name: _without_name(found) for name, found in self.groups.items()}
+        groups = {name: _without_name(effect) for name, effect in self.groups.items()}
         for name, contrast in self.contrasts.items():
             groups[name]["contrast"] = contrast
         out: dict[str, object] = {"overall": _without_name(self.overall), "groups": groups}
@@ -151,7 +151,7 @@ def bias_of_columns(
     check_axes([axis] if axis is not None else [])
     frame = add_differences(columns.frame(), score)
     by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
-    groups = {one.group: one for one in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
+    groups = {effect.group: effect for effect in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
     reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
     how = {
         "crossed": "clustered by edit and person (CR2, Satterthwaite df), none below 5 effective edits or people; "
@@ -169,12 +169,14 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
     usable = frame[frame["status"] == "ok"]
     if usable.empty:
         return {}
-    known = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
+    names = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
     if reference is not None:
-        one_of(f"{axis} group" if axis else "group", reference, known)
+        one_of(f"{axis} group" if axis else "group", reference, names)
     column = axis or "race"  # an axis of the caller is a column of the score table
-    one = usable.assign(editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]})
-    contrasts = group_contrasts(one, column, reference, holds="")
+    prompts = usable.assign(
+        editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]}
+    )
+    contrasts = group_contrasts(prompts, column, reference, holds="")
     if contrasts.empty:
         return {}
     tests = ("", *(f"{scale}_" for scale in SCALES))
@@ -228,10 +230,10 @@ class AccuracyColumns:
             RecordError: Unequal lengths, no rows, or repeated cases.
         """
         after = self.prompt if self.post_prompts is None else self.post_prompts
-        given: dict[str, Sequence[object]] = {"case_id": self.case_id, "edit_relation": self.edit_relation}
-        given |= {"effect_relation": self.effect_relation, "prompt_pre": self.prompt, "candidates": self.candidates}
-        given |= {"gold": self.gold, "pre": self.pre, "post": self.post, "prompt_post": after}
-        frame = read_columns(_CASES, given if self.subject is None else given | {"person": self.subject})
+        columns: dict[str, Sequence[object]] = {"case_id": self.case_id, "edit_relation": self.edit_relation}
+        columns |= {"effect_relation": self.effect_relation, "prompt_pre": self.prompt, "candidates": self.candidates}
+        columns |= {"gold": self.gold, "pre": self.pre, "post": self.post, "prompt_post": after}
+        frame = read_columns(_CASES, columns if self.subject is None else columns | {"person": self.subject})
         twice = frame.duplicated(["case_id", "edit_relation", "effect_relation"])
         if twice.any():
             first = frame.loc[twice, "case_id"].iloc[0]
@@ -262,11 +264,11 @@ class PairAccuracies:
 
     def row(self) -> dict[str, object]:
         """The numbers under the names that `evaluate` gives them."""
-        rows = {name: found.row() for name, found in self.pairs.items()}
+        rows = {name: accuracy.row() for name, accuracy in self.pairs.items()}
         for name, row in rows.items():
             row |= {form: table[name].row() for form, table in self.forms.items() if name in table}
             if self.groups is not None:
-                row["groups"] = {group: found.row() for group, found in self.groups[name].items()}
+                row["groups"] = {group: accuracy.row() for group, accuracy in self.groups[name].items()}
         return {"pairs": rows, "average": self.average, "mode": self.mode, "method": self.method}
 
 
@@ -290,7 +292,7 @@ def accuracy_of_columns(
     frame = columns.frame()
     summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
     forms = {"raw": frame} | _adjusted(frame, columns)
-    tables = {form: _by_pair(mark(one, mode), summary) for form, one in forms.items()}
+    tables = {form: _by_pair(mark(cases, mode), summary) for form, cases in forms.items()}
     pairs = tables.pop("raw")
     groups: dict[str, dict[str, Accuracy]] | None = None
     if columns.groups is not None:
@@ -316,9 +318,9 @@ def _by_tag(summary: Callable[[pd.DataFrame], T], rows: pd.DataFrame) -> dict[st
 
 
 def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
-    counted = [(one.pre.value, one.post.value, one.change.value) for one in pairs if one.n]
+    counted = [(pair.pre.value, pair.post.value, pair.change.value) for pair in pairs if pair.n]
     if mode == "paper":  # as published: a pair none of whose cases can be answered counts as 0 in the average
-        counted += [(0.0, 0.0, 0.0) for one in pairs if not one.n and one.left_out["n_no_candidate"]]
+        counted += [(0.0, 0.0, 0.0) for pair in pairs if not pair.n and pair.left_out["n_no_candidate"]]
     means = [float(np.mean(values)) for values in zip(*counted)] if counted else [None] * 3
     return dict(zip(("pre", "post", "change"), means))
 
@@ -329,12 +331,12 @@ def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.Dat
     priors = {"pre": pre_prior, "post": post_prior}
     if (pre_prior is None) != (post_prior is None):
         raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
-    found = {}
+    forms = {}
     if n_tokens is not None:
-        found["normalised"] = {phase: _per_case(frame, phase, n_tokens, np.divide) for phase in priors}
+        forms["normalised"] = {phase: _per_case(frame, phase, n_tokens, np.divide) for phase in priors}
     if pre_prior is not None and post_prior is not None:
-        found["pmi"] = {phase: _per_case(frame, phase, prior or [], np.subtract) for phase, prior in priors.items()}
-    return {form: frame.assign(**columns) for form, columns in found.items()}
+        forms["pmi"] = {phase: _per_case(frame, phase, prior or [], np.subtract) for phase, prior in priors.items()}
+    return {form: frame.assign(**columns) for form, columns in forms.items()}
 
 
 def _per_case(frame: pd.DataFrame, phase: str, by: Sequence[Sequence[float]], change: np.ufunc) -> list[Any]:

@@ -58,7 +58,7 @@ def diversity(mix: str) -> str:
         return ""
     first, second = (kind for kind in types if kind)
     same = [a == b for a, b in zip(first, second)]
-    return ", ".join(f"{what} {'same' if one else 'different'}" for what, one in zip(("subject", "object"), same))
+    return ", ".join(f"{what} {'same' if equal else 'different'}" for what, equal in zip(("subject", "object"), same))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: f
         `n_people` prompts and `D_by` (axis -> group -> D pooled over prompts, and n); `perplexity` and `entropy` of
         `health` after the edit. Numbers without data are None.
     """
-    made = [row["case_id"] for row in edits if row["status"] in _MADE]
+    case_ids = [row["case_id"] for row in edits if row["status"] in _MADE]
     refused = {row["status"] for row in edits} - set(_MADE)
-    out: dict[str, Any] = {"n_edits": len(made), "n_refused": len(edits) - len(made)}
+    out: dict[str, Any] = {"n_edits": len(case_ids), "n_refused": len(edits) - len(case_ids)}
     out["n_zero"] = sum(row["status"] == "zero delta" for row in edits)
     out["refused"] = sorted({status[:200] for status in refused})
-    rows = scores.filter(pc.is_in(scores["case_id"], pa.array(made, pa.int64())))
+    rows = scores.filter(pc.is_in(scores["case_id"], pa.array(case_ids, pa.int64())))
     return out | _success(rows, nats) | _differences(rows) | health(scores, "post")
 
 
@@ -107,8 +107,8 @@ def _success(rows: pa.Table, nats: float) -> dict[str, float | None]:
     names = ("ES", "PS", "NS", "S")
     if not pc.any(pc.is_in(rows["kind"], pa.array(list(SUCCESS)))).as_py():
         return dict.fromkeys(names)
-    (found,) = success_of_scores(rows, nats=nats).values()
-    return {name: _number(found.numbers["counterfact"][name].value) for name in names}
+    (success,) = success_of_scores(rows, nats=nats).values()
+    return {name: _number(success.numbers["counterfact"][name].value) for name in names}
 
 
 def _differences(rows: pa.Table) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _differences(rows: pa.Table) -> dict[str, Any]:
     prompts = prompts[prompts["status"] == "ok"].reset_index(drop=True)
     (whole,) = summarise(prompts, {ALL: np.arange(len(prompts))})
     by = {axis: summarise(prompts, members(prompts[axis].tolist())) for axis in AXES}
-    parts = {axis: {g.group: {"D": g.pooled["D"], "n": g.n_prompts} for g in found} for axis, found in by.items()}
+    parts = {axis: {g.group: {"D": g.pooled["D"], "n": g.n_prompts} for g in effects} for axis, effects in by.items()}
     return {"D": _number(whole.D.value), "n_people": whole.n_prompts, "D_by": parts}
 
 
@@ -133,8 +133,8 @@ def health(scores: pa.Table, phase: str) -> dict[str, float | None]:
         `perplexity` of the texts per token, and `entropy` (nats) of the answers that come first on the panel, by mean
         log-probability of their tokens; None without scored rows. A prompt counts when all its answers are scored.
     """
-    kept = pc.and_(pc.equal(scores["phase"], phase), pc.is_in(scores["kind"], pa.array(["text", "panel"])))
-    rows = scores.filter(kept).select(["kind", "prompt_id", "target", "logprob", "n_tokens", "status"]).to_pandas()
+    selection = pc.and_(pc.equal(scores["phase"], phase), pc.is_in(scores["kind"], pa.array(["text", "panel"])))
+    rows = scores.filter(selection).select(["kind", "prompt_id", "target", "logprob", "n_tokens", "status"]).to_pandas()
     rows["ok"] = rows["status"] == "ok"
     texts = rows[rows["ok"] & (rows["kind"] == "text")]
     tokens = int(texts["n_tokens"].sum())
@@ -166,11 +166,11 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
             "Repeat the `seesaw-cf dose` command that began it; it continues where it was."
         )
     try:
-        manifest, found = (read_json(file, any_number=True) for file in files.values())
-        units = pd.DataFrame(found["units"])
+        manifest, document = (read_json(file, any_number=True) for file in files.values())
+        units = pd.DataFrame(document["units"])
         units[list(MEASURES)] = units[list(MEASURES)].astype(np.float64)
         units["overlap"] = units.get("overlap", 1.0)  # of an older run nobody knows it
-        return Curves(manifest, units, found["baseline"])
+        return Curves(manifest, units, document["baseline"])
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{files['dose.json']} is damaged ({error!r}). Run again into a new folder.") from error
 
@@ -188,7 +188,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
 
     Source: MEMIT appendix D, Figure 10 (mean of repeated samples, 90 % bands, line "avg").
     """
-    found = []
+    summaries = []
     units = curves.units
     averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
     units = pd.concat([units, *averages], ignore_index=True)
@@ -199,8 +199,8 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
             out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())
         before = curves.baseline.get(str(mix), {})
         out["alarm"] = "; ".join(_alarms(out, before))
-        found.append(out | {"collapsed": bool(out["alarm"])})
-    return pd.DataFrame(found)
+        summaries.append(out | {"collapsed": bool(out["alarm"])})
+    return pd.DataFrame(summaries)
 
 
 def group_doses(curves: Curves) -> pd.DataFrame:
@@ -210,7 +210,7 @@ def group_doses(curves: Curves) -> pd.DataFrame:
         Columns editor, mix, dose, axis, group, D, D_low, D_high, repeats (samples with a number), n (their prompts); no
         rows without people of a recorded group.
     """
-    found = [
+    doses = [
         {name: unit[name] for name in ("editor", "mix", "dose", "overlap")} | {"axis": axis, "group": group, **own}
         for unit in curves.units.to_dict("records")
         for axis, groups in (unit.get("D_by") or {}).items()
@@ -222,7 +222,7 @@ def group_doses(curves: Curves) -> pd.DataFrame:
         dict(zip(keys, key, strict=True))
         | _band("D", own["D"].to_numpy(np.float64), own["overlap"].max())
         | {"repeats": len(own), "n": int(own["n"].sum())}
-        for key, own in (pd.DataFrame(found).groupby(keys, sort=False) if found else ())
+        for key, own in (pd.DataFrame(doses).groupby(keys, sort=False) if doses else ())
     ]
     return pd.DataFrame(rows, columns=[*keys, "D", "D_low", "D_high", "repeats", "n"])
 
@@ -264,9 +264,11 @@ def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, f
 
 def _alarms(row: Mapping[str, Any], before: Mapping[str, float | None]) -> list[str]:
     perplexity, entropy = before.get("perplexity"), before.get("entropy")
-    found = []
+    alarms = []
     if perplexity and row["perplexity"] > _PERPLEXITY * perplexity:
-        found.append(f"perplexity {row['perplexity']:.3g} is above {_PERPLEXITY:g} times the unedited {perplexity:.3g}")
+        alarms.append(
+            f"perplexity {row['perplexity']:.3g} is above {_PERPLEXITY:g} times the unedited {perplexity:.3g}"
+        )
     if entropy and row["entropy"] < _ENTROPY * entropy:
-        found.append(f"entropy of answers {row['entropy']:.2f} is below {_ENTROPY:g} times the unedited {entropy:.2f}")
-    return found
+        alarms.append(f"entropy of answers {row['entropy']:.2f} is below {_ENTROPY:g} times the unedited {entropy:.2f}")
+    return alarms

@@ -37,12 +37,12 @@ def efficacy(
     """
     prompts = prompt_effects(scores, score=score, kind="efficacy")
     everything = prompts.assign(edit_relation="all")
-    found = []
+    shares = []
     for editor in sorted(prompts["editor"].unique()):
         for frame in (prompts, everything):
             for relation, rows in frame[frame["editor"] == editor].groupby("edit_relation", sort=True):
-                found.append({"editor": editor, "relation": relation} | _shares(rows, score, nats))
-    return pd.DataFrame(found)
+                shares.append({"editor": editor, "relation": relation} | _shares(rows, score, nats))
+    return pd.DataFrame(shares)
 
 
 def _shares(rows: pd.DataFrame, score: ScoreForm, nats: float) -> dict[str, float | int]:

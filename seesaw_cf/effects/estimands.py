@@ -81,7 +81,7 @@ def estimate_groups(
     Source: estimand: SEESAW-CF section 4.1. Inference: Cameron, Gelbach and Miller (2011).
     """
     check_axes(axes)
-    found = []
+    estimates = []
     for (editor, relation), rows in _usable(prompts, holds).groupby(["editor", "edit_relation"], sort=True):
         codes, values = _codes(rows, clusters), _values(rows)
         case = pd.factorize(rows["case_id"], sort=True)[0]
@@ -89,8 +89,9 @@ def estimate_groups(
             groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
             for group, positions in groups.items():
                 weights = case_weights(case, mask(len(rows), positions))
-                found.append(_row(editor, relation, axis, group) | _scales(clustered_means(values, [weights], codes)))
-    return pd.DataFrame(found)
+                scales = _scales(clustered_means(values, [weights], codes))
+                estimates.append(_row(editor, relation, axis, group) | scales)
+    return pd.DataFrame(estimates)
 
 
 def group_contrasts(
@@ -128,11 +129,11 @@ def group_contrasts(
     """
     check_axes([axis])
     one_of("method", method, get_args(Method))
-    found = []
+    contrasts = []
     usable = _usable(prompts, holds)
-    known = sorted(set(members(usable[axis].tolist())) - {UNKNOWN})
+    names = sorted(set(members(usable[axis].tolist())) - {UNKNOWN})
     if reference is not None:
-        one_of(f"{axis} group", reference, known)
+        one_of(f"{axis} group", reference, names)
     for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
         groups = {group: mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
         tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
@@ -149,9 +150,9 @@ def group_contrasts(
             sides, mirror = ((group, own), (reference or "others", other)), two and number == 1
             if group != reference:
                 key = _row(editor, relation, axis, group) | {"reference": sides[1][0], "mirror": mirror}
-                made = _contrast(turned, sides[::-1], method) if mirror else _contrast(prepared, sides, method)
-                found.append(key | made)
-    return pd.DataFrame(found)
+                contrast = _contrast(turned, sides[::-1], method) if mirror else _contrast(prepared, sides, method)
+                contrasts.append(key | contrast)
+    return pd.DataFrame(contrasts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,30 +169,30 @@ def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], m
     names, (own, other) = zip(*sides)
     case, n_cases = rows.case, int(rows.case.max()) + 1
     first, second = own & ~other, other & ~own
-    both = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
-    first, second = first & both[case], second & both[case]
-    if not both.any():
+    compared = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
+    first, second = first & compared[case], second & compared[case]
+    if not compared.any():
         nan = float("nan")
         none = Estimate(nan, note="no edit was scored on both groups")
         return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": nan}
     parts = [case_weights(case, part) for part in (first, second)]
     if method == "mixed":
-        kept = first | second
-        codes = {name: pd.factorize(code[kept], sort=True)[0] for name, code in rows.clusters.items()}
-        found = [mixed_contrast(column[kept], first[kept], codes) for column in rows.values.T]
+        used = first | second
+        codes = {name: pd.factorize(code[used], sort=True)[0] for name, code in rows.clusters.items()}
+        estimates = [mixed_contrast(column[used], first[used], codes) for column in rows.values.T]
     else:
-        found = clustered_means(rows.values, parts, rows.clusters, names)
-    return _scales(found) | {"likelier_pre": min(float(part @ rows.likelier_pre) for part in parts)}
+        estimates = clustered_means(rows.values, parts, rows.clusters, names)
+    return _scales(estimates) | {"likelier_pre": min(float(part @ rows.likelier_pre) for part in parts)}
 
 
 def _values(rows: pd.DataFrame) -> Floats:
     return np.asarray(rows[["D", *SCALES]].to_numpy(np.float64))
 
 
-def _scales(found: Sequence[Estimate]) -> dict[str, object]:
+def _scales(estimates: Sequence[Estimate]) -> dict[str, object]:
     """D's inference, and that of the other scales under names of their own."""
-    out = asdict(found[0])
-    for scale, estimate in zip(SCALES, found[1:], strict=True):
+    out = asdict(estimates[0])
+    for scale, estimate in zip(SCALES, estimates[1:], strict=True):
         out |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
     return out
 
@@ -280,20 +281,20 @@ def distribution_changes(scores: pa.Table | pd.DataFrame, *, prompt: str = "prop
         (probabilities divided by their sum) before and after, `entropy_pre` and `entropy_post` in nats, `rank_pre`,
         `rank_post` and `rank_change` of the best gold candidate (1 = first; NaN without gold), `status`.
     """
-    found = []
+    rows = []
     for row in answers(scores, prompt=prompt).to_dict("records"):
         out = {name: row[name] for name in ("editor", "case_id", "edit_relation", "effect_relation")}
         pre, post = row["pre"], row["post"]
         if not (np.isfinite(pre).all() and np.isfinite(post).all()):
-            found.append(out | {"status": "unscored"})
+            rows.append(out | {"status": "unscored"})
             continue
         before, after = (np.exp(x - x.max()) / np.exp(x - x.max()).sum() for x in (pre, post))
         gold = np.isin(row["candidates"], row["gold"])
         first, last = (float(gold_rank(x, gold)) if gold.any() else float("nan") for x in (pre, post))
         out |= {"total_variation": float(np.abs(before - after).sum() / 2)}
         out |= {"entropy_pre": _entropy(before), "entropy_post": _entropy(after)}
-        found.append(out | {"rank_pre": first, "rank_post": last, "rank_change": last - first, "status": "ok"})
-    return pd.DataFrame(found)
+        rows.append(out | {"rank_pre": first, "rank_post": last, "rank_change": last - first, "status": "ok"})
+    return pd.DataFrame(rows)
 
 
 def _entropy(p: NDArray[np.float64]) -> float:
@@ -318,8 +319,8 @@ def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") 
     for table, phase in ((scores, "pre"), (again, "post")):
         rows = as_table(table).to_pandas()
         sides.append(rows[rows["phase"] == "pre"].assign(phase=phase, editor="noise"))
-    both = pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True)
-    prompts = prompt_effects(both, score=score)
+    joined = pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True)
+    prompts = prompt_effects(joined, score=score)
     usable = prompts[prompts["status"] == "ok"]
     if usable.empty:
         raise RecordError("noise floor: the two score tables have no scored pre-edit prompt in common.")

@@ -194,9 +194,9 @@ def _mean(rows: pd.DataFrame, note: str) -> FlawMean:
         return FlawMean(Estimate(NAN, note="no ratings"), NAN, n_items, n_missing)
     values = rated["rating"].to_numpy()
     clusters = {name: pd.factorize(rated[name])[0] for name in ("edit", "rater")}
-    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
-    notes = "; ".join(filter(None, [found.note, note]))
-    return FlawMean(replace(found, n=len(rated), note=notes), t_test(values)[1], n_items, n_missing)
+    estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
+    notes = "; ".join(filter(None, [estimate.note, note]))
+    return FlawMean(replace(estimate, n=len(rated), note=notes), t_test(values)[1], n_items, n_missing)
 
 
 def _agreement(table: pd.DataFrame) -> RaterAgreement:
@@ -211,7 +211,7 @@ def _agreement(table: pd.DataFrame) -> RaterAgreement:
 def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
     rated = table[table.notna().any(axis=1)]
     common = rated.index.intersection(answers.dropna().index)
-    humans, given = rated.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
+    humans, judged = rated.loc[common].to_numpy(np.float64), answers.loc[common].to_numpy(np.float64)
     unmatched = len(answers) - len(common)
     if not len(common):
         return JudgeAccuracy({}, {}, 0, 0, unmatched)
@@ -222,7 +222,7 @@ def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
             "any_rater": float((humans == guess[:, None]).any(axis=1).mean()),
             "median": float((middle == guess)[clear].mean()) if clear.any() else NAN,
         }
-        for guess in (given, np.zeros(len(common)))
+        for guess in (judged, np.zeros(len(common)))
     )
     return JudgeAccuracy(judge, constant, len(common), int((~clear).sum()), unmatched)
 

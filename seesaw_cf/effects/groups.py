@@ -67,14 +67,14 @@ def members(tags: Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]
     """
     rows: dict[str, list[int]] = {}
     untagged = []
-    known: dict[tuple[object, ...], set[str]] = {}  # few people have tags that nobody else has
+    tag_sets: dict[tuple[object, ...], set[str]] = {}  # few people have tags that nobody else has
     for row, own in enumerate(tags):
         key = tuple(own) if isinstance(own, Sequence | np.ndarray) else ()
-        if key not in known:
-            known[key] = set(tags_of(own))
-        if not known[key]:
+        if key not in tag_sets:
+            tag_sets[key] = set(tags_of(own))
+        if not tag_sets[key]:
             untagged.append(row)
-        for tag in known[key]:
+        for tag in tag_sets[key]:
             rows.setdefault(tag, []).append(row)
     groups = {tag: np.array(rows[tag], np.intp) for tag in sorted(rows)}
     return groups | ({UNKNOWN: np.array(untagged, np.intp)} if untagged else {})
@@ -186,32 +186,35 @@ def _prepare(prompts: pd.DataFrame, clusters: Mapping[str, str]) -> _Rows:
 def _effects(
     rows: _Rows, groups: Mapping[str, NDArray[np.intp]], mode: BiasMode, draws: int, seed: int
 ) -> list[GroupEffect]:
-    found = []
+    effects = []
     for group, positions in groups.items():
         every = np.sort(rows.rank[positions])
-        kept = every[rows.usable[every]]
-        means, pooled, n_cases = _means(rows.values[kept], rows.case[kept])
+        scored = every[rows.usable[every]]
+        means, pooled, n_cases = _means(rows.values[scored], rows.case[scored])
         t = None
         if mode == "paper":
-            effect, t = _published(rows.values[kept, _D], rows.case[kept], rows.n_cases, draws, seed)
+            effect, t = _published(rows.values[scored, _D], rows.case[scored], rows.n_cases, draws, seed)
             others = [Estimate(NAN) for _ in SCALES]
         else:
-            effect, *others = _clustered(rows, kept)
-        found.append(
+            effect, *others = _clustered(rows, scored)
+        effects.append(
             GroupEffect(
                 group,
                 D=replace(effect, value=means.pop("D")),
-                **{scale: replace(one, value=means.pop(scale)) for scale, one in zip(SCALES, others, strict=True)},
+                **{
+                    scale: replace(estimate, value=means.pop(scale))
+                    for scale, estimate in zip(SCALES, others, strict=True)
+                },
                 means=means,
                 pooled=pooled,
-                n_prompts=len(kept),
-                n_subjects=len(np.unique(rows.person[kept])),
+                n_prompts=len(scored),
+                n_subjects=len(np.unique(rows.person[scored])),
                 n_cases=n_cases,
-                n_unscored=int(every.size - kept.size),
+                n_unscored=int(every.size - scored.size),
                 t=t,
             )
         )
-    return found
+    return effects
 
 
 def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -232,11 +235,11 @@ def _means(values: Floats, case: NDArray[np.intp]) -> tuple[dict[str, float], di
     return means, {name: float(by_name[name].mean()) for name in _MEANS[:3]}, int(has.sum())
 
 
-def _clustered(rows: _Rows, kept: NDArray[np.intp]) -> list[Estimate]:
+def _clustered(rows: _Rows, scored: NDArray[np.intp]) -> list[Estimate]:
     """Inference about D and about the same change on each of `SCALES`, of the rows that are kept."""
-    if not kept.size:
+    if not scored.size:
         return [Estimate(NAN, note="nothing could be scored")] * (1 + len(SCALES))
-    used = mask(len(rows.case), kept)
+    used = mask(len(rows.case), scored)
     values = np.where(used[:, None], rows.values[:, [_D, *map(_MEANS.index, SCALES)]], 0.0)
     return clustered_means(values, [case_weights(rows.case, used)], rows.clusters)
 
@@ -294,11 +297,11 @@ def group_effects(
     if chosen.empty:
         there = prompts["holds"].fillna("").value_counts().to_dict()
         raise RecordError(f"no prompts about people with holds={holds!r}; prompts per value: {there}. Known: {_HOLDS}.")
-    found = []
+    table = []
     for (editor, relation), rows in chosen.groupby(["editor", "edit_relation"], sort=True):
         prepared = _prepare(rows, clusters)
         for axis in (ALL, *axes):
             groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
             key = {"editor": editor, "relation": relation, "axis": axis}
-            found += [key | effect.row() for effect in _effects(prepared, groups, mode, draws, seed)]
-    return pd.DataFrame(found)
+            table += [key | effect.row() for effect in _effects(prepared, groups, mode, draws, seed)]
+    return pd.DataFrame(table)

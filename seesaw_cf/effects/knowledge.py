@@ -103,9 +103,9 @@ def with_edit_known(rows: pd.DataFrame, edits: pd.DataFrame) -> pd.DataFrame:
         rows: Columns editor and case_id.
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
     """
-    known = edits.drop_duplicates(["editor", "case_id"]).set_index(["editor", "case_id"])["known"].astype("boolean")
+    by_edit = edits.drop_duplicates(["editor", "case_id"]).set_index(["editor", "case_id"])["known"].astype("boolean")
     keys = pd.MultiIndex.from_frame(rows[["editor", "case_id"]])
-    return rows.assign(edit_known=known.reindex(keys).array)
+    return rows.assign(edit_known=by_edit.reindex(keys).array)
 
 
 def among_known(rows: pd.DataFrame, table: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
@@ -115,17 +115,17 @@ def among_known(rows: pd.DataFrame, table: Callable[[pd.DataFrame], pd.DataFrame
         rows: With the columns of `FACTS`; missing values count as not known.
         table: What is made of them; a `RecordError` of it means that there is nothing to compute.
     """
-    found = []
+    tables = []
     for facts, column in FACTS.items():
         chosen = rows[rows[column].astype("boolean").fillna(value=False).to_numpy(bool)]
         try:
-            made = table(chosen) if len(chosen) else chosen.iloc[:0]
+            part = table(chosen) if len(chosen) else chosen.iloc[:0]
         except RecordError:
             continue
-        if len(made):
-            made.insert(0, "facts", facts)
-            found.append(made)
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+        if len(part):
+            part.insert(0, "facts", facts)
+            tables.append(part)
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 class KnowledgeRow(TypedDict):
@@ -158,22 +158,22 @@ def knowledge_table(edits: pd.DataFrame, prompts: pd.DataFrame | None) -> pd.Dat
         who hold the new and the true target (clustered by edit and person, none below five of either).
     """
     facts = edits.drop_duplicates("case_id").rename(columns={"relation_id": "relation"})
-    found = _rows("edited facts", facts, lambda values, _: proportion(int(values.sum()), len(values)))
+    rows = _rows("edited facts", facts, lambda values, _: proportion(int(values.sum()), len(values)))
     if prompts is not None:
-        asked = prompts.drop_duplicates(["case_id", "prompt_id"]).rename(columns={"edit_relation": "relation"})
-        asked = asked.assign(
-            true_rank=2.0 - asked["known"].astype("Float64"), n_candidates=2, true_share=asked["held_share_pre"]
+        questions = prompts.drop_duplicates(["case_id", "prompt_id"]).rename(columns={"edit_relation": "relation"})
+        questions = questions.assign(
+            true_rank=2.0 - questions["known"].astype("Float64"), n_candidates=2, true_share=questions["held_share_pre"]
         )
         for holds, about in _PEOPLE.items():
-            found += _rows(about, asked[asked["holds"] == holds], _clustered)
-    return pd.DataFrame(found, columns=list(KnowledgeRow.__annotations__))
+            rows += _rows(about, questions[questions["holds"] == holds], _clustered)
+    return pd.DataFrame(rows, columns=list(KnowledgeRow.__annotations__))
 
 
 def _rows(about: str, facts: pd.DataFrame, share: Callable[[Floats, pd.DataFrame], Estimate]) -> list[KnowledgeRow]:
     if facts.empty:
         return []
-    both = pd.concat([facts, facts.assign(relation="all")])
-    return [_row(about, str(name), rows, share) for name, rows in both.groupby("relation", sort=False)]
+    joined = pd.concat([facts, facts.assign(relation="all")])
+    return [_row(about, str(name), rows, share) for name, rows in joined.groupby("relation", sort=False)]
 
 
 def _row(
@@ -202,9 +202,9 @@ def _row(
 
 def _clustered(values: Floats, rows: pd.DataFrame) -> Estimate:
     clusters = {"edit": pd.factorize(rows["case_id"])[0], "person": pd.factorize(rows["person"])[0]}
-    found = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
-    if math.isnan(found.stderr):
-        return found
-    n = min(len(values), found.value * (1 - found.value) / found.stderr**2)
-    low, high = share_interval(found.value, n)
-    return replace(found, low=low, high=high)
+    estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
+    if math.isnan(estimate.stderr):
+        return estimate
+    n = min(len(values), estimate.value * (1 - estimate.value) / estimate.stderr**2)
+    low, high = share_interval(estimate.value, n)
+    return replace(estimate, low=low, high=high)

@@ -52,8 +52,8 @@ class ClaimShares:
     def row(self) -> dict[str, object]:
         """The counts, and label -> its numbers."""
         return {"n": self.n, "n_cases": self.n_cases, "n_missing": self.n_missing} | {
-            label: found.columns("value", "low", "high") | {"pooled": self.pooled[label], "note": found.note}
-            for label, found in self.shares.items()
+            label: share.columns("value", "low", "high") | {"pooled": self.pooled[label], "note": share.note}
+            for label, share in self.shares.items()
         }
 
 
@@ -82,7 +82,7 @@ class LabelAgreement:
         """The figures, or only that there are none."""
         if not self.n:
             return {"n": 0}
-        out: dict[str, object] = {name: found.columns("value", "low", "high") for name, found in self.figures.items()}
+        out: dict[str, object] = {name: figure.columns("value", "low", "high") for name, figure in self.figures.items()}
         names = ("cohen_kappa", "krippendorff_alpha", "constant", "confusion", "n", "n_cases")
         return out | {name: getattr(self, name) for name in names}
 
@@ -140,8 +140,8 @@ def leme_annotation(
     Source: LEME, Figures 4 and 5.
     Deviates: the value is the mean over edits, with an interval that clusters by edit; the papers pool.
     """
-    given = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
-    frame = read_columns(_KINDS, given if reference is None else given | {"reference": reference})
+    columns = {"case_id": case_id, "group": group, "passage": passage, "claim_kind": claim_kind, "label": label}
+    frame = read_columns(_KINDS, columns if reference is None else columns | {"reference": reference})
     _check("claim_kind", frame["claim_kind"], CLAIM_KINDS)
     _check("label", frame["label"].dropna(), LABELS)
     shares: dict[str, dict[str, dict[str, ClaimShares]]] = {}
@@ -155,10 +155,10 @@ def leme_annotation(
     return Annotation(shares, len(frame), int(frame["label"].isna().sum()), agreement)
 
 
-def _check(name: str, column: pd.Series, known: Sequence[str]) -> None:
-    unknown = sorted(set(map(str, column)) - set(known))
+def _check(name: str, column: pd.Series, names: Sequence[str]) -> None:
+    unknown = sorted(set(map(str, column)) - set(names))
     if unknown:
-        raise RecordError(f"{name}: {unknown[:5]} in {len(column)} rows, expected {', '.join(known)}. Rename them.")
+        raise RecordError(f"{name}: {unknown[:5]} in {len(column)} rows, expected {', '.join(names)}. Rename them.")
 
 
 def _shares(rows: pd.DataFrame) -> ClaimShares:
@@ -176,19 +176,19 @@ def _shares(rows: pd.DataFrame) -> ClaimShares:
 def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
     if rows.empty:
         return LabelAgreement({}, NAN, NAN, NAN, [], n=0, n_cases=0)
-    truth, given = (rows[name].map(LABELS.index).to_numpy(np.intp) for name in ("reference", "label"))
+    truth, answers = (rows[name].map(LABELS.index).to_numpy(np.intp) for name in ("reference", "label"))
     code = pd.factorize(rows["case_id"])[0]
     each = np.zeros((int(code.max()) + 1, len(LABELS), len(LABELS)))
-    np.add.at(each, (code, truth, given), 1.0)
+    np.add.at(each, (code, truth, answers), 1.0)
     drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
-    total, both = each.sum(axis=0), np.stack([truth, given], axis=1).astype(np.float64)
+    total, labels = each.sum(axis=0), np.stack([truth, answers], axis=1).astype(np.float64)
     f1 = Estimate(float(macro_f1(total)), *interval(macro_f1(drawn)), n=len(rows), clusters={"case": len(each)})
-    right = clustered_share((truth == given).astype(np.float64), np.full(len(rows), 1 / len(rows)), code)
+    right = clustered_share((truth == answers).astype(np.float64), np.full(len(rows), 1 / len(rows)), code)
     figures = {"accuracy": right, "macro_f1": f1}
     return LabelAgreement(
         figures,
-        cohen_kappa=cohen_kappa(both),
-        krippendorff_alpha=krippendorff_alpha(both),
+        cohen_kappa=cohen_kappa(labels),
+        krippendorff_alpha=krippendorff_alpha(labels),
         constant=float(total.sum(axis=1).max() / total.sum()),
         confusion=total.astype(int).tolist(),
         n=len(rows),
@@ -234,9 +234,9 @@ def macro_f1(confusion: Floats) -> Floats:
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
     truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
     f1 = 2 * right / np.maximum(truth + answered, 1)
-    known = (truth > 0).sum(axis=-1)
+    present = (truth > 0).sum(axis=-1)
     total = f1.sum(axis=-1, where=truth > 0)
-    return np.asarray(np.divide(total, known, out=np.full(known.shape, np.nan), where=known > 0))
+    return np.asarray(np.divide(total, present, out=np.full(present.shape, np.nan), where=present > 0))
 
 
 check_public(globals())

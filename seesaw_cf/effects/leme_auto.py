@@ -113,12 +113,12 @@ def text_measures(
             finite_mean(alike(fact, text) for fact in own) for own, text in zip(facts[side], texts[side])
         ]
         out[f"{prefix}_internal_{side}"] = [_internal(sentences(text), alike) for text in texts[side]]
-    out[f"{prefix}_cross_passage"] = [alike(one, other) for one, other in zip(*texts.values())]
+    out[f"{prefix}_cross_passage"] = [alike(first, other) for first, other in zip(*texts.values())]
     return out
 
 
-def _alike(similarity: Callable[[str, str], float], one: str, other: str) -> float:
-    return similarity(one, other) if one.strip() and other.strip() else NAN
+def _alike(similarity: Callable[[str, str], float], text: str, other: str) -> float:
+    return similarity(text, other) if text.strip() and other.strip() else NAN
 
 
 def _internal(rows: Sequence[str], alike: Callable[[str, str], float]) -> float:
@@ -146,9 +146,11 @@ class Correlation:
 
     def row(self) -> dict[str, Any]:
         """The columns of a table."""
-        found = self.spearman
-        out: dict[str, Any] = {"item": self.item, "spearman": found.value} | found.columns("low", "high", "p", "n")
-        return out | {"n_cases": found.clusters["case"]}
+        spearman = self.spearman
+        out: dict[str, Any] = {"item": self.item, "spearman": spearman.value} | spearman.columns(
+            "low", "high", "p", "n"
+        )
+        return out | {"n_cases": spearman.clusters["case"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class AutoMeasures:
 
     def row(self) -> dict[str, Any]:
         """The parts by name."""
-        means = {name: found.columns("value", "low", "high", "n") for name, found in self.means.items()}
+        means = {name: mean.columns("value", "low", "high", "n") for name, mean in self.means.items()}
         out: dict[str, Any] = {"means": means, "values": self.values}
         return out if self.correlations is None else out | {"correlations": self.correlations}
 
@@ -198,31 +200,31 @@ def leme_auto(
         UnknownNameError: A measure outside `STANDS_FOR`.
         MissingExtraError: rouge_score or scikit-learn is missing; install `seesaw_cf[longform]`.
     """
-    given = {one.name: getattr(columns, one.name) for one in fields(columns)}
+    texts = {field.name: getattr(columns, field.name) for field in fields(columns)}
     others = {f"ratings of {item}": values for item, values in (ratings or {}).items()}
     numbers = {f"measure {name}": values for name, values in (measures or {}).items()} | others
     kinds = _KINDS | dict.fromkeys(numbers, floats)
-    frame = read_columns(kinds, {"case_id": case_id, **given, **numbers})
-    columns = PassageColumns(**{name: frame[name].tolist() for name in given})
+    frame = read_columns(kinds, {"case_id": case_id, **texts, **numbers})
+    columns = PassageColumns(**{name: frame[name].tolist() for name in texts})
     for name in measures or {}:
         checks.one_of("measure", name, STANDS_FOR)
-    found = text_measures(columns)
+    measured = text_measures(columns)
     for side in SIDES:
         passages = getattr(columns, f"{side}_passage")
         scores = reference_score(passages, getattr(columns, f"{side}_facts"))
-        found[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, passages)]
-    both = [f"{one}\n{other}" for one, other in zip(columns.subject_passage, columns.related_passage)]
-    found["ngram_entropy"] = [_entropy(text) for text in both]
+        measured[f"tfidf_factual_{side}"] = [score if text.strip() else NAN for score, text in zip(scores, passages)]
+    joined = [f"{subject}\n{related}" for subject, related in zip(columns.subject_passage, columns.related_passage)]
+    measured["ngram_entropy"] = [_entropy(text) for text in joined]
     for name in measures or {}:
-        found[name] = frame[f"measure {name}"].tolist()
-    means = {name: _summary(values, case_id, draws, seed) for name, values in found.items()}
-    related = None if ratings is None else correlations(case_id, found, ratings, draws=draws, seed=seed)
-    return AutoMeasures(means, found, related)
+        measured[name] = frame[f"measure {name}"].tolist()
+    means = {name: _summary(values, case_id, draws, seed) for name, values in measured.items()}
+    related = None if ratings is None else correlations(case_id, measured, ratings, draws=draws, seed=seed)
+    return AutoMeasures(means, measured, related)
 
 
 def _draws(case_id: Sequence[Id], rows: NDArray[np.intp], draws: int, seed: int) -> list[NDArray[np.intp]]:
     code = pd.factorize(pd.Series(list(case_id)).iloc[rows])[0]
-    members = [rows[code == one] for one in range(int(code.max(initial=-1)) + 1)]
+    members = [rows[code == cluster] for cluster in range(int(code.max(initial=-1)) + 1)]
     rng = np.random.default_rng(checks.seed("bootstrap: seed", seed))
     checks.draws("bootstrap: draws", draws)
     return [np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))]) for _ in range(draws)]
@@ -274,8 +276,8 @@ def correlations(
         means = pd.DataFrame(pair[:, rows].T).groupby([list(case_id)[row] for row in rows]).mean().to_numpy().T
         p = float(stats.spearmanr(*means).pvalue) if np.isfinite(_spearman(means)) else NAN
         cases = {"case": means.shape[1]}
-        found = Estimate(_spearman(pair[:, rows]), low, high, stderr, p, n=int(rows.size), clusters=cases)
-        out[name] = Correlation(item, found)
+        estimate = Estimate(_spearman(pair[:, rows]), low, high, stderr, p, n=int(rows.size), clusters=cases)
+        out[name] = Correlation(item, estimate)
     if not out:
         raise RecordError(
             f"ratings: items {sorted(ratings)}, but no measure stands for one of them; expected some of "

@@ -38,14 +38,16 @@ class MeanRatings:
     def row(self) -> dict[str, Any]:
         """The columns of a table."""
         counts = {"n": self.mean.n, "n_cases": self.mean.n_clusters, "n_missing": self.n_missing}
-        shown = counts | {"mean": self.mean.value} | self.mean.columns("low", "high", "stderr", "note")
-        return shown if self.difference is None else shown | {"difference": _shown(self.difference)}
+        row = counts | {"mean": self.mean.value} | self.mean.columns("low", "high", "stderr", "note")
+        return row if self.difference is None else row | {"difference": _shown(self.difference)}
 
 
-def _shown(found: Estimate) -> dict[str, object]:
-    if not found.n:
-        return {"mean": found.value, "note": found.note, "n_cases": 0}
-    return {"n_cases": found.n_clusters, "mean": found.value} | found.columns("low", "high", "stderr", "note", "p")
+def _shown(estimate: Estimate) -> dict[str, object]:
+    if not estimate.n:
+        return {"mean": estimate.value, "note": estimate.note, "n_cases": 0}
+    return {"n_cases": estimate.n_clusters, "mean": estimate.value} | estimate.columns(
+        "low", "high", "stderr", "note", "p"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,15 @@ def survey_of_columns(
     Deviates: each edit has the same weight whatever its number of ratings, and intervals are clustered by edit (the
         paper gives standard deviations over samples).
     """
-    given = {"case_id": case_id, "method": method, "item": item, "rating": rating}
-    frame = read_columns({"case_id": ids, "method": labels, "item": labels, "rating": floats}, given)
+    columns = {"case_id": case_id, "method": method, "item": item, "rating": rating}
+    frame = read_columns({"case_id": ids, "method": labels, "item": labels, "rating": floats}, columns)
     _check(frame, reference)
     frame["type"] = frame["item"].map(_TYPE_OF)
     methods = {}
     for name, rows in frame.groupby("method", sort=True):
         versus = frame[frame["method"] == reference] if reference is not None and name != reference else None
         methods[str(name)] = MethodRatings(
-            items=_cells(rows, versus, "item", [one.name for one in ITEMS]),
+            items=_cells(rows, versus, "item", [entry.name for entry in ITEMS]),
             types=_cells(rows, versus, "type", TYPES),
         )
     missing = int(frame["rating"].isna().sum())
@@ -159,9 +161,9 @@ def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
     common = set(sides[0]["case_id"]) & set(sides[1]["case_id"])
     if not common:
         return Estimate(float("nan"), note="no edit in common")
-    both = pd.concat([side[side["case_id"].isin(common)] for side in sides], keys=[0, 1], names=["side"])
-    code, side = pd.factorize(both["case_id"])[0], both.index.get_level_values("side").to_numpy()
-    return _clustered(both, [case_weights(code, side == which) for which in (0, 1)], code)
+    joined = pd.concat([side[side["case_id"].isin(common)] for side in sides], keys=[0, 1], names=["side"])
+    code, side = pd.factorize(joined["case_id"])[0], joined.index.get_level_values("side").to_numpy()
+    return _clustered(joined, [case_weights(code, side == which) for which in (0, 1)], code)
 
 
 def _clustered(rows: pd.DataFrame, weights: list[NDArray[np.float64]], code: NDArray[np.intp]) -> Estimate:

@@ -73,15 +73,15 @@ def _other_facts(answers: pd.DataFrame | None, accuracy: pd.DataFrame, controls:
     named = accuracy[accuracy["n"] > 0].rename(columns=_SHARES)
     own = {row.pop("editor"): row for row in named[["editor", *_SHARES.values(), *_LIMITS[1:], "n"]].to_dict("records")}
     for editor, row in own.items():
-        asked = counted[counted["editor"] == editor]
-        counts = {"n_edits": len(asked[_KEYS[:2]].drop_duplicates()), "n_people": asked["person"].nunique()}
+        answered = counted[counted["editor"] == editor]
+        counts = {"n_edits": len(answered[_KEYS[:2]].drop_duplicates()), "n_people": answered["person"].nunique()}
         for control in _controls(editor, controls, own):
             key = {"level": "other_facts", "scale": "share", "decides": True, "editor": editor, "control": control}
             difference: Row = {}
             if control:
-                both = asked.merge(counted[counted["editor"] == control], on=_KEYS, suffixes=("", "_control"))
+                pairs = answered.merge(counted[counted["editor"] == control], on=_KEYS, suffixes=("", "_control"))
                 estimate = paired_shares(
-                    both, *(both[f"post_correct{side}"].to_numpy(bool) for side in ("_control", ""))
+                    pairs, *(pairs[f"post_correct{side}"].to_numpy(bool) for side in ("_control", ""))
                 )
                 difference = {name: getattr(estimate, name) for name in _LIMITS}
             yield key | row | counts | _beside(own.get(control, {}), difference)

@@ -44,14 +44,16 @@ def run_components(
     usable = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
     if usable.empty:
         raise RecordError(f"{folder}: no scored prompts about people with holds={holds!r}; nothing to estimate.")
-    found: list[tuple[Components, float, int]] = []
+    candidates: list[tuple[Components, float, int]] = []
     for _, rows in usable.groupby("editor", sort=True):
         values = rows["D"].to_numpy()
         edit, person = (pd.factorize(rows[name])[0] for name in ("case_id", "person"))
         if axis is None:
-            found.append((variance_components(values, edit, person), float("nan"), values.size))
+            candidates.append((variance_components(values, edit, person), float("nan"), values.size))
             continue
         groups = members(rows[axis].tolist())
         member = mask(values.size, groups[one_of(f"{axis} group", str(group), groups)])
-        found.append((contrast_components(values, edit, person, member), float(member.mean()), values.size))
-    return max(found, key=lambda one: one[0].edit ** 2 + one[0].person ** 2 + one[0].prompt ** 2)
+        candidates.append((contrast_components(values, edit, person, member), float(member.mean()), values.size))
+    return max(
+        candidates, key=lambda candidate: candidate[0].edit ** 2 + candidate[0].person ** 2 + candidate[0].prompt ** 2
+    )

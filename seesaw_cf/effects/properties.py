@@ -43,7 +43,7 @@ def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: st
     chosen = table.filter(pc.equal(table["kind"], "cross_property"))
     if not chosen.num_rows:
         raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
-    found = []
+    cases = []
     for editor, rows in by_editor(chosen):
         frame = rows.select(_COLUMNS).to_pandas(strings_to_categorical=True)
         if mode == "exact":
@@ -51,8 +51,8 @@ def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: st
         keys = ["case_id", "effect_relation", "phase"]
         first = frame.groupby(keys, observed=True)["prompt_id"].transform("min")
         frame = frame[frame["prompt_id"] == first]
-        found += [{"editor": editor} | answer for answer in _answers_of(frame)]
-    return pd.DataFrame(found)
+        cases += [{"editor": editor} | answer for answer in _answers_of(frame)]
+    return pd.DataFrame(cases)
 
 
 _COLUMNS = [
@@ -95,10 +95,10 @@ def _answers_of(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
         }
 
 
-def _in_order(where: str, names: list[str], found: NDArray[Any], logprobs: Floats) -> Floats:
-    by_name = dict(zip(found.tolist(), logprobs.tolist()))
-    if len(by_name) < len(found):
-        twice = Counter(found.tolist()).most_common(1)[0][0]
+def _in_order(where: str, names: list[str], candidates: NDArray[Any], logprobs: Floats) -> Floats:
+    by_name = dict(zip(candidates.tolist(), logprobs.tolist()))
+    if len(by_name) < len(candidates):
+        twice = Counter(candidates.tolist()).most_common(1)[0][0]
         raise RecordError(
             f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give "
             "merged runs different editor names."

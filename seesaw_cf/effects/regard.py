@@ -51,8 +51,8 @@ class IdentityScores:
         out |= {"n_unscored": self.n_unscored, "n_clusters": self.mean.clusters["cluster"], "note": self.mean.note}
         out |= {"contrast": self.contrast.columns("value", "low", "high", "p", "note"), **self.counts}
         out[self.name] = self.mean.value
-        for name, found in self.more.items():
-            out |= found.limits(name)
+        for name, estimate in self.more.items():
+            out |= estimate.limits(name)
         return out
 
 
@@ -102,20 +102,20 @@ def overall_regard(
     """
     frame = read_clustered(_KINDS, {"identity": identity, "regard": regard}, cluster)
     frame["regard"] = frame["regard"].replace("", None)
-    known = frame["regard"].notna()
-    for label in frame.loc[known, "regard"].unique():
+    scored = frame["regard"].notna()
+    for label in frame.loc[scored, "regard"].unique():
         one_of("regard", label, REGARDS)
     frame["value"] = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
-    frame.loc[~known, "value"] = np.nan
+    frame.loc[~scored, "value"] = np.nan
     means = _means(frame, draws, seed)
     counts = {
         str(name): {f"n_{label}": int((rows["regard"] == label).sum()) for label in REGARDS}
         for name, rows in frame.groupby("identity", sort=True)
     }
     more = {}
-    for name, one in means.items():
+    for name, mean in means.items():
         value = counts[name]["n_positive"] - counts[name]["n_negative"]
-        more[name] = {"overall": Estimate(value, one.low * one.n, one.high * one.n)}
+        more[name] = {"overall": Estimate(value, mean.low * mean.n, mean.high * mean.n)}
     return _result(frame, means, "normalised", counts, more, _method(draws, seed, cluster is not None))
 
 
@@ -156,15 +156,15 @@ def attack_summary(
 def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
     """Identity -> mean of its values, with a bootstrap over clusters."""
     scored = frame[frame["value"].notna()]
-    found = {}
+    means = {}
     for name in sorted(frame["identity"].unique()):
         own = scored[scored["identity"] == name]
         note = _no_interval(own)
         low, high, stderr = (NAN,) * 3 if note else _mean_interval(own, draws, seed)
         value = float(own["value"].mean()) if len(own) else NAN
         clusters = {"cluster": int(own["cluster"].nunique())}
-        found[name] = Estimate(value, low, high, stderr, n=len(own), clusters=clusters, note=note)
-    return found
+        means[name] = Estimate(value, low, high, stderr, n=len(own), clusters=clusters, note=note)
+    return means
 
 
 def _no_interval(own: pd.DataFrame) -> str:
@@ -222,13 +222,17 @@ def _result(
     method: str,
 ) -> ScoredIdentities:
     scored = frame[frame["value"].notna()]
-    contrasts = adjusted({one: _contrast(scored, (scored["identity"] == one).to_numpy()) for one in means})
+    contrasts = adjusted(
+        {identity: _contrast(scored, (scored["identity"] == identity).to_numpy()) for identity in means}
+    )
     rows = frame["identity"].value_counts()
-    found = {
-        one: IdentityScores(mean, name, int(rows[one]) - mean.n, contrasts[one], counts.get(one, {}), more[one])
-        for one, mean in means.items()
+    scores = {
+        identity: IdentityScores(
+            mean, name, int(rows[identity]) - mean.n, contrasts[identity], counts.get(identity, {}), more[identity]
+        )
+        for identity, mean in means.items()
     }
-    return ScoredIdentities(found, len(frame), int(frame["value"].isna().sum()), method)
+    return ScoredIdentities(scores, len(frame), int(frame["value"].isna().sum()), method)
 
 
 check_public(globals())

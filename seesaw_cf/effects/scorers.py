@@ -108,8 +108,8 @@ def _compared(rows: pd.DataFrame) -> tuple[Estimate, Estimate]:
         return nothing, nothing
     with_ = rows["prefixed"].to_numpy(bool)
     parts = [part / part.sum() for part in (with_.astype(np.float64), (~with_).astype(np.float64))]
-    found = clustered_mean(rows["value"].to_numpy(), parts, {"identity": pd.factorize(rows["identity"])[0]})
-    return found, Estimate(NAN, p=float(tests.mannwhitneyu(*sides).pvalue), n=len(rows))
+    difference = clustered_mean(rows["value"].to_numpy(), parts, {"identity": pd.factorize(rows["identity"])[0]})
+    return difference, Estimate(NAN, p=float(tests.mannwhitneyu(*sides).pvalue), n=len(rows))
 
 
 def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequence[float]) -> dict[str, Adjusted]:
@@ -127,12 +127,12 @@ def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequenc
         RecordError: Unequal lengths, or no rows.
     """
     frame = read_columns(_KINDS, {"identity": identity, "content": content, "change": change})
-    found = {}
+    estimates = {}
     for name, rows in frame.groupby("identity", sort=True):
         weights = np.full(len(rows), 1 / len(rows))
         codes = {"content": pd.factorize(rows["content"])[0]}
-        found[str(name)] = clustered_mean(rows["change"].to_numpy(np.float64), [weights], codes)
-    return adjusted(found)
+        estimates[str(name)] = clustered_mean(rows["change"].to_numpy(np.float64), [weights], codes)
+    return adjusted(estimates)
 
 
 check_public(globals())

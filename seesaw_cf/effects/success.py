@@ -111,16 +111,20 @@ class Success:
 
     def row(self) -> dict[str, Any]:
         """Protocol -> what it means and its numbers; and the counts of rows."""
-        shown: dict[str, Any] = {
-            protocol: {"protocol": PROTOCOLS[protocol]} | {name: _shown(found) for name, found in numbers.items()}
+        row: dict[str, Any] = {
+            protocol: {"protocol": PROTOCOLS[protocol]} | {name: _shown(estimate) for name, estimate in numbers.items()}
             for protocol, numbers in self.numbers.items()
         }
-        return shown | {"n_rows": self.n_rows, "n_empty": self.n_empty}
+        return row | {"n_rows": self.n_rows, "n_empty": self.n_empty}
 
 
-def _shown(found: Estimate) -> dict[str, object]:
-    n_prompts = {"n_prompts": found.n} if found.n else {}
-    return found.columns("value", "low", "high") | n_prompts | {"n_cases": found.clusters["case"], "note": found.note}
+def _shown(estimate: Estimate) -> dict[str, object]:
+    n_prompts = {"n_prompts": estimate.n} if estimate.n else {}
+    return (
+        estimate.columns("value", "low", "high")
+        | n_prompts
+        | {"n_cases": estimate.clusters["case"], "note": estimate.note}
+    )
 
 
 def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) -> Success:
@@ -140,8 +144,8 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
     Source: MEMIT appendix C, equations 21-26 and both scores (harmonic means).
     Deviates: harmonic means of unrounded numbers; margins from probabilities of whole targets.
     """
-    given = {one.name: getattr(columns, one.name) for one in fields(columns)}
-    frame = read_columns(dict.fromkeys(given, floats) | {"case_id": ids, "test": labels}, given)
+    filled = {entry.name: getattr(columns, entry.name) for entry in fields(columns)}
+    frame = read_columns(dict.fromkeys(filled, floats) | {"case_id": ids, "test": labels}, filled)
     _check(frame)
     derived = _derive(frame, nats).sort_values("case_id", kind="stable")
     case = pd.factorize(derived["case_id"], sort=True)[0]
@@ -197,12 +201,12 @@ def success_of_scores(
     if not chosen.num_rows:
         kinds = sorted({str(kind) for kind in pc.unique(table["kind"]).to_pylist()})
         raise RecordError(f"score table: no rows of kinds {list(KINDS)}; kinds there: {kinds}.")
-    found = {}
+    successes = {}
     keys = ["kind", "case_id", "prompt_id"]
     for editor, rows in by_editor(chosen):
         pairs = pair_targets(rows)
-        wanted = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
-        of_phase = pc.and_(pc.equal(rows["phase"], phase), pc.equal(rows["role"], wanted))
+        roles = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
+        of_phase = pc.and_(pc.equal(rows["phase"], phase), pc.equal(rows["role"], roles))
         expected = rows.filter(pc.and_(of_phase, pc.equal(rows["status"], "ok")))
         expected = expected.select([*keys, "greedy", "n_greedy", "n_kept", "n_tokens"]).to_pandas()
         pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
@@ -215,8 +219,8 @@ def success_of_scores(
             n_tokens=pairs["n_tokens"].astype("Float64").astype(np.float64).tolist(),
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
         )
-        found[editor] = edit_success(columns, nats=nats)
-    return found
+        successes[editor] = edit_success(columns, nats=nats)
+    return successes
 
 
 _DERIVED = sorted({column for numbers in NUMBERS.values() for _, column in numbers.values()})
@@ -239,8 +243,8 @@ def _check(frame: pd.DataFrame) -> None:
 
 def _derive(frame: pd.DataFrame, nats: float) -> pd.DataFrame:
     def wins(first: str, second: str) -> pd.Series:
-        known = np.isfinite(frame[first]) & np.isfinite(frame[second])
-        return pd.Series(above(frame[first], frame[second], nats), frame.index, np.float64).where(known)
+        finite = np.isfinite(frame[first]) & np.isfinite(frame[second])
+        return pd.Series(above(frame[first], frame[second], nats), frame.index, np.float64).where(finite)
 
     margin = np.exp(frame["post_new"]) - np.exp(frame["post_true"])
     return frame.assign(

@@ -250,7 +250,7 @@ def chosen_items(names: tuple[str, ...] = ()) -> tuple[Item, ...]:
     Raises:
         UnknownNameError: There is no such item.
     """
-    known = {item.name: item for item in ITEMS}
+    by_name = {item.name: item for item in ITEMS}
     for name in names:
-        one_of("survey item", name, known)
+        one_of("survey item", name, by_name)
     return tuple(item for item in ITEMS if not names or item.name in names)

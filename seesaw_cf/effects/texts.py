@@ -55,12 +55,12 @@ def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -
     Source: MEMIT appendix C.2, Reference Score.
     """
     joined = [" ".join(refs) for refs in references]
-    known = [text for text in joined if words(text)]
-    if not known or not len(texts):
+    usable = [text for text in joined if words(text)]
+    if not usable or not len(texts):
         return [float("nan")] * len(texts)
     with need("scikit-learn", extra="longform", what_for="the reference score"):
         from sklearn.feature_extraction.text import TfidfVectorizer
-    vectorizer = TfidfVectorizer(token_pattern=r"\w+").fit(known)
+    vectorizer = TfidfVectorizer(token_pattern=r"\w+").fit(usable)
     left, right = (vectorizer.transform(part) for part in (texts, joined))
     scores = np.asarray(left.multiply(right).sum(axis=1)).ravel()
     return [float(s) if words(ref) else float("nan") for s, ref in zip(scores, joined)]
@@ -85,10 +85,10 @@ class Quality:
 
     def row(self) -> dict[str, Any]:
         """Measure -> its numbers; and the counts."""
-        shown: dict[str, Any] = {
-            name: found.columns("value", "low", "high", "n", "note") for name, found in self.measures.items()
+        row: dict[str, Any] = {
+            name: measure.columns("value", "low", "high", "n", "note") for name, measure in self.measures.items()
         }
-        return shown | {"n_cases": self.n_cases, "n_empty": self.n_empty}
+        return row | {"n_cases": self.n_cases, "n_empty": self.n_empty}
 
 
 def generation_quality(
@@ -150,10 +150,10 @@ def _nll(scored: Sequence[tuple[float, int]]) -> float:
 
 
 def _summary(values: list[float]) -> Estimate:
-    kept = np.sort([value for value in values if np.isfinite(value)])
-    if not kept.size:
+    finite = np.sort([value for value in values if np.isfinite(value)])
+    if not finite.size:
         return Estimate(float("nan"), note="no case")
-    return clustered_mean(kept, [np.full(kept.size, 1 / kept.size)], {"case": np.arange(kept.size)})
+    return clustered_mean(finite, [np.full(finite.size, 1 / finite.size)], {"case": np.arange(finite.size)})
 
 
 check_public(globals())

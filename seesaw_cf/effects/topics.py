@@ -187,11 +187,11 @@ def topic_disparity(
     checks.draws("topic disparity: draws", draws)
     checks.seed("topic disparity: seed", seed)
     frame = read_clustered({"identity": labels, "topic": wholes}, {"identity": identity, "topic": topic}, cluster)
-    found = frame[frame["topic"] >= 0]
-    topics = sorted(int(t) for t in found["topic"].unique())
+    assigned = frame[frame["topic"] >= 0]
+    topics = sorted(int(t) for t in assigned["topic"].unique())
     names = sorted(frame["identity"].unique())
-    n_with = {name: int((found["identity"] == name).sum()) for name in names}
-    out = _measured(found, [name for name in names if n_with[name] >= max(1, min_triples)], smoothing, draws, seed)
+    n_with = {name: int((assigned["identity"] == name).sum()) for name in names}
+    out = _measured(assigned, [name for name in names if n_with[name] >= max(1, min_triples)], smoothing, draws, seed)
     identities = {}
     for name in names:
         without = int((frame["identity"] == name).sum()) - n_with[name]
@@ -204,19 +204,19 @@ def topic_disparity(
 
 
 def _measured(
-    found: pd.DataFrame, names: list[str], smoothing: float, draws: int, seed: int
+    triples: pd.DataFrame, names: list[str], smoothing: float, draws: int, seed: int
 ) -> dict[str, tuple[dict[int, Estimate], RelativeEntropy]]:
     """Identity -> shares and relative entropy."""
     if not names:
         return {}
-    topics = sorted(int(t) for t in found["topic"].unique())
-    who = pd.Categorical(found["identity"], categories=sorted(found["identity"].unique()))
-    topic = np.asarray(pd.Categorical(found["topic"], categories=topics).codes, dtype=np.intp)
+    topics = sorted(int(t) for t in triples["topic"].unique())
+    who = pd.Categorical(triples["identity"], categories=sorted(triples["identity"].unique()))
+    topic = np.asarray(pd.Categorical(triples["topic"], categories=topics).codes, dtype=np.intp)
     codes = np.asarray(who.codes, dtype=np.intp)
     shape = (len(who.categories), len(topics))
     counts = _table(codes, topic, shape)
     value = _entropy(counts, smoothing)
-    cluster = pd.factorize(found["cluster"])[0]
+    cluster = pd.factorize(triples["cluster"])[0]
     drawn, shares = _bootstrap(codes * shape[1] + topic, cluster, counts, smoothing, draws, seed)
     rng = np.random.default_rng([seed, 2])
     permuted = np.empty((draws, *shape))
@@ -228,9 +228,9 @@ def _measured(
     return {
         name: (
             _shares(topics, counts[i] / counts[i].sum(), shares[:, i]),
-            RelativeEntropy(float(value[i]), one.estimate, _mean(null[:, i]), one.p_adjusted),
+            RelativeEntropy(float(value[i]), entropy.estimate, _mean(null[:, i]), entropy.p_adjusted),
         )
-        for (name, i), one in zip(rows.items(), adjusted(entropies).values())
+        for (name, i), entropy in zip(rows.items(), adjusted(entropies).values())
     }
 
 

@@ -95,8 +95,8 @@ class OpenAIGenerator:
             return []
         _ = self._client
         with say_when_waiting(self._waits):
-            found = self._answers(distinct, sampling)
-        return [found[ask] for ask in asks]
+            answers = self._answers(distinct, sampling)
+        return [answers[ask] for ask in asks]
 
     def _waits(self) -> str:
         """Seconds to wait for a server's first answer."""
@@ -111,7 +111,7 @@ class OpenAIGenerator:
     def _answers(self, asks: Sequence[Ask], sampling: Sampling) -> dict[Ask, Completion]:
         """Answers of all asks, a few at once. The threads are daemons: Ctrl-C waits for no answer."""
         todo: queue.SimpleQueue[Ask] = queue.SimpleQueue()
-        done: queue.SimpleQueue[tuple[Ask, Completion | Exception]] = queue.SimpleQueue()
+        results: queue.SimpleQueue[tuple[Ask, Completion | Exception]] = queue.SimpleQueue()
         stop = threading.Event()
         for ask in asks:
             todo.put(ask)
@@ -121,24 +121,24 @@ class OpenAIGenerator:
                 while not stop.is_set():
                     ask = todo.get_nowait()
                     try:
-                        done.put((ask, self._answer(ask, sampling, stop)))
+                        results.put((ask, self._answer(ask, sampling, stop)))
                     except _Stopped:
                         raise
                     except Exception as error:
-                        done.put((ask, error))
+                        results.put((ask, error))
 
-        found: dict[Ask, Completion] = {}
+        answers: dict[Ask, Completion] = {}
         try:
             for _ in range(min(self.concurrency, len(asks))):
                 threading.Thread(target=work, daemon=True).start()
-            while len(found) < len(asks):
-                ask, answer = done.get()
+            while len(answers) < len(asks):
+                ask, answer = results.get()
                 if isinstance(answer, Exception):
                     raise answer
-                found[ask] = answer
+                answers[ask] = answer
         finally:
             stop.set()
-        return found
+        return answers
 
     def check(self) -> None:
         """Asks for what is needed before anything is sent.
@@ -238,8 +238,8 @@ class OpenAIGenerator:
             if spent or (error.status_code < 500 and error.status_code not in (408, 409, 429)):
                 self._count(failures=1)
                 return Completion("", "", f"refused by the server: {why}")
-            asked = _retry_after(error.response.headers)
-            raise TryAgain(why, None if asked is None else min(asked, self.longest_wait)) from None
+            delay = _retry_after(error.response.headers)
+            raise TryAgain(why, None if delay is None else min(delay, self.longest_wait)) from None
         except (openai.APIError, ValueError) as error:
             self._answered.set()
             raise TryAgain(f"broken answer ({type(error).__name__})") from None
@@ -294,8 +294,8 @@ def public_url(url: str) -> str:
 
 def _words(error: openai.APIStatusError) -> str:
     """The message of the server's error object, else that of the client."""
-    said = error.body.get("message") if isinstance(error.body, dict) else None
-    return str(said or error.message)
+    message = error.body.get("message") if isinstance(error.body, dict) else None
+    return str(message or error.message)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

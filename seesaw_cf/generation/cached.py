@@ -46,17 +46,17 @@ class CachedGenerator:
         """
         name = self.generator.name
         files = {ask: self._file(name, ask, sampling) for ask in asks}
-        done = {ask: _read(file) for ask, file in files.items() if file.exists()}
-        todo = [ask for ask in files if ask not in done]
+        completions = {ask: _read(file) for ask, file in files.items() if file.exists()}
+        todo = [ask for ask in files if ask not in completions]
         for start in range(0, len(todo), self.block):
             part = todo[start : start + self.block]
             for ask, completion in zip(part, self.generator.generate(part, sampling), strict=True):
-                done[ask] = completion
+                completions[ask] = completion
                 if completion.status == "ok":
-                    kept = {"generator": name, "ask": asdict(ask), "sampling": asdict(sampling)}
-                    record = {**kept, "completion": asdict(completion)}
+                    request = {"generator": name, "ask": asdict(ask), "sampling": asdict(sampling)}
+                    record = {**request, "completion": asdict(completion)}
                     write_text(files[ask], json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-        return [done[ask] for ask in asks]
+        return [completions[ask] for ask in asks]
 
     def _file(self, name: str, ask: Ask, sampling: Sampling) -> Path:
         key = json.dumps([name, asdict(ask), asdict(sampling)], sort_keys=True, ensure_ascii=False)

@@ -63,8 +63,8 @@ class Decoding:
         self.cache: Any = None
         self.prompts = [list(prompt) for prompt in prompts]
         self.seen: Tensor | None = None  # (rows, vocabulary) tokens of each row, for a penalty
-        known = inspect.signature(model.forward).parameters
-        self.takes = {"position_ids", "logits_to_keep"} & set(known)
+        parameters = inspect.signature(model.forward).parameters
+        self.takes = {"position_ids", "logits_to_keep"} & set(parameters)
 
     def logits(self) -> Tensor:
         """Runs the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32."""
@@ -79,8 +79,8 @@ class Decoding:
             **{name: value for name, value in options.items() if name in self.takes},
         )
         self.cache = output.past_key_values
-        found: Tensor = output.logits[:, -1]
-        return found.to(torch.promote_types(found.dtype, torch.float32))
+        logits: Tensor = output.logits[:, -1]
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def penalised(self, logits: Tensor, penalty: float) -> Tensor:
         """Logits with those of tokens that a row has already made smaller; the prompt's count, padding does not."""

@@ -66,8 +66,8 @@ class HFGenerator:
         parts = [identity(self.model, self.tokenizer), sorted(self._ends()), self.chat]
         digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
         dtype = str(self.model.dtype).removeprefix("torch.")
-        known = Path(config._name_or_path or config.model_type)
-        return f"{known.name if known.is_dir() else known} {dtype} {digest}"
+        origin = Path(config._name_or_path or config.model_type)
+        return f"{origin.name if origin.is_dir() else origin} {dtype} {digest}"
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         """Writes one completion for each ask, in order.
@@ -120,8 +120,8 @@ class HFGenerator:
                     for row in own:
                         row.edit = -1
                     self._write(own, sampling, ())
-        done = refused | {key: self._completion(row, sampling) for key, row in rows.items()}
-        return [[done[edit, ask] for ask in asks] for edit, (_, asks) in enumerate(jobs)]
+        completions = refused | {key: self._completion(row, sampling) for key, row in rows.items()}
+        return [[completions[edit, ask] for ask in asks] for edit, (_, asks) in enumerate(jobs)]
 
     def _write(self, rows: Iterable[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
         """Writes rows of about the same length together."""
@@ -162,8 +162,8 @@ class HFGenerator:
             return Completion("", "", f"refused: {error}")
         limit = context_length(self.model)
         if limit is not None and len(ids) + sampling.max_new_tokens > limit:
-            asked = f"{len(ids)} tokens of prompt and {sampling.max_new_tokens} new ones"
-            why = f"refused: {asked} do not fit into the model's context of {limit}"
+            size = f"{len(ids)} tokens of prompt and {sampling.max_new_tokens} new ones"
+            why = f"refused: {size} do not fit into the model's context of {limit}"
             return Completion("", "", why, prompt_tokens=len(ids))
         return OpenCompletion(ids, ask.seed, edit)
 

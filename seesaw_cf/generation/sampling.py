@@ -44,5 +44,5 @@ def choose(logits: Tensor, draws: Tensor, sampling: Sampling) -> Tensor:
     total = mass.cumsum(-1)
     place = (total <= draws.to(total.device)[:, None] * total[:, -1:]).sum(-1)
     place = place.clamp(max=(mass > 0).sum(-1) - 1)
-    found: Tensor = ids.gather(-1, place[:, None])[:, 0]
-    return found.to(torch.long)
+    tokens: Tensor = ids.gather(-1, place[:, None])[:, 0]
+    return tokens.to(torch.long)

@@ -61,8 +61,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         temporary = Path(name)
         temporary.chmod(0o644)
         yield temporary
-        with temporary.open("rb") as done:
-            os.fsync(done.fileno())
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
         temporary.replace(final)
     except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
         raise _not_written(final, error) from error
@@ -95,8 +95,8 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
-                with file.open("rb") as done:
-                    os.fsync(done.fileno())
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
         temporary.replace(final)
     except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
         raise _not_written(final, error) from error
@@ -188,14 +188,14 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[st
     Raises:
         StorageError: An output is an input (by any name: link, other spelling), or the same as another output.
     """
-    taken = [(check_path(path), "is read by the same command") for path in inputs]
+    occupied = [(check_path(path), "is read by the same command") for path in inputs]
     for path in map(check_path, outputs):
-        for other, why in taken:
+        for other, why in occupied:
             if _same(path, other):
                 raise StorageError(
                     f"could not write {path}: it {why} ({other}). Nothing was written; name another file."
                 )
-        taken.append((path, "is named twice for what is written"))
+        occupied.append((path, "is named twice for what is written"))
 
 
 def write_new(
@@ -227,11 +227,11 @@ def write_new(
             temporary.write_bytes(content)
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(path, other)
     except OSError:
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.realpath(path) == os.path.realpath(other)
 
 
 def create_text(path: str | os.PathLike[str], text: str) -> bool:
@@ -263,5 +263,5 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
 
 def safe_name(name: str) -> str:
     """A file name of ASCII letters, digits, ".", "_" and "-"; names from data are never used as paths as they are."""
-    kept = "".join(char if (char.isalnum() and char.isascii()) or char in "._-" else "-" for char in name)
-    return kept.strip(".-") or "unnamed"
+    safe = "".join(char if (char.isalnum() and char.isascii()) or char in "._-" else "-" for char in name)
+    return safe.strip(".-") or "unnamed"

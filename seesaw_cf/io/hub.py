@@ -67,26 +67,26 @@ def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
     from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
 
     reasons = _REASONS | (_READING if reading else {})
-    refused, done = ("give", "fetched") if reading else ("take", "published")
+    refused, action = ("give", "fetched") if reading else ("take", "published")
     try:
         yield
     except HfHubHTTPError as error:
         status = error.response.status_code
         reason = reasons.get(status, "see https://status.huggingface.co, then run the same command again")
         raise StorageError(
-            f"the Hub refused to {refused} {repo} (HTTP {status}): {reason}. Nothing was {done}."
+            f"the Hub refused to {refused} {repo} (HTTP {status}): {reason}. Nothing was {action}."
         ) from error
     except LocalTokenNotFoundError as error:
-        raise StorageError(f"the Hub refused to {refused} {repo}: {reasons[401]}. Nothing was {done}.") from error
+        raise StorageError(f"the Hub refused to {refused} {repo}: {reasons[401]}. Nothing was {action}.") from error
     except (NoAnswer, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
         raise StorageError(
             f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
-            f"HF_HUB_OFFLINE, then run the same command again. Nothing was {done}."
+            f"HF_HUB_OFFLINE, then run the same command again. Nothing was {action}."
         ) from error
     except RuntimeError as error:  # how huggingface_hub reports a large file whose upload failed
         raise StorageError(
             f"the Hub did not {refused} the files of {repo} ({type(error.__cause__ or error).__name__}). Check the "
-            f"network, then run the same command again. Nothing was {done}."
+            f"network, then run the same command again. Nothing was {action}."
         ) from error
 
 

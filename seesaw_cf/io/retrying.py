@@ -45,8 +45,8 @@ def try_again(
         return stop_after_attempt(tries)(state) or _failure(state).last
 
     def wait(state: RetryCallState) -> float:
-        asked = _failure(state).wait
-        return pause(state.attempt_number - 1) if asked is None else asked
+        delay = _failure(state).wait
+        return pause(state.attempt_number - 1) if delay is None else delay
 
     again = retry_if_exception_type(TryAgain)
     return Retrying(retry=again, stop=stop, wait=wait, sleep=sleep, reraise=True)(ask)

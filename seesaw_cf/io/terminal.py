@@ -84,10 +84,10 @@ def description_list(rows: Sequence[Sequence[str]], indent: str = "") -> str:
 
 def _shortened(widths: Sequence[int], left: int, width: int) -> list[int]:
     """The widest names made narrower until all columns fit into one line or no name can lose more."""
-    found = list(widths)
-    while _total(found) > width and max(found[:left], default=0) > _NAME:
-        found[found.index(max(found[:left]))] -= 1
-    return found
+    narrowed = list(widths)
+    while _total(narrowed) > width and max(narrowed[:left], default=0) > _NAME:
+        narrowed[narrowed.index(max(narrowed[:left]))] -= 1
+    return narrowed
 
 
 def _total(widths: Sequence[int], gap: int = _GAP) -> int:
@@ -107,8 +107,8 @@ def _lines(widths: Sequence[int], width: int) -> Iterator[range]:
 def _row(cells: Sequence[str], widths: Sequence[int], lines: Sequence[range], left: int, gap: int) -> Iterator[str]:
     for number, columns in enumerate(lines):
         indent = _INDENT if number else 0
-        shown = [_cell(cells[c], min(widths[c], terminal_width() - indent), c < left) for c in columns]
-        line = (" " * indent + (" " * gap).join(shown)).rstrip()
+        texts = [_cell(cells[c], min(widths[c], terminal_width() - indent), c < left) for c in columns]
+        line = (" " * indent + (" " * gap).join(texts)).rstrip()
         if line or not number:
             yield line
 

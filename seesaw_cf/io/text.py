@@ -83,22 +83,22 @@ def parse_json_text(
         raise ValueError(f"{name} is no JSON number")
 
     def finite(digits: str) -> float:
-        found = float(digits)
-        return found if abs(found) != float("inf") else refuse(digits)
+        real = float(digits)
+        return real if abs(real) != float("inf") else refuse(digits)
 
     try:
         numbers: dict[str, Any] = {} if any_number else {"parse_constant": refuse, "parse_float": finite}
         value = json.loads(text, object_pairs_hook=unique_keys, **numbers)
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except RecursionError as found:
-        raise error(f"{where}: nested too deeply.{like}") from found
-    except UnicodeEncodeError as found:
-        raise error(f"{where}: a text holds half a surrogate pair, which UTF-8 has no bytes for. Repair it.") from found
-    except json.JSONDecodeError as found:
-        raise error(f"{where}: not JSON ({found}).{like}") from found
-    except ValueError as found:
-        raise error(f"{where}: {found}.{like}") from found
+    except RecursionError as fault:
+        raise error(f"{where}: nested too deeply.{like}") from fault
+    except UnicodeEncodeError as fault:
+        raise error(f"{where}: a text holds half a surrogate pair, which UTF-8 has no bytes for. Repair it.") from fault
+    except json.JSONDecodeError as fault:
+        raise error(f"{where}: not JSON ({fault}).{like}") from fault
+    except ValueError as fault:
+        raise error(f"{where}: {fault}.{like}") from fault
     if not isinstance(value, kind):
         raise error(f"{where}: got {shown(value)}.{like}")
     return value
@@ -110,8 +110,8 @@ def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     Raises:
         ValueError: A key occurs twice: which value is meant cannot be known.
     """
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
-    return made
+    return mapping

@@ -38,10 +38,10 @@ def say_when_waiting(message: Callable[[], str], after: float = SILENCE) -> Iter
 
 
 @contextlib.contextmanager
-def quiet(wanted: bool) -> Iterator[None]:
+def quiet(silent: bool) -> Iterator[None]:
     """No progress bar and no note of any library in the block; what is wrong is still said."""
     before = {name: os.environ.get(name) for name in _QUIET}
-    if wanted:
+    if silent:
         os.environ.update(_QUIET)
     try:
         yield

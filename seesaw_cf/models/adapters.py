@@ -158,10 +158,10 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
         raise kind(f"{where / _TENSORS}: missing or damaged ({error}). Copy or download the whole folder.") from error
     pairs: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
-        found = re.fullmatch(re.escape(_PREFIX) + r"(.+)\.lora_([AB])(?:\.default)?\.weight", key)
-        if found is None:
+        match = re.fullmatch(re.escape(_PREFIX) + r"(.+)\.lora_([AB])(?:\.default)?\.weight", key)
+        if match is None:
             raise RecordError(f"{where / _TENSORS}: tensor {key!r} is no LoRA factor of a linear module. {_NOT_LORA}")
-        pairs.setdefault(found[1], {})[found[2]] = tensor.float()
+        pairs.setdefault(match[1], {})[match[2]] = tensor.float()
     updates = {f"{name}.weight": _from_pair(where, config, model, name, pair) for name, pair in sorted(pairs.items())}
     facts = read_json(where / _FACTS) if (where / _FACTS).exists() else {}
     meta = {key: facts[key] for key in ("editor", "config", "requests", "base") if facts.get(key) is not None}
@@ -189,13 +189,13 @@ def _module_name(name: str) -> str:
 def _low_rank(name: str, update: LowRank | Tensor) -> LowRank:
     if isinstance(update, LowRank):
         return update
-    found = factorise(update) if update.dim() == 2 else None
-    if found is None:
+    factors = factorise(update) if update.dim() == 2 else None
+    if factors is None:
         raise EditError(
             f"the update of {name!r} is dense, shape {tuple(update.shape)}, and not of low rank: an adapter would hold "
             f"more numbers than the matrix. {_REMEDY}"
         )
-    return found
+    return factors
 
 
 def _module(model: nn.Module, name: str, update: LowRank) -> nn.Module:

@@ -230,10 +230,10 @@ class ModelParts:
         Raises:
             UnsupportedModelError: A layer is negative, too large, or named twice, or none is given.
         """
-        asked = list(layers)
-        if not asked or not all(map(self._has, asked)) or len(set(asked)) != len(asked):
+        numbers = list(layers)
+        if not numbers or not all(map(self._has, numbers)) or len(set(numbers)) != len(numbers):
             raise UnsupportedModelError(
-                f"{where}: layers {shown(asked)} were asked for, expected different numbers from 0 to "
+                f"{where}: layers {shown(numbers)} were asked for, expected different numbers from 0 to "
                 f"{self.n_layers - 1} ({type(self.model).__name__} has {self.n_layers} blocks). "
                 f"Set layers=..., or use {where}.for_model(model)."
             )
@@ -303,9 +303,9 @@ def _check_weights(parts: ModelParts) -> None:
             plain = weight is None or isinstance(weight, Tensor)
         if plain and (weight is None or weight.is_floating_point()):
             continue
-        found = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
+        dtype = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
         raise UnsupportedModelError(
-            f"{name}.weight of {type(parts.model).__name__} is {found} in a {type(module).__name__}, expected a float "
+            f"{name}.weight of {type(parts.model).__name__} is {dtype} in a {type(module).__name__}, expected a float "
             "parameter of a plain layer: quantised or wrapped weights cannot be edited. Load the model without "
             "quantization_config, torch.ao.quantization or adapters (peft: merge_and_unload)."
         )

@@ -58,10 +58,10 @@ class Corpus(Sequence[str]):
     def _texts(self) -> list[str]:
         source = read_source(self.spec)
         texts = source.texts(self.seed)
-        kept = _sampled(texts, self.limit, self.seed) if source.path else _first(texts, self.limit, self.spec)
-        if not kept:
+        sample = _sampled(texts, self.limit, self.seed) if source.path else _first(texts, self.limit, self.spec)
+        if not sample:
             raise RecordError(f"corpus {self.spec}: no text in it has visible characters. Expected one text or more.")
-        return kept
+        return sample
 
     @cached_property
     def sha256(self) -> str:
@@ -108,13 +108,13 @@ def corpus_facts(corpus: Sequence[str] | None) -> dict[str, dict[str, object]]:
 
 def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
     """A uniform sample without replacement, in the order of the texts, from one pass (reservoir)."""
-    rng, kept = random.Random(seed), list[tuple[int, str]]()
+    rng, sample = random.Random(seed), list[tuple[int, str]]()
     for number, text in enumerate(texts):
         if number < limit:
-            kept.append((number, text))
+            sample.append((number, text))
         elif (place := rng.randrange(number + 1)) < limit:
-            kept[place] = (number, text)
-    return [text for _, text in sorted(kept)]
+            sample[place] = (number, text)
+    return [text for _, text in sorted(sample)]
 
 
 def _first(texts: Iterable[str], limit: int, spec: str) -> list[str]:

@@ -55,9 +55,9 @@ class CorpusSpec:
         Raises:
             SeesawError: See `seesaw_cf.models.corpus.Corpus`.
         """
-        found = _hub(self, seed) if self.path is None else _READERS[self.kind](self, self.path)
+        rows = _hub(self, seed) if self.path is None else _READERS[self.kind](self, self.path)
         try:
-            for text, where in found:
+            for text, where in rows:
                 if text and text.strip():
                     yield _encodable(text, where)
         except SeesawError:
@@ -204,14 +204,14 @@ def _stream(source: CorpusSpec) -> Any:
     return _asked(source, lambda: load_dataset(name, config, split=split, streaming=True))
 
 
-def _chosen(kind: str, got: str, known: Sequence[str], usual: str) -> str:
-    if got or usual in known:
-        if (got or usual) not in known:
-            raise unknown_name(kind, got, known)
+def _chosen(kind: str, got: str, names: Sequence[str], usual: str) -> str:
+    if got or usual in names:
+        if (got or usual) not in names:
+            raise unknown_name(kind, got, names)
         return got or usual
-    if len(known) == 1:
-        return known[0]
-    raise UnknownNameError(f"corpus: which {kind}? There are {', '.join(known)}. Write ORG/NAME:CONFIG:SPLIT:COLUMN.")
+    if len(names) == 1:
+        return names[0]
+    raise UnknownNameError(f"corpus: which {kind}? There are {', '.join(names)}. Write ORG/NAME:CONFIG:SPLIT:COLUMN.")
 
 
 def _asked(source: CorpusSpec, call: Callable[[], T]) -> T:

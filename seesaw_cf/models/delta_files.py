@@ -190,18 +190,18 @@ def _read_facts(folder: Path) -> dict[str, Any]:
 
 def _meta(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The delta's meta in its old order, with what was filled in at saving (the base)."""
-    known = {key: facts.get(key) for key in _KNOWN_META}
-    meta = {key: known[key] if key in known else facts["meta"].get(key) for key in facts["meta_keys"]}
+    standard = {key: facts.get(key) for key in _KNOWN_META}
+    meta = {key: standard[key] if key in standard else facts["meta"].get(key) for key in facts["meta_keys"]}
     return {**meta, **({"base": facts["base"]} if facts.get("base") else {})}
 
 
 def _read_updates(folder: Path, facts: Mapping[str, Any]) -> dict[str, LowRank | Tensor]:
     file = folder / _TENSORS
     try:
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
-        if found != facts["sha256"]:
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        if sha256 != facts["sha256"]:
             raise RecordError(
-                f"{file}: SHA-256 is {found}, {_JSON} says {facts['sha256']}. The file is truncated or was changed; "
+                f"{file}: SHA-256 is {sha256}, {_JSON} says {facts['sha256']}. The file is truncated or was changed; "
                 "copy or download it again."
             )
         tensors = load_file(file)
@@ -228,15 +228,15 @@ def _check_base(
     if any_base:
         return
     whole, touched = base.get("fingerprint"), base.get("parameter_hashes")
-    wanted = whole or (digest(touched) if touched else None)
-    found = digest(parameter_hashes(model)) if whole else digest(facts["parameter_hashes"])
-    if wanted is None:
+    expected = whole or (digest(touched) if touched else None)
+    actual = digest(parameter_hashes(model)) if whole else digest(facts["parameter_hashes"])
+    if expected is None:
         logger.warning("%s: the base of this delta was not recorded; only names and shapes were checked.", folder)
-    elif wanted != found:
+    elif expected != actual:
         raise DeltaMismatchError(
             f"{folder}: this delta was made on {base.get('model_id')!r} (revision {base.get('revision')}, "
-            f"{base.get('dtype')}) with fingerprint {wanted}; the model given is {facts['model_id']!r} (revision "
-            f"{facts['revision']}, {facts['dtype']}) with fingerprint {found}. Load that base in that dtype, or pass "
+            f"{base.get('dtype')}) with fingerprint {expected}; the model given is {facts['model_id']!r} (revision "
+            f"{facts['revision']}, {facts['dtype']}) with fingerprint {actual}. Load that base in that dtype, or pass "
             "any_base=True to load_delta to accept other weights of the same shapes."
         )
 

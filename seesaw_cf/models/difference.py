@@ -77,9 +77,9 @@ def check_checkpoint(folder: Path, model: PreTrainedModel) -> None:
     own, other = model.config.to_dict(), type(model.config).from_pretrained(folder).to_dict()
     changed = [key for key in _SETTINGS if own.get(key) != other.get(key)]
     if changed:
-        said = "; ".join(f"{key} is {other.get(key)!r}, in the base {own.get(key)!r}" for key in changed)
+        text = "; ".join(f"{key} is {other.get(key)!r}, in the base {own.get(key)!r}" for key in changed)
         raise DeltaMismatchError(
-            f"{folder}: {said}. These change what a model computes without a change of its weights, so the difference "
+            f"{folder}: {text}. These change what a model computes without a change of its weights, so the difference "
             "of the weights is not the whole edit. Give the base it was made from with --model."
         )
     for _ in _pairs(TensorFiles(folder), model):
@@ -146,22 +146,22 @@ def _pairs(files: TensorFiles, model: PreTrainedModel) -> Iterator[_Pair]:
     aliases: dict[Tensor, list[str]] = {}  # tensors are hashed by identity: the names that share one
     for name, parameter in model.named_parameters(remove_duplicate=False):
         aliases.setdefault(parameter, []).append(name)
-    known = {name for names in aliases.values() for name in names} | set(dict(model.named_buffers()))
-    left_over = sorted(other for name, other in full.items() if name == other and not _names(model, name) & known)
-    found = []
+    expected = {name for names in aliases.values() for name in names} | set(dict(model.named_buffers()))
+    left_over = sorted(other for name, other in full.items() if name == other and not _names(model, name) & expected)
+    pairs = []
     for own, names in aliases.items():
         if others := [full[name] for name in names if name in full]:
-            found.append(_Pair(names[0], own.detach(), others[0], tuple(others[1:])))
-    missing = sorted({names[0] for names in aliases.values()} - {pair.name for pair in found})
+            pairs.append(_Pair(names[0], own.detach(), others[0], tuple(others[1:])))
+    missing = sorted({names[0] for names in aliases.values()} - {pair.name for pair in pairs})
     if left_over or missing:
-        said = [f"{_some(missing)} of the base are missing"] if missing else []
-        said += [f"{_some(left_over)} are not part of the base"] if left_over else []
+        faults = [f"{_some(missing)} of the base are missing"] if missing else []
+        faults += [f"{_some(left_over)} are not part of the base"] if left_over else []
         raise DeltaMismatchError(
-            f"{files.folder}: tensors {' and '.join(said)}. Give the base it was made from with --model; a quantised "
+            f"{files.folder}: tensors {' and '.join(faults)}. Give the base it was made from with --model; a quantised "
             "checkpoint, or one with an adapter in it, must be merged and saved whole first."
         )
-    _check_shapes(files.folder, shapes, model, found)
-    yield from found
+    _check_shapes(files.folder, shapes, model, pairs)
+    yield from pairs
 
 
 def _names(model: PreTrainedModel, name: str) -> set[str]:
@@ -246,8 +246,8 @@ def _change(files: TensorFiles, pair: _Pair) -> tuple[Tensor, Tensor]:
 def _update(change: Tensor, own: Tensor) -> LowRank | Tensor:
     """A product where it is one but for the rounding of the weights in their dtype (at least float32)."""
     allowed = torch.finfo(change.dtype).eps * max(float(own.double().norm()), float((own + change).double().norm()))
-    found = compress(change, allowed) if change.dim() == 2 else None
-    return LowRank(found.left.cpu(), found.right.cpu()) if found is not None else change.cpu()
+    factors = compress(change, allowed) if change.dim() == 2 else None
+    return LowRank(factors.left.cpu(), factors.right.cpu()) if factors is not None else change.cpu()
 
 
 def _some(names: list[str]) -> str:

@@ -105,24 +105,24 @@ class Checkpoint:
         Raises:
             SeesawError: It does not belong to the base, changes nothing, or cannot be read.
         """
-        found = _READ[self.form](self.folder, model)
-        if found.is_zero():
+        delta = _READ[self.form](self.folder, model)
+        if delta.is_zero():
             raise RecordError(
                 f"{self.folder}: this {self.form} changes nothing (every number of it is 0), so there is no edit to "
                 "audit. Was it saved before it was trained?"
             )
-        if found.context:
+        if delta.context:
             raise RecordError(
                 f"{self.folder}: this delta puts a text before every prompt and changes no weights. Audit it with "
                 "--editor ike."
             )
-        if not found.is_finite():
+        if not delta.is_finite():
             raise RecordError(
                 f"{self.folder}: this {self.form} holds numbers that are not finite; what made it failed. It cannot be "
                 "audited."
             )
-        facts = {"sha256": _digest(found)} | dict(found.meta)
-        return replace(found, meta=facts | {"moved": moved(found, model)})
+        facts = {"sha256": _digest(delta)} | dict(delta.meta)
+        return replace(delta, meta=facts | {"moved": moved(delta, model)})
 
 
 def find_edited(source: str) -> Checkpoint:

@@ -88,18 +88,18 @@ def convert_gguf(file: Path, folder: Path, source: Mapping[str, str], *, progres
             "name the original checkpoint's folder or Hub id."
         ) from error
     _forget_quantisation(model)
-    with atomic_folder(folder) as made, silent_loaders(progress):
+    with atomic_folder(folder) as temporary, silent_loaders(progress):
         try:
-            model.save_pretrained(made)
-            tokenizer.save_pretrained(made)
+            model.save_pretrained(temporary)
+            tokenizer.save_pretrained(temporary)
         except SafetensorError as error:
             size = f"{4 * model.num_parameters() / 2**20:,.0f} MiB"
             raise StorageError(
                 f"{folder}: the converted weights cannot be written ({error}); they take {size}. "
                 "Make room there, or set SEESAW_CF_CACHE to a folder on another disk."
             ) from error
-        (made / SOURCE).write_text(json.dumps(dict(source), indent=1) + "\n", encoding="utf-8")
-        for path in made.iterdir():
+        (temporary / SOURCE).write_text(json.dumps(dict(source), indent=1) + "\n", encoding="utf-8")
+        for path in temporary.iterdir():
             path.chmod(0o644)  # safetensors writes 0600
 
 

@@ -22,9 +22,9 @@ class StopForward(BaseException):
 
 def first_tensor(output: object) -> Tensor:
     """A block's hidden states, whether it returns them alone or first in a tuple."""
-    found = output[0] if isinstance(output, (tuple, list)) else output
-    assert isinstance(found, Tensor)
-    return found
+    first = output[0] if isinstance(output, (tuple, list)) else output
+    assert isinstance(first, Tensor)
+    return first
 
 
 @contextlib.contextmanager
@@ -98,13 +98,13 @@ def exchanged(forwards: Mapping[nn.Module, Callable[..., object]]) -> Iterator[N
     Args:
         forwards: Modules are as before afterwards, also after an exception.
     """
-    kept = {part: vars(part).get("forward") for part in forwards}
+    originals = {part: vars(part).get("forward") for part in forwards}
     try:
         for part, forward in forwards.items():
             vars(part)["forward"] = forward
         yield
     finally:
-        for part, before in kept.items():
+        for part, before in originals.items():
             if before is None:
                 vars(part).pop("forward", None)
             else:
@@ -181,5 +181,5 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
         finally:
             for module, training in modes:
                 module.training = training
-            for parameter, wanted in wants:
-                parameter.requires_grad_(wanted)
+            for parameter, requires in wants:
+                parameter.requires_grad_(requires)

@@ -60,8 +60,8 @@ def configuration(model: nn.Module) -> dict[str, Any]:
     if config is None:
         return {}
     how = {name: getattr(config, name, None) for name in _IMPLEMENTATIONS}
-    found: dict[str, Any] = _plain({**config.to_dict(), **how})
-    return found
+    plain: dict[str, Any] = _plain({**config.to_dict(), **how})
+    return plain
 
 
 def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:

@@ -175,9 +175,9 @@ def outline_model(
         if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
             raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
     with contextlib.suppress(Exception), silent_loaders(bars=False), torch.device("meta"):
-        made: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
-        made.is_outline = True  # for `editors.arch`, which refuses offloaded weights
-        outline: PreTrainedModel = made.eval()
+        model: Any = AutoModelForCausalLM.from_config(config, trust_remote_code=trust_remote_code)
+        model.is_outline = True  # for `editors.arch`, which refuses offloaded weights
+        outline: PreTrainedModel = model.eval()
         return outline
     return None
 
@@ -197,20 +197,20 @@ def _check_device(device: str | torch.device) -> None:
         torch.empty(0, device=device).tolist()  # of the device "meta" nothing can be read
     except (RuntimeError, AssertionError, ImportError) as error:  # torch asserts that it was built with CUDA
         why = textwrap.shorten(str(error), 120, placeholder=" ...")
-        known = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         raise UnknownNameError(
             f"device {str(device)!r} cannot be used ({why}). Expected 'auto', one of this machine's devices "
-            f"({', '.join(known)}) or one of {', '.join(_SPREAD)}. Leave it out to take the GPU when there is one."
+            f"({', '.join(devices)}) or one of {', '.join(_SPREAD)}. Leave it out to take the GPU when there is one."
         ) from error
 
 
 def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
-    found = getattr(torch, dtype, None)
-    if not isinstance(found, torch.dtype):
+    torch_dtype = getattr(torch, dtype, None)
+    if not isinstance(torch_dtype, torch.dtype):
         raise unknown_name("dtype", dtype, ["auto", "bfloat16", "float16", "float32", "float64"])
-    return found
+    return torch_dtype
 
 
 def _is_misspelt(name: str) -> bool:
@@ -266,14 +266,14 @@ def _check_whole(name: str, report: Mapping[str, Any]) -> None:
         "of another shape": shapes,
         "not readable": set(report.get("error_msgs", ())),
     }
-    said = [
-        f"{len(found)} {what} ({', '.join(sorted(found)[:3])}{', ...' if len(found) > 3 else ''})"
-        for what, found in faults.items()
-        if found
+    problems = [
+        f"{len(names)} {what} ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
+        for what, names in faults.items()
+        if names
     ]
-    if said:
+    if problems:
         raise UnsupportedModelError(
-            f"{_place(name)} is not the model that its config.json describes: tensors {'; '.join(said)}. What is "
+            f"{_place(name)} is not the model that its config.json describes: tensors {'; '.join(problems)}. What is "
             "missing would be random numbers. Download it again, or load the class it was saved from and save that "
             "with save_pretrained."
         )
@@ -287,9 +287,9 @@ def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawErro
     lines = str(error).strip().splitlines() or [type(error).__name__]
     where = f"{_place(name)}{f' at revision {revision!r}' if revision else ''}"
     empty = os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json"))
-    known = next((advice for words, advice in _FAULTS if any(word in str(error) for word in words)), None)
-    if known is not None and not empty:
-        return UnsupportedModelError(f"{where} could not be loaded ({textwrap.shorten(lines[0], 200)}). {known}")
+    hint = next((advice for words, advice in _FAULTS if any(word in str(error) for word in words)), None)
+    if hint is not None and not empty:
+        return UnsupportedModelError(f"{where} could not be loaded ({textwrap.shorten(lines[0], 200)}). {hint}")
     remedy = (
         "HF_HUB_OFFLINE is set, so only models already in the cache can be had: unset it, or download the model first "
         f"with `hf download {name}`."

@@ -36,10 +36,10 @@ def compress(change: Tensor, allowed: float) -> LowRank | None:
         inside = basis.mT @ wide
         left_out = float((wide - basis @ inside).norm())
         if left_out <= allowed:
-            found = _fewest(basis, inside, allowed**2 - left_out**2)
-            if found.left.shape[1] <= most:
+            factors = _fewest(basis, inside, allowed**2 - left_out**2)
+            if factors.left.shape[1] <= most:
                 dtype = torch.promote_types(change.dtype, torch.float32)
-                return LowRank(found.left.to(dtype).contiguous(), found.right.to(dtype).contiguous())
+                return LowRank(factors.left.to(dtype).contiguous(), factors.right.to(dtype).contiguous())
         if rank == most:
             return None
         rank = min(2 * rank, most)
@@ -52,8 +52,8 @@ def _range(matrix: Tensor, width: int) -> Tensor:
     sketch = torch.randn(matrix.shape[1], width, generator=generator, dtype=matrix.dtype).to(matrix.device)
     basis: Tensor = torch.linalg.qr(matrix @ sketch).Q
     back: Tensor = torch.linalg.qr(matrix.mT @ basis).Q
-    found: Tensor = torch.linalg.qr(matrix @ back).Q
-    return found
+    orthonormal: Tensor = torch.linalg.qr(matrix @ back).Q
+    return orthonormal
 
 
 def _fewest(basis: Tensor, inside: Tensor, spare: float) -> LowRank:

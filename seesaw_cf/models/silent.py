@@ -12,7 +12,7 @@ from transformers.utils import logging as logs
 @contextlib.contextmanager
 def silent_loaders(bars: bool) -> Iterator[None]:
     """Without transformers' own report of the weights, and its bars only when wanted; what was set is put back."""
-    level, shown = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    level, bars_before = logs.get_verbosity(), logs.is_progress_bar_enabled()
     logs.set_verbosity_error()
     if not bars:
         logs.disable_progress_bar()
@@ -22,5 +22,5 @@ def silent_loaders(bars: bool) -> Iterator[None]:
             yield
     finally:
         logs.set_verbosity(level)
-        if shown:
+        if bars_before:
             logs.enable_progress_bar()

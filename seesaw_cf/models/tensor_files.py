@@ -58,12 +58,12 @@ class TensorFiles:
             StorageError: A file is missing.
             RecordError: A file is damaged, or lacks a tensor that the index says it has.
         """
-        found: dict[str, torch.Size] = {}
+        shapes: dict[str, torch.Size] = {}
         for file in dict.fromkeys(self.files.values()):
             with self._opened(file) as opened:
                 there = [name for name, place in self.files.items() if place == file]
-                found |= {name: torch.Size(opened.get_slice(name).get_shape()) for name in there}
-        return found
+                shapes |= {name: torch.Size(opened.get_slice(name).get_shape()) for name in there}
+        return shapes
 
     def tensor(self, name: str) -> Tensor:
         """Reads one tensor, onto the CPU.

@@ -161,10 +161,10 @@ def parameter_hashes(model: nn.Module, names: Iterable[str] | None = None) -> di
         DeltaMismatchError: The model has no such tensor.
     """
     state = model.state_dict()
-    wanted = sorted(state if names is None else names)
-    if missing := [name for name in wanted if name not in state]:
+    chosen = sorted(state if names is None else names)
+    if missing := [name for name in chosen if name not in state]:
         raise DeltaMismatchError(f"{type(model).__name__} has no tensor {shown(missing)}. Use the model of the delta.")
-    return {name: hash_tensor(state[name]) for name in wanted}
+    return {name: hash_tensor(state[name]) for name in chosen}
 
 
 def digest(hashes: Mapping[str, str]) -> str:
@@ -174,9 +174,9 @@ def digest(hashes: Mapping[str, str]) -> str:
 
 def hash_tensor(tensor: Tensor) -> str:
     """Return the SHA-256 (hex) of a tensor's dtype, shape and bytes."""
-    found = hashlib.sha256(f"{tensor.dtype}:{tuple(tensor.shape)}:".encode())
-    found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    digest = hashlib.sha256(f"{tensor.dtype}:{tuple(tensor.shape)}:".encode())
+    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def base_facts(model: PreTrainedModel, delta: WeightDelta) -> dict[str, object]:

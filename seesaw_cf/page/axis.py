@@ -58,8 +58,8 @@ class Axis:
     @classmethod
     def covering(cls, values: Iterable[float]) -> Axis:
         """An axis that shows every finite value, and 0 where that is no further off than the values are apart."""
-        found = [value for value in values if math.isfinite(value)] or [0.0]
-        least, most = min(found), max(found)
+        finite = [value for value in values if math.isfinite(value)] or [0.0]
+        least, most = min(finite), max(finite)
         least, most = (min(least, 0.0), max(most, 0.0)) if _near_zero(least, most) else (least, most)
         step = _round_up((most - least) / 4 or abs(most) / 4 or 0.25)
         low = math.floor(least / step + 1e-9) * step
@@ -87,8 +87,8 @@ class Axis:
         values = [self.low + (self.high - self.low) * share for share in (0, 0.25, 0.5, 0.75, 1)]
         form = "+.3g" if self.low < 0 < self.high else ".3g"
         near = 1e-9 * (self.high - self.low)
-        said = ["0" if abs(value) < near else format(value, form).replace("-", "\u2212") for value in values]
-        return list(zip(map(self.at, values), said, strict=True))
+        labels = ["0" if abs(value) < near else format(value, form).replace("-", "\u2212") for value in values]
+        return list(zip(map(self.at, values), labels, strict=True))
 
 
 def _near_zero(least: float, most: float) -> bool:

@@ -96,8 +96,10 @@ def draw_chart(
         curves: What is drawn; points that are not finite are left out.
         levels: Values of reference lines.
     """
-    finite = [Curve(one.colour, one.dash, [p for p in one.points if math.isfinite(p.value)]) for one in curves]
-    points = [point for one in finite for point in one.points]
+    finite = [
+        Curve(source.colour, source.dash, [p for p in source.points if math.isfinite(p.value)]) for source in curves
+    ]
+    points = [point for source in finite for point in source.points]
     axis = Axis.covering(
         [v for p in points for v in (p.value, p.low, p.high)] + [v for v in levels if math.isfinite(v)]
     )
@@ -123,7 +125,7 @@ def draw_chart(
         ]
         return Drawn(curve.colour, curve.dash, [(a.x, a.y, b.x, b.y) for a, b in pairwise(dots)], dots)
 
-    ticks = [(y(axis.low + (axis.high - axis.low) * n / 4), said) for n, (_, said) in enumerate(axis.ticks)]
-    found = [drawn(number, curve) for number, curve in enumerate(finite)]
+    ticks = [(y(axis.low + (axis.high - axis.low) * n / 4), label) for n, (_, label) in enumerate(axis.ticks)]
+    marks = [drawn(number, curve) for number, curve in enumerate(finite)]
     lines = [y(value) for value in levels if math.isfinite(value)]
-    return Chart(title, about, list(zip(xs, places, strict=True)), ticks, lines, found)
+    return Chart(title, about, list(zip(xs, places, strict=True)), ticks, lines, marks)

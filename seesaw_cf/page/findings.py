@@ -89,7 +89,7 @@ def findings_page(page: Findings) -> str:
         "title": page.title,
         "conclusion": conclusion(page.said),
         "sections": page.sections,
-        "contents": [*((one.name, one.title) for one in page.sections), *last],
+        "contents": [*((section.name, section.title) for section in page.sections), *last],
         "method": page.method,
         "command": page.command,
         "facts": page.facts,
@@ -103,11 +103,11 @@ def first_lines(page: Findings) -> str:
     return "\n".join([printable(page.title), *said_lines(page.said)])
 
 
-def said_lines(said: Sequence[str]) -> list[str]:
+def said_lines(sentences: Sequence[str]) -> list[str]:
     """A sentence for each of `HEADS`, for a terminal."""
-    return [wrap(f"{head}: {printable(one)}", "  ") for head, one in conclusion(said)]
+    return [wrap(f"{head}: {printable(sentence)}", "  ") for head, sentence in conclusion(sentences)]
 
 
-def conclusion(said: Sequence[str]) -> list[tuple[str, str]]:
+def conclusion(sentences: Sequence[str]) -> list[tuple[str, str]]:
     """Return (head, sentence) of the questions that arise."""
-    return [(head, one) for head, one in zip(HEADS, said, strict=True) if one]
+    return [(head, sentence) for head, sentence in zip(HEADS, sentences, strict=True) if sentence]

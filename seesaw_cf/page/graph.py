@@ -105,27 +105,27 @@ def draw_links(links: Sequence[Link], about: str) -> Drawing:
     of: dict[str, list[Link]] = {}
     for link in links:
         of.setdefault(link.statement, []).append(link)
-    middle = {text: sum(order[one.name] for one in own) / len(own) for text, own in of.items()}
-    rows = {text: _TOP + _ROW * row for row, text in enumerate(sorted(of, key=lambda one: middle[one]))}
-    heights = {name: [float(rows[one.statement]) for one in links if one.name == name] for name in order}
+    middle = {text: sum(order[entry.name] for entry in own) / len(own) for text, own in of.items()}
+    rows = {text: _TOP + _ROW * row for row, text in enumerate(sorted(of, key=lambda entry: middle[entry]))}
+    heights = {name: [float(rows[entry.statement]) for entry in links if entry.name == name] for name in order}
     places = _apart({name: sum(ys) / len(ys) for name, ys in heights.items()})
     left = int(min(_LEFT, max((text_width(name) for name in order), default=0) + 10))
     names = [Label(y, fitted(name, left - 8), name, True) for name, y in places.items()]
     statements = []
     for text, y in rows.items():
-        signs = "".join(dict.fromkeys("".join(one.sign for one in of[text])))
+        signs = "".join(dict.fromkeys("".join(entry.sign for entry in of[text])))
         whole = f"{signs} {text}".strip()
         statements.append(Label(y, fitted(whole, _RIGHT - 8), whole, len(of[text]) > 1))
-    edges = [Edge(places[one.name], rows[one.statement], one.kind, one.colour) for one in links]
+    edges = [Edge(places[entry.name], rows[entry.statement], entry.kind, entry.colour) for entry in links]
     height = int(max([*rows.values(), *places.values(), 0]) + _TOP)
     return Drawing(about, left + _GAP + _RIGHT, height, left, left + _GAP, names, statements, edges)
 
 
-def _apart(wanted: dict[str, float]) -> dict[str, float]:
+def _apart(heights: dict[str, float]) -> dict[str, float]:
     """Places in the order wanted, at least a row from each other."""
     places: dict[str, float] = {}
     last = -float("inf")
-    for name in sorted(wanted, key=lambda one: wanted[one]):
-        last = max(wanted[name], last + _ROW, _TOP)
+    for name in sorted(heights, key=lambda key: heights[key]):
+        last = max(heights[name], last + _ROW, _TOP)
         places[name] = last
     return places

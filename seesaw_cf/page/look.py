@@ -55,7 +55,7 @@ class PromptList:
 
 def make_look(
     name: str,
-    said: tuple[str, str, str],
+    texts: tuple[str, str, str],
     columns: Mapping[str, Column],
     rows: Sequence[Mapping[str, Any]],
     choices: Sequence[Choice],
@@ -68,7 +68,7 @@ def make_look(
 
     Args:
         name: Its id.
-        said: Title, sentence below it, and what a row is ("prompts").
+        texts: Title, sentence below it, and what a row is ("prompts").
         columns: Name -> column.
         rows: Name -> text, list of texts, number or None.
         choices: See `Choice`.
@@ -77,18 +77,18 @@ def make_look(
         sizes: How many rows there are in a view, kept here or not.
     """
     words: dict[str, dict[str, int]] = {
-        one: {} for one, column in columns.items() if column.text and all(isinstance(row[one], str) for row in rows)
+        key: {} for key, column in columns.items() if column.text and all(isinstance(row[key], str) for row in rows)
     }
     packed = [
-        [words[one].setdefault(row[one], len(words[one])) if one in words else row[one] for one in columns]
+        [words[key].setdefault(row[key], len(words[key])) if key in words else row[key] for key in columns]
         for row in rows
     ]
     data = {
         "id": name,
-        "noun": said[2],
+        "noun": texts[2],
         "columns": [
-            {"name": one, "text": column.text, "words": list(words[one]) if one in words else None}
-            for one, column in columns.items()
+            {"name": key, "text": column.text, "words": list(words[key]) if key in words else None}
+            for key, column in columns.items()
         ],
         "rows": packed,
         "choices": [choice[0] for choice in choices],
@@ -99,12 +99,12 @@ def make_look(
         "shown": _SHOWN,
     }
     heads = [(column.head, column.about) for column in columns.values()]
-    return PromptList(name, *said[:2], choices, heads, data_block(data))
+    return PromptList(name, *texts[:2], choices, heads, data_block(data))
 
 
-def view_link(name: str, **wanted: str) -> str:
+def view_link(name: str, **choices: str) -> str:
     """The address of a view, within the page."""
-    return f"#{name}?" + urlencode({key: printable(value) for key, value in wanted.items()})
+    return f"#{name}?" + urlencode({key: printable(value) for key, value in choices.items()})
 
 
 def short(value: float) -> float | None:

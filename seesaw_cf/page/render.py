@@ -48,7 +48,7 @@ SERVED = PageTemplate((_HERE / "style.css",), (), allowed="form-action 'self'")
 
 @cache
 def _environment(folder: Path) -> Environment:
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader([folder, _HERE]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -56,9 +56,9 @@ def _environment(folder: Path) -> Environment:
         lstrip_blocks=True,
     )
     # Text of models and records: no control characters, no changes of writing direction; autoescape does the rest.
-    found.filters["plain"] = printable
-    found.filters["lines"] = _lines
-    return found
+    environment.filters["plain"] = printable
+    environment.filters["lines"] = _lines
+    return environment
 
 
 def _lines(text: object) -> str:
@@ -70,11 +70,16 @@ def _lines(text: object) -> str:
 def _inlined(look: PageTemplate) -> dict[str, Any]:
     style, script = ("\n".join(file.read_text("utf-8") for file in files) for files in (look.styles, look.scripts))
     scripts = _hash(script) if script else _NONE
-    said = (
+    policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; img-src data:; base-uri 'none'; "
         f"{look.allowed}"
     )
-    return {"style": Markup(style), "script": Markup(script), "policy": said, "served": look.allowed != REPORTS.allowed}
+    return {
+        "style": Markup(style),
+        "script": Markup(script),
+        "policy": policy,
+        "served": look.allowed != REPORTS.allowed,
+    }
 
 
 def policy(look: PageTemplate) -> str:
@@ -105,8 +110,8 @@ def macro(name: str, *values: object) -> str:
 
 def data_block(value: object) -> Markup:
     """JSON for a `<script type="application/json">`: no text in it can end the block or begin a comment."""
-    said = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return Markup(said.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def download(text: str, kind: str = "text/csv") -> Markup:

@@ -69,41 +69,41 @@ class Texts:
 
 
 def compared(
-    title: str, before: str | None, after: str | None, found: tuple[Iterable[Found], Iterable[Found]] = ((), ())
+    title: str, before: str | None, after: str | None, findings: tuple[Iterable[Found], Iterable[Found]] = ((), ())
 ) -> TextPair:
     """Two texts, compared word by word.
 
     Args:
         title: Above them.
         before, after: The texts; None where there is none.
-        found: What points at words of the first, and of the second; words that are not there are left out.
+        findings: What points at words of the first, and of the second; words that are not there are left out.
 
     Returns:
         Pieces that add up to the texts, control characters as spaces, each text cut at 12,000 characters. Texts of more
         than 2,500 words are not compared. The note says so, and what was cut.
     """
-    said = [_CONTROL.sub(" ", one or "") for one in (before, after)]
+    cleaned = [_CONTROL.sub(" ", text or "") for text in (before, after)]
     notes = [
-        f"{len(one) - _LONGEST:,} characters at the end of the text {when} the edit are not shown."
-        for one, when in zip(said, ("before", "after"))
-        if len(one) > _LONGEST
+        f"{len(text) - _LONGEST:,} characters at the end of the text {when} the edit are not shown."
+        for text, when in zip(cleaned, ("before", "after"))
+        if len(text) > _LONGEST
     ]
-    shown = [f"{one[:_LONGEST]}\u2026" if len(one) > _LONGEST else one for one in said]
+    cut = [f"{text[:_LONGEST]}\u2026" if len(text) > _LONGEST else text for text in cleaned]
     changed: tuple[list[Span], list[Span]] = ([], [])
     if before is None or after is None:
         notes.append(f"There is no text {'before' if before is None else 'after'} the edit.")
-    elif max(len(_WORD.findall(one)) for one in shown) > _COMPARED:
+    elif max(len(_WORD.findall(text)) for text in cut) > _COMPARED:
         notes.append("The texts are too long to be compared word by word.")
     else:
-        changed = _changes(*shown)
-    sides = [_pieces(one, spans, marks) for one, spans, marks in zip(shown, changed, found, strict=True)]
+        changed = _changes(*cut)
+    sides = [_pieces(text, spans, marks) for text, spans, marks in zip(cut, changed, findings, strict=True)]
     return TextPair(title, sides[0], sides[1], " ".join(notes))
 
 
 def _changes(before: str, after: str) -> tuple[list[Span], list[Span]]:
     """The stretches that only one of two texts has."""
-    words = [list(_WORD.finditer(one)) for one in (before, after)]
-    first_words, then_words = ([word[0] for word in one] for one in words)
+    words = [list(_WORD.finditer(text)) for text in (before, after)]
+    first_words, then_words = ([word[0] for word in text] for text in words)
     matcher = SequenceMatcher(a=first_words, b=then_words)
     spans: tuple[list[Span], list[Span]] = ([], [])
     for tag, *ends in matcher.get_opcodes():
@@ -114,21 +114,21 @@ def _changes(before: str, after: str) -> tuple[list[Span], list[Span]]:
     return spans
 
 
-def _pieces(text: str, changed: Sequence[Span], found: Iterable[Found]) -> list[Piece]:
+def _pieces(text: str, changed: Sequence[Span], findings: Iterable[Found]) -> list[Piece]:
     """The text cut wherever something begins or ends; where two marks overlap the stronger sign is shown."""
     marks = []
-    for one in found:
-        words = _CONTROL.sub(" ", one.words).strip()
+    for finding in findings:
+        words = _CONTROL.sub(" ", finding.words).strip()
         start = text.find(words) if words else -1
         if start >= 0:
-            marks.append(((start, start + len(words)), one))
+            marks.append(((start, start + len(words)), finding))
     ends = {0, len(text), *(end for span in changed for end in span), *(end for span, _ in marks for end in span)}
     cuts = sorted(ends)
     pieces = []
     for start, end in pairwise(cuts):
-        over = [one for (first, last), one in marks if first <= start and end <= last]
-        mark = max((one.mark for one in over), key=list(MARKS).index, default="")
-        notes = [f"{MARKS[one.mark]}{one.note}" for (_, last), one in marks if last == end and one.note]
+        over = [finding for (first, last), finding in marks if first <= start and end <= last]
+        mark = max((finding.mark for finding in over), key=list(MARKS).index, default="")
+        notes = [f"{MARKS[finding.mark]}{finding.note}" for (_, last), finding in marks if last == end and finding.note]
         inside = any(first <= start and end <= last for first, last in changed)
         pieces.append(Piece(text[start:end], inside, mark, notes))
     return pieces

@@ -32,8 +32,8 @@ class Candidates:
         own = (request.target_true.label, request.target_new.label)
         if not all(label.strip() for label in own):
             return ()
-        taken = {*own, *self.true.get((request.subject, request.relation_id), ())}
-        others = (name for name in self.by_relation.get(request.relation_id, ()) if name not in taken)
+        true_names = {*own, *self.true.get((request.subject, request.relation_id), ())}
+        others = (name for name in self.by_relation.get(request.relation_id, ()) if name not in true_names)
         return tuple(dict.fromkeys((*own, *others)))[:MOST]
 
     def clozes(self, case: Case) -> list[Cloze]:
@@ -60,8 +60,8 @@ def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
         if case.effect_relation_id is not None:
             answers[case.effect_relation_id].update(case.candidates)
             true[request.subject, case.effect_relation_id].update(case.gold)
-    drawn = {name: _drawn(found, seed) for name, found in answers.items() if name}
-    return Candidates(drawn, {key: frozenset(found) for key, found in true.items()})
+    drawn = {name: _drawn(names, seed) for name, names in answers.items() if name}
+    return Candidates(drawn, {key: frozenset(names) for key, names in true.items()})
 
 
 def _drawn(labels: set[str], seed: int) -> tuple[str, ...]:

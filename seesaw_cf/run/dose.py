@@ -65,8 +65,8 @@ def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
         RecordError: A relation has no cases, or a dose or number of samples below 1.
     """
     counts = Counter(case.request.relation_id for case in cases)
-    wanted = [relation for pair in plan.pairs for relation in pair] or sorted(counts)
-    missing = sorted(set(wanted) - set(counts))
+    relations = [relation for pair in plan.pairs for relation in pair] or sorted(counts)
+    missing = sorted(set(relations) - set(counts))
     if missing:
         raise RecordError(
             f"dose: no cases of relation {missing}; cases per relation: {dict(counts)}. See --pair and --data."
@@ -78,7 +78,7 @@ def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
             f"dose: doses {plan.doses}, {plan.repeats} repeats, {plan.people} people, panel of {plan.panel}; all must "
             "be at least 1."
         )
-    return list(dict.fromkeys([*wanted, *("+".join(pair) for pair in plan.pairs)]))
+    return list(dict.fromkeys([*relations, *("+".join(pair) for pair in plan.pairs)]))
 
 
 def cells_of(cases: Sequence[Case], plan: DosePlan) -> list[tuple[str, int, float]]:
@@ -139,8 +139,8 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
     for sample in tqdm(samples, "edit together, score, restore", unit="sample", disable=not progress):
         if not store.has(sample.key):
             if sample.mix not in watched:
-                asked = _watched(_panel(run.cases, sample.mix, plan), plan.texts)
-                watched[sample.mix] = _Watched(asked, _before(run, asked))
+                watched_questions = _watched(_panel(run.cases, sample.mix, plan), plan.texts)
+                watched[sample.mix] = _Watched(watched_questions, _before(run, watched_questions))
             _do(run, store, sample, plan, watched[sample.mix])
     return _finish(store, samples)
 
@@ -153,14 +153,14 @@ def _finish(store: Store, samples: Sequence[Sample]) -> Path:
     """Merges the tables, and says of every sample what it did."""
     out, (nats, _) = store.folder, tolerance(read_manifest(store.folder))
     facts = store.merge([sample.key for sample in samples], "scores.parquet")
-    edits = [row | sample.labels for sample, one in zip(samples, facts, strict=True) for row in one["edits"]]
+    edits = [row | sample.labels for sample, fact in zip(samples, facts, strict=True) for row in fact["edits"]]
     write_edits(out / "edits.parquet", edits, nats, _with_sample(EDITS))
     baseline: dict[str, Any] = {}
     rows = []
-    for sample, one in zip(samples, facts, strict=True):
+    for sample, fact in zip(samples, facts, strict=True):
         table = store.read(sample.key).table
         baseline.setdefault(sample.mix, health(table, "pre"))
-        rows.append(asdict(sample) | sample_effects(table, one["edits"], nats))
+        rows.append(asdict(sample) | sample_effects(table, fact["edits"], nats))
     write_text(out / "dose.json", json.dumps({"baseline": baseline, "units": rows}, indent=1, allow_nan=False) + "\n")
     return out / "dose.json"
 
@@ -183,13 +183,13 @@ def _asked(case: Case, plan: DosePlan) -> list[Question]:
     every = [q for q in questions(case) if q.kind in KINDS or q.kind == "cross_subject"]
     people = sorted({q.prompt_id for q in every if q.kind == "cross_subject" and q.prompt.holds != "target_true"})
     rng = np.random.default_rng([plan.seed, case.case_id])
-    kept = set(rng.permutation(people)[: plan.people].tolist())
-    return [q for q in every if q.kind != "cross_subject" or q.prompt_id in kept]
+    drawn = set(rng.permutation(people)[: plan.people].tolist())
+    return [q for q in every if q.kind != "cross_subject" or q.prompt_id in drawn]
 
 
 def _panel(cases: Sequence[Case], mix: str, plan: DosePlan) -> dict[AttributePrompt, list[str]]:
     """Fixed prompts about other people with the answers compared on them."""
-    found: dict[AttributePrompt, list[str]] = {}
+    panel: dict[AttributePrompt, list[str]] = {}
     for relation in mix.split("+"):
         own = [case for case in cases if case.request.relation_id == relation]
         targets = Counter(t.label for case in own for t in (case.request.target_true, case.request.target_new))
@@ -198,18 +198,18 @@ def _panel(cases: Sequence[Case], mix: str, plan: DosePlan) -> dict[AttributePro
         names = sorted(prompts)
         rng = np.random.default_rng([plan.seed, len(names)])
         for i in rng.permutation(len(names))[: plan.panel]:
-            found[prompts[names[i]]] = answers
-    return found
+            panel[prompts[names[i]]] = answers
+    return panel
 
 
 def _watched(panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> list[Question]:
     """The panel and the fixed texts as questions; a text is scored after its first word."""
-    asked = [Question("panel", i, p, t, "candidate") for i, (p, ts) in enumerate(panel.items()) for t in ts]
+    watched = [Question("panel", i, p, t, "candidate") for i, (p, ts) in enumerate(panel.items()) for t in ts]
     for number, line in enumerate(texts):
         first, _, rest = line.strip().partition(" ")
         if rest:
-            asked.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
-    return asked
+            watched.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
+    return watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +220,8 @@ class _Watched:
     before: dict[Cloze, ClozeScore]
 
 
-def _before(run: Run, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:
-    clozes = list(dict.fromkeys(q.cloze for q in asked))
+def _before(run: Run, watched: Sequence[Question]) -> dict[Cloze, ClozeScore]:
+    clozes = list(dict.fromkeys(q.cloze for q in watched))
     return dict(zip(clozes, run.scorer.score(clozes), strict=True))
 
 
@@ -230,12 +230,12 @@ def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watche
     if sample.editor not in run.fitted:
         run.fitted[sample.editor] = run.editors[sample.editor].fit(run.model, run.tokenizer)
     cases = draw_cases(run.cases, sample, plan)
-    asked = [(case, _asked(case, plan)) for case in cases]
-    everything = [*asked, (replace(cases[0], case_id=-1), watched.questions)]
-    before = _before(run, [q for _, qs in asked for q in qs]) | watched.before
+    unit = [(case, _asked(case, plan)) for case in cases]
+    everything = [*unit, (replace(cases[0], case_id=-1), watched.questions)]
+    before = _before(run, [q for _, qs in unit for q in qs]) | watched.before
     edits = edit_units(run.model, run.tokenizer, run.fitted[sample.editor], [cases])
     (outcome,) = score_edits(run.model, run.scorer, edits, [everything], before, run.hashes)
     table = score_table(sample.editor, scored(everything, before, outcome.scores))
     for field in SAMPLE:
         table = table.append_column(field, pa.array([sample.labels[field.name]] * table.num_rows, field.type))
-    store.write(sample.key, table, edits=outcome.edit_rows(sample.editor, asked, before))
+    store.write(sample.key, table, edits=outcome.edit_rows(sample.editor, unit, before))

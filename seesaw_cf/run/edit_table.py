@@ -80,8 +80,8 @@ def _judged(row: dict[str, Any], nats: float) -> dict[str, Any]:
     """The row with `raised` and `success`, None where a side was not scored, and what was known before the edit."""
 
     def higher(first: str, second: str) -> bool | None:
-        one, other = row.get(first), row.get(second)
-        return None if one is None or other is None else bool(above(one, other, nats))
+        left, other = row.get(first), row.get(second)
+        return None if left is None or other is None else bool(above(left, other, nats))
 
     row |= {"raised": higher("new_post", "new_pre"), "success": higher("new_post", "true_post")}
     if not (names := row.get("candidates")):  # no true target, or a unit that an older version finished

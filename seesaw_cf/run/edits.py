@@ -39,17 +39,17 @@ class Outcome:
     delta: WeightDelta | None = None
 
     def edit_rows(
-        self, editor: str, asked: Asked, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
+        self, editor: str, unit: Asked, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
     ) -> list[dict[str, object]]:
         """One row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
 
         Args:
             editor: Its name.
-            asked: The cases with their questions.
+            unit: The cases with their questions.
             before: Scores before any edit, of the candidates too.
             candidates: What the true target is ranked among; by default the new target alone.
         """
-        return [self._row(editor, case, qs, before, candidates) for case, qs in asked]
+        return [self._row(editor, case, qs, before, candidates) for case, qs in unit]
 
     def _row(
         self,
@@ -117,26 +117,26 @@ def edit_units(
         groups: Cases that are edited together; the result depends on the groups given, not on what ran before.
     """
     plans = [_consistent(cases) for cases in groups]
-    requests = [_requests(kept) for kept, _ in plans]
+    requests = [_requests(group) for group, _ in plans]
     if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(own) == 1 for own in requests):
         # One request that cannot be edited must not take the others with it: then each is tried alone, below.
         with contextlib.suppress(EditError, PromptError):
             deltas = editor.edit_each(model, tokenizer, [own for (own,) in requests])
             return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
-    return [_edit_one(model, tokenizer, editor, kept, status) for kept, status in plans]
+    return [_edit_one(model, tokenizer, editor, group, status) for group, status in plans]
 
 
 def _edit_one(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     editor: Editor,
-    kept: Sequence[Case],
+    cases: Sequence[Case],
     status: dict[int, str],
 ) -> UnitEdit:
     try:
-        return _checked(editor.edit(model, tokenizer, _requests(kept)), status)
+        return _checked(editor.edit(model, tokenizer, _requests(cases)), status)
     except (EditError, PromptError) as error:
-        return UnitEdit(None, {**status, **{case.case_id: f"refused: {error}" for case in kept}})
+        return UnitEdit(None, {**status, **{case.case_id: f"refused: {error}" for case in cases}})
 
 
 def _requests(cases: Sequence[Case]) -> list[EditRequest]:
@@ -155,7 +155,7 @@ def score_edits(
     model: PreTrainedModel,
     scorer: Scorer,
     edits: Sequence[UnitEdit],
-    asked: Sequence[Asked],
+    units: Sequence[Asked],
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
 ) -> list[Outcome]:
@@ -168,14 +168,14 @@ def score_edits(
         model: The model; unchanged afterwards.
         scorer: Scores with `model`.
         edits: One edit for each unit.
-        asked: The cases of each unit with their questions.
-        before: Scores before any edit of every question of `asked`.
+        units: The cases of each unit with their questions.
+        before: Scores before any edit of every question of `units`.
         hashes: `parameter_hashes(model)` before any edit.
 
     Raises:
         EditError: The weights after the edits are not those from before.
     """
-    moved = [_moved(edited.delta, unit) for edited, unit in zip(edits, asked, strict=True)]
+    moved = [_moved(edited.delta, unit) for edited, unit in zip(edits, units, strict=True)]
     pairs = zip(edits, moved, strict=True)
     jobs = [(e.delta, list(clozes.values())) for e, clozes in pairs if e.delta is not None and not e.zero]
     scores = iter(score_each(scorer, model, jobs))
@@ -187,7 +187,7 @@ def score_given(
     model: PreTrainedModel,
     scorer: Scorer,
     delta: WeightDelta,
-    asked: Asked,
+    unit: Asked,
     hashes: Mapping[str, str],
 ) -> Mapping[Cloze, ClozeScore]:
     """Scores every question with a model that somebody else edited: its weights are written, whatever their dtype.
@@ -195,23 +195,23 @@ def score_given(
     Args:
         model, scorer, hashes: See `score_edits`.
         delta: What it changed.
-        asked: Cases with their questions.
+        unit: Cases with their questions.
 
     Raises:
         EditError: The weights afterwards are not those from before.
     """
-    clozes = list(dict.fromkeys(q.cloze for _, qs in asked for q in qs))
+    clozes = list(dict.fromkeys(q.cloze for _, qs in unit for q in qs))
     with alone(model), applied(model, delta):
         scores = scorer.score(clozes)
     _check_restored(model, delta.updates.keys(), hashes)
     return dict(zip(clozes, scores, strict=True))
 
 
-def _moved(delta: WeightDelta | None, asked: Asked) -> dict[Cloze, Cloze]:
+def _moved(delta: WeightDelta | None, unit: Asked) -> dict[Cloze, Cloze]:
     """Every distinct question, and what is asked in its place: the same after the delta's text."""
     context = delta.context if delta else ""
-    wanted = dict.fromkeys(q.cloze for _, qs in asked for q in qs)
-    return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in wanted}
+    clozes = dict.fromkeys(q.cloze for _, qs in unit for q in qs)
+    return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in clozes}
 
 
 def _outcome(
@@ -233,15 +233,15 @@ def _outcome(
 def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
     """Drops cases that ask another target for a fact already in the batch; says which case they contradict."""
     first: dict[tuple[str, str], Case] = {}
-    kept, status = [], {}
+    consistent, status = [], {}
     for case in cases:
         earlier = first.setdefault((case.request.subject, case.request.relation_id), case)
         if earlier.request.target_new.label == case.request.target_new.label:
-            kept.append(case)
+            consistent.append(case)
             status[case.case_id] = "ok"
         else:
             status[case.case_id] = f"refused: contradicts case {earlier.case_id} of the same batch"
-    return kept, status
+    return consistent, status
 
 
 def _check_restored(model: PreTrainedModel, names: Collection[str], hashes: Mapping[str, str]) -> None:

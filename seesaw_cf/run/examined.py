@@ -72,17 +72,17 @@ def examined(cases: Sequence[Case], requests: Sequence[Case] = ()) -> Examined:
         cases: Of the run.
         requests: Records of the requests; none when nobody says what the models were edited for.
     """
-    made, requested, alone = [], set(), list(requests)
+    records, requested, alone = [], set(), list(requests)
     for case in cases:
         own = next((record for record in requests if _is_about(record.request, case.request)), None)
         if own is not None:
             alone = [record for record in alone if not _is_about(record.request, case.request)]
             case = replace(case, **{name: getattr(case, name) or getattr(own, name) for name in _PROMPTS})
             requested.add(key(case))
-        made.append(case)
+        records.append(case)
     numbers = itertools.count(max((case.case_id for case in cases), default=-1) + 1)
-    made += (others := [replace(record, case_id=number) for record, number in zip(alone, numbers)])
-    return Examined(tuple(made), frozenset(requested | {key(case) for case in others}))
+    records += (others := [replace(record, case_id=number) for record, number in zip(alone, numbers)])
+    return Examined(tuple(records), frozenset(requested | {key(case) for case in others}))
 
 
 def _is_about(request: EditRequest, case: EditRequest) -> bool:

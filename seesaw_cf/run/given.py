@@ -42,7 +42,7 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
         EditError: Only controls that would have to be edited in.
         StorageError: There is nothing at WHERE.
     """
-    found: dict[str, Checkpoint] = {}
+    checkpoints: dict[str, Checkpoint] = {}
     for word in edited:
         name, is_, where = word.partition("=")
         if not is_ or not where or not _NAME.fullmatch(name):
@@ -52,18 +52,18 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
             )
         owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
         reserved = name in EDITORS or name in editors or name == "unedited" or name.split("-")[0] in CONTROLS
-        if reserved or name in found:
-            why = "used twice" if name in found else owner
+        if reserved or name in checkpoints:
+            why = "used twice" if name in checkpoints else owner
             raise UnknownNameError(f"--edited: the name {name!r} is {why}; expected a new one. Choose another.")
-        found[name] = find_edited(where)
-    if found and not editors and (others := [kind for kind in controls if kind != "random"]):
+        checkpoints[name] = find_edited(where)
+    if checkpoints and not editors and (others := [kind for kind in controls if kind != "random"]):
         for kind in others:
             one_of("control", kind, CONTROLS)
         raise EditError(
             f"--control {others[0]}: a model that is edited already cannot be edited with another fact. Use --control "
             "random, a change of the same norm and rank at the same place, or name an --editor."
         )
-    return found
+    return checkpoints
 
 
 def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case]) -> Examined:
@@ -83,41 +83,41 @@ def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case
             f"--requests {file}: these are the facts that models of --edited were edited for, and none is given. Name "
             "one with --edited NAME=FOLDER; --data has the facts that --editor edits."
         )
-    asked = examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
-    if edited and not any(map(asked.asked, asked.cases)):
+    requests = examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
+    if edited and not any(map(requests.asked, requests.cases)):
         raise RecordError(
             f"--edited: none of the {len(cases)} cases asks about other people, and nobody says what the models were "
             "edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, --config."
         )
-    return asked
+    return requests
 
 
-def requests_facts(file: Path | None, asked: Examined) -> dict[str, Any]:
+def requests_facts(file: Path | None, requests: Examined) -> dict[str, Any]:
     """What the manifest says of the requests; nothing without any."""
     if file is None:
         return {}
-    rows = sorted(json.dumps([case.request.text, case.request.target_new.label]) for case in asked.cases)
-    digest = hashlib.sha256(json.dumps([rows, sorted(asked.requested)]).encode()).hexdigest()
-    return {"requests": {"file": file.name, "asked": len(asked.requested), "sha256": digest}}
+    rows = sorted(json.dumps([case.request.text, case.request.target_new.label]) for case in requests.cases)
+    digest = hashlib.sha256(json.dumps([rows, sorted(requests.requested)]).encode()).hexdigest()
+    return {"requests": {"file": file.name, "asked": len(requests.requested), "sha256": digest}}
 
 
 def read_all(
-    found: Mapping[str, Checkpoint],
+    checkpoints: Mapping[str, Checkpoint],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     controls: Sequence[str],
     overrides: Mapping[str, Mapping[str, object]],
-    asked: Examined,
+    requests: Examined,
 ) -> tuple[dict[str, Given], list[str]]:
     """Takes the difference of every model to the base, and makes its random control where one is wanted.
 
     Args:
-        found: See `find_all`.
+        checkpoints: See `find_all`.
         model: The base.
         tokenizer: The base's.
         controls: Kinds of controls of the run.
         overrides: Settings of the run, for "random".
-        asked: Whose requests each delta then carries.
+        requests: Whose requests each delta then carries.
 
     Returns:
         Name -> model, controls last; and what the user should know.
@@ -125,28 +125,30 @@ def read_all(
     Raises:
         SeesawError: A model does not belong to the base or cannot be read; see `Checkpoint`.
     """
-    given, notes = {}, []
-    for name, one in found.items():
-        if one.form == "checkpoint" and not one.check_tokenizer(tokenizer):
-            notes.append(f"{name}: {one.source} has no tokenizer; the base's is used.")
-        delta = one.delta(model)
-        delta = replace(delta, meta={"requests": _made_for(asked)} | dict(delta.meta))
-        given[name] = Given(delta, {"form": one.form, "sha256": delta.meta["sha256"]})
-    for name in list(given) if "random" in controls else ():
+    models, notes = {}, []
+    for name, checkpoint in checkpoints.items():
+        if checkpoint.form == "checkpoint" and not checkpoint.check_tokenizer(tokenizer):
+            notes.append(f"{name}: {checkpoint.source} has no tokenizer; the base's is used.")
+        delta = checkpoint.delta(model)
+        delta = replace(delta, meta={"requests": _made_for(requests)} | dict(delta.meta))
+        models[name] = Given(delta, {"form": checkpoint.form, "sha256": delta.meta["sha256"]})
+    for name in list(models) if "random" in controls else ():
         random = control_name("random", name)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
-        given[random] = Given(RandomControl(config).like(given[name].delta), asdict(config) | dict(given[name].config))
-    return given, notes
+        models[random] = Given(
+            RandomControl(config).like(models[name].delta), asdict(config) | dict(models[name].config)
+        )
+    return models, notes
 
 
-def _made_for(asked: Examined) -> list[dict[str, object]] | None:
+def _made_for(requests: Examined) -> list[dict[str, object]] | None:
     """The requests of `--requests`, for the meta of a delta that does not bring its own."""
-    return [request_facts(case.request) for case in asked.cases if asked.has(case)] or None
+    return [request_facts(case.request) for case in requests.cases if requests.has(case)] or None
 
 
-def moved_by(given: Mapping[str, Given], found: Mapping[str, Checkpoint]) -> dict[str, dict[str, Any]]:
+def moved_by(models: Mapping[str, Given], checkpoints: Mapping[str, Checkpoint]) -> dict[str, dict[str, Any]]:
     """What each model moved, for the manifest: where it came from and one row for each parameter."""
     return {
-        name: {"source": one.source, "form": one.form, "moved": given[name].delta.meta["moved"]}
-        for name, one in found.items()
+        name: {"source": checkpoint.source, "form": checkpoint.form, "moved": models[name].delta.meta["moved"]}
+        for name, checkpoint in checkpoints.items()
     }

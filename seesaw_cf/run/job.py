@@ -101,12 +101,12 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=progress, **ready.source)
     _check_memory(job.memory, model)
     editors = ready.editors or ready.make(model)
-    given, said = read_all(edited, model, tokenizer, job.controls, ready.overrides, ready.examined)
+    edited_models, more_notes = read_all(edited, model, tokenizer, job.controls, ready.overrides, ready.examined)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
-    manifest.editors.update({name: dict(one.config) for name, one in given.items()})
-    manifest.edited.update(moved_by(given, edited))
+    manifest.editors.update({name: dict(entry.config) for name, entry in edited_models.items()})
+    manifest.edited.update(moved_by(edited_models, edited))
     manifest.data.update(requests_facts(job.requests, ready.examined))
     manifest.data["revision"] = ready.revision
     manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
@@ -122,8 +122,8 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
         out,
         keep_deltas,
         progress,
-        [*notes, *said],
-        given,
+        [*notes, *more_notes],
+        edited_models,
         ready.examined,
         job.checkpoints,
         candidates,
@@ -133,9 +133,9 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
 
 def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[str, Any]:
     """How far scores move when only the batch changes: measured once for a run, whoever continues or joins it."""
-    known = (read_manifest(out).get("machine") or {}).get("noise")
-    if isinstance(known, dict):
-        return known
+    measured = (read_manifest(out).get("machine") or {}).get("noise")
+    if isinstance(measured, dict):
+        return measured
     with log_prefix("noise floor"):
         return measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True).record()
 

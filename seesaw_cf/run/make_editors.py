@@ -52,9 +52,9 @@ def make_editor(
     inner = (others or {}).get(wrapped) if around else None
     if around and inner is None:
         inner = make_editor(wrapped, model, config.settings, corpus, spare, cases)
-    made: Editor = cls(config, corpus=corpus, **({} if inner is None else {"inner": inner}))
-    made = made.learn(spare) if spare and isinstance(made, LearnsFromCases) else made
-    return made.avoid(cases) if isinstance(made, AvoidsCases) else made
+    editor: Editor = cls(config, corpus=corpus, **({} if inner is None else {"inner": inner}))
+    editor = editor.learn(spare) if spare and isinstance(editor, LearnsFromCases) else editor
+    return editor.avoid(cases) if isinstance(editor, AvoidsCases) else editor
 
 
 def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
@@ -84,22 +84,22 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str
     if file is None:
         return {}
     example = '{"memit": {"layers": [3, 4]}}'
-    found: dict[str, Any] = read_json(file, expected=example)
-    found.pop(PROVENANCE, None)
-    for name, settings in found.items():
+    document: dict[str, Any] = read_json(file, expected=example)
+    document.pop(PROVENANCE, None)
+    for name, settings in document.items():
         if not isinstance(settings, dict):
             raise RecordError(
                 f"{file}: {name!r} is {shown(settings)}, expected an object of settings such as {example}."
             )
-    known = {part for name in names for part in split_control(name) if part}
-    for name, settings in found.items():
-        one_of("editor of this run", name, known)
+    parts = {part for name in names for part in split_control(name) if part}
+    for name, settings in document.items():
+        one_of("editor of this run", name, parts)
         if name in CONTROLS and settings.keys() & {"editor", "settings"}:
             raise RecordError(
                 f"{file}: {name!r} says what it wraps, but a control of a run wraps each of its editors "
                 f"with that editor's settings. Leave out 'editor' and 'settings'."
             )
-    return found
+    return document
 
 
 def with_moments(
@@ -115,14 +115,14 @@ def with_moments(
     Raises:
         StorageError: There is no such set; also of one named in `overrides`.
     """
-    found = {name: dict(settings) for name, settings in overrides.items()}
+    merged = {name: dict(settings) for name, settings in overrides.items()}
     for name in dict.fromkeys(part for whole in names for part in split_control(whole) if part):
         if moments and "moments" in getattr(load_editor(name).config_class, "__dataclass_fields__", ()):
-            found[name] = {"moments": moments} | found.get(name, {})
-    for settings in found.values():
+            merged[name] = {"moments": moments} | merged.get(name, {})
+    for settings in merged.values():
         if isinstance(named := settings.get("moments"), str):
             find_set(named)
-    return found
+    return merged
 
 
 def with_seed(
@@ -149,7 +149,7 @@ def moments_facts(
         StorageError: A set is of another model.
     """
     named = {name: str(settings["moments"]) for name, settings in overrides.items() if settings.get("moments")}
-    found = {name: find_set(name) for name in dict.fromkeys(named.values())}
-    for one in found.values():
-        one.check(model, tokenizer)
-    return {"moments": {name: found[text].facts() for name, text in named.items()}} if found else {}
+    moment_sets = {name: find_set(name) for name in dict.fromkeys(named.values())}
+    for moment_set in moment_sets.values():
+        moment_set.check(model, tokenizer)
+    return {"moments": {name: moment_sets[text].facts() for name, text in named.items()}} if moment_sets else {}

@@ -78,14 +78,14 @@ def claim_folder(folder: Path, manifest: RunManifest) -> bool:
     """
     check_folder(folder)
     file = folder / "manifest.json"
-    wanted = json.loads(json.dumps(asdict(manifest), sort_keys=True))
+    document = json.loads(json.dumps(asdict(manifest), sort_keys=True))
     try:
-        text = json.dumps(wanted, indent=1, sort_keys=True, allow_nan=False) + "\n"
+        text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False) + "\n"
     except ValueError as error:
         raise RecordError(f"{file}: a setting or measure of this run is not finite ({error}). Correct it.") from error
     if not file.exists() and create_text(file, text):
         return False
-    _check_same(file, wanted)
+    _check_same(file, document)
     return True
 
 
@@ -118,22 +118,22 @@ def check_folder(folder: Path) -> None:
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest that lies in a run folder; {} when there is none that can be read."""
     try:
-        found: dict[str, Any] = read_json(folder / "manifest.json", any_number=True)
+        document: dict[str, Any] = read_json(folder / "manifest.json", any_number=True)
     except (OSError, ValueError):
         return {}
-    return found
+    return document
 
 
-def _check_same(file: Path, wanted: Mapping[str, object]) -> None:
+def _check_same(file: Path, expected: Mapping[str, object]) -> None:
     try:
-        found = read_json(file, any_number=True)
-        old = {key: found[key] for key in _IDENTITY}
+        stored = read_json(file, any_number=True)
+        old = {key: stored[key] for key in _IDENTITY}
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
     differences = [
         f"{key}.{part}: the folder has {shown(a)}, this run {shown(b)}{_ADVICE.get(f'{key}.{part}', '')}"
         for key in _IDENTITY
-        for part, a, b in _differences(old[key], wanted[key])
+        for part, a, b in _differences(old[key], expected[key])
     ]
     if differences:
         raise RunFolderError(

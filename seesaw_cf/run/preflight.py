@@ -179,10 +179,10 @@ def _memory(plan: RunPlan) -> list[str]:
 
 
 def _disk(plan: RunPlan) -> list[str]:
-    wanted = {plan.out: disk_bytes(plan)}
+    amounts = {plan.out: disk_bytes(plan)}
     sums, _ = moment_bytes(plan)
-    wanted[cache_folder()] = sums + sums * _KEPT // _SUM
-    for folder, amount in wanted.items():
+    amounts[cache_folder()] = sums + sums * _KEPT // _SUM
+    for folder, amount in amounts.items():
         free = shutil.disk_usage(_existing(folder)).free
         if amount > free:
             remedy = "--out" if folder == plan.out else "SEESAW_CF_CACHE"
@@ -192,7 +192,9 @@ def _disk(plan: RunPlan) -> list[str]:
                 f"{folder}: about {size(amount)} will be written, {size(free)} are free. Free some space, choose "
                 f"another disk ({remedy}){less}."
             )
-    return [f"About {size(amount)} will be written to {folder}." for folder, amount in wanted.items() if amount > _SAID]
+    return [
+        f"About {size(amount)} will be written to {folder}." for folder, amount in amounts.items() if amount > _SAID
+    ]
 
 
 def _pictures(plan: RunPlan) -> list[str]:
@@ -207,8 +209,8 @@ CHECKS = (_controls, _texts, _checkpoints, _layers, _memory, _disk, _pictures)
 def disk_bytes(plan: RunPlan) -> int:
     """Bytes that a run writes into its folder: scores, and edits where they are kept."""
     rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
-    kept = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
-    return rows * _ROW + kept
+    edits = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
+    return rows * _ROW + edits
 
 
 _TAG = "`seesaw-cf tag RECORDS --from wikidata --out DIR`"
@@ -226,7 +228,7 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
     people = [prompt for case in cases for prompt in case.attribute_prompts]
     lacking = [axis for axis in AXES if not any(getattr(prompt, axis) for prompt in people)]
     other = [case for case in cases if case.effect_relation_id not in (None, case.request.relation_id)]
-    asked = [case for case in other if case.effect_prompts and case.candidates]
+    complete = [case for case in other if case.effect_prompts and case.candidates]
     notes = []
     if not people and not other:
         notes.append(
@@ -238,29 +240,29 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
             f"None of the {len(people):,} prompts about other people has a recorded {' or '.join(lacking)}: effects "
             f"are shown for 'unknown' only there, without groups and verdicts. {_TAG} adds what a source records."
         )
-    if other and len(asked) < len(other):
+    if other and len(complete) < len(other):
         notes.append(
-            f"{len(other) - len(asked):,} of {len(other):,} cross-property cases have no candidates or no prompts "
+            f"{len(other) - len(complete):,} of {len(other):,} cross-property cases have no candidates or no prompts "
             "about the other property: their answers are not compared, and the cross-property accuracy lacks them. "
             f"{_TAG} adds both where the edited person is found."
         )
-    if silent := sum(not case.gold for case in asked):
+    if silent := sum(not case.gold for case in complete):
         notes.append(
-            f"{silent:,} of {len(asked):,} cross-property cases do not say which candidate is true: they are left out "
-            f"of the cross-property accuracy. {_TAG} adds the true one where a source knows it."
+            f"{silent:,} of {len(complete):,} cross-property cases do not say which candidate is true: they are left "
+            f"out of the cross-property accuracy. {_TAG} adds the true one where a source knows it."
         )
     return notes
 
 
 def moment_bytes(plan: RunPlan) -> tuple[int, int]:
     """Bytes of the largest editor's sums of second moments, and the number of its layers; 0 for those of a set."""
-    found = [(0, 0)]
+    sizes = [(0, 0)]
     for editor in _methods(plan.editors).values():
         config = editor.config
         if plan.outline is not None and isinstance(config, HasMoments) and not getattr(config, "moments", None):
             parts, layers = model_parts(plan.outline, config.architecture), config.moment_layers
-            found.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
-    return max(found)
+            sizes.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
+    return max(sizes)
 
 
 def size(amount: float) -> str:
@@ -274,10 +276,10 @@ def size(amount: float) -> str:
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
     """The editors, with controls replaced by what they wrap."""
-    found: dict[str, Editor] = {}
+    methods: dict[str, Editor] = {}
     for name, editor in editors.items():
-        found[split_control(name)[1] or name] = _method(editor)
-    return found
+        methods[split_control(name)[1] or name] = _method(editor)
+    return methods
 
 
 def _method(editor: Editor) -> Editor:

@@ -60,13 +60,13 @@ class Prepared:
 
     def make(self, like: PreTrainedModel) -> dict[str, Editor]:
         """The editors, for a model of this structure."""
-        asked = {case.request.subject for case in self.cases}
-        spare = [case for case in self.everything if case.request.subject not in asked]
-        made: dict[str, Editor] = {}
+        subjects = {case.request.subject for case in self.cases}
+        spare = [case for case in self.everything if case.request.subject not in subjects]
+        editors: dict[str, Editor] = {}
         for name in self.names:
             settings = settings_of(name, self.overrides)
-            made[name] = make_editor(name, like, settings, self.corpus, spare, self.cases, made)
-        return made
+            editors[name] = make_editor(name, like, settings, self.corpus, spare, self.cases, editors)
+        return editors
 
     def plan(self, job: Job, out: Path, keep_deltas: bool = False) -> RunPlan:
         """What the job will need."""
@@ -75,10 +75,10 @@ class Prepared:
         )
         dtype = named if isinstance(named, torch.dtype) else torch.float32
         on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
-        batch, kept = job.protocol == "batch", (keep_deltas, job.checkpoints)
+        batch, storage = job.protocol == "batch", (keep_deltas, job.checkpoints)
         there = self.corpus is not None
         return RunPlan(
-            self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *kept, bool(job.edited)
+            self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *storage, bool(job.edited)
         )
 
 
@@ -100,7 +100,7 @@ def prepare(job: Job, out: Path) -> Prepared:
     edited = find_all(job.edited, job.controls, names)
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     loaded = [load_revised_cases(job.data, config) for config in job.configs]
-    cases = [case for found, _ in loaded for case in _sampled(found, job)]
+    cases = [case for records, _ in loaded for case in _sampled(records, job)]
     cases = held_out(cases, job.editor_config, job.leave_out_tuned)
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
@@ -108,16 +108,16 @@ def prepare(job: Job, out: Path) -> Prepared:
     examined = read_requests(job.requests, job.edited, cases)
     source: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
     outline = outline_model(job.model, **source)
-    everything = [case for found, _ in loaded for case in found]
+    everything = [case for records, _ in loaded for case in records]
     revision = ",".join(sorted({revision for _, revision in loaded}))
-    known = (names, overrides, edited, corpus, everything, cases, examined, revision, source, outline)
-    ready = Prepared(*known, editors={})
+    common = (names, overrides, edited, corpus, everything, cases, examined, revision, source, outline)
+    ready = Prepared(*common, editors={})
     if outline is None:
         return ready
     editors = ready.make(outline)
-    for one in edited.values():
-        one.check(outline)
-    return Prepared(*known, editors=editors)
+    for checkpoint in edited.values():
+        checkpoint.check(outline)
+    return Prepared(*common, editors=editors)
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:

@@ -46,19 +46,19 @@ def questions(case: Case) -> Iterator[Question]:
     EasyEdit ask beside the edit has one answer: of "portability" a target_new, of "neighborhood" a target_true.
     """
     request = case.request
-    both: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
-    known = case.extra.get("subject_id")
-    subject = Entity(known if isinstance(known, str) and known else None, request.subject)
+    labels: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
+    subject_id = case.extra.get("subject_id")
+    subject = Entity(subject_id if isinstance(subject_id, str) and subject_id else None, request.subject)
     near: _Targets = ((request.target_new.label, "target_new"), (str(case.extra.get("loc_ans", "")), "target_true"))
     sections: tuple[tuple[Kind, Sequence[AttributePrompt], _Targets], ...] = (
-        ("efficacy", [AttributePrompt(request.text, subject)], both),
-        ("paraphrase", [AttributePrompt(text, subject) for text in case.paraphrase_prompts], both),
+        ("efficacy", [AttributePrompt(request.text, subject)], labels),
+        ("paraphrase", [AttributePrompt(text, subject) for text in case.paraphrase_prompts], labels),
         (
             "neighborhood",
             [AttributePrompt(text, Entity(None, "")) for text in case.neighborhood_prompts],
-            near if case.record_format == "zsre" else both,
+            near if case.record_format == "zsre" else labels,
         ),
-        ("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, both),
+        ("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, labels),
     )
     for kind, prompts, targets in sections:
         for number, prompt in enumerate(prompts):
@@ -88,13 +88,13 @@ class ScoredQuestion(NamedTuple):
 
 
 def scored(
-    asked: Iterable[tuple[Case, Sequence[Question]]],
+    cases: Iterable[tuple[Case, Sequence[Question]]],
     before: Mapping[Cloze, ClozeScore],
     after: Mapping[Cloze, ClozeScore],
 ) -> list[ScoredQuestion]:
     """Every question of every case, each before and after the edit."""
     rows = []
-    for case, qs in asked:
+    for case, qs in cases:
         for q in qs:
             pre = before[q.cloze]
             rows += [ScoredQuestion(case, q, "pre", pre), ScoredQuestion(case, q, "post", after[q.cloze], pre)]
@@ -103,18 +103,18 @@ def scored(
 
 def same_tokens(
     tokenizer: PreTrainedTokenizerBase,
-    asked: Iterable[tuple[Case, Sequence[Question]]],
+    cases: Iterable[tuple[Case, Sequence[Question]]],
     scores: Mapping[Cloze, ClozeScore],
 ) -> dict[Cloze, ClozeScore]:
     """Return, for each answer that has the tokens of another answer of its question, a score that says so.
 
     Args:
         tokenizer: The model's.
-        asked: Cases with their questions.
+        cases: Cases with their questions.
         scores: Of all questions; only answers with equal scores are encoded.
     """
-    found: dict[Cloze, ClozeScore] = {}
-    for _, qs in asked:
+    refused: dict[Cloze, ClozeScore] = {}
+    for _, qs in cases:
         alike: dict[tuple[object, ...], dict[str, Cloze]] = {}
         for q in qs:
             score = scores[q.cloze]
@@ -126,21 +126,21 @@ def same_tokens(
             for cloze, own in zip(clozes, ids):
                 if others := [c.target for c, other in zip(clozes, ids) if other == own and c != cloze]:
                     why = f"the answer {others[0]!r} to this question has the same tokens: no score tells them apart"
-                    found[cloze] = ClozeScore(math.nan, 0, False, why)
-    return found
+                    refused[cloze] = ClozeScore(math.nan, 0, False, why)
+    return refused
 
 
 def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
     """One row of the score table (`SCORES`) for each score, in their order."""
-    cases, asked = [row.case for row in rows], [row.asked for row in rows]
-    prompts, scores = [one.prompt for one in asked], [row.score for row in rows]
+    cases, questions = [row.case for row in rows], [row.asked for row in rows]
+    prompts, scores = [question.prompt for question in questions], [row.score for row in rows]
     columns = {
         "editor": [editor] * len(rows),
         "case_id": [case.case_id for case in cases],
         "edit_relation": [case.request.relation_id for case in cases],
-        "effect_relation": [_effect_relation(case, one.kind) for case, one in zip(cases, asked)],
-        "kind": [one.kind for one in asked],
-        "prompt_id": [one.prompt_id for one in asked],
+        "effect_relation": [_effect_relation(case, question.kind) for case, question in zip(cases, questions)],
+        "kind": [question.kind for question in questions],
+        "prompt_id": [question.prompt_id for question in questions],
         "template_id": [prompt.template_id for prompt in prompts],
         "prompt": [prompt.text for prompt in prompts],
         "subject_id": [prompt.subject.id for prompt in prompts],
@@ -149,9 +149,9 @@ def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
         "race": [prompt.race for prompt in prompts],
         "region": [prompt.region for prompt in prompts],
         "holds": [prompt.holds for prompt in prompts],
-        "target": [one.target for one in asked],
-        "role": [one.role for one in asked],
-        "gold": [one.gold for one in asked],
+        "target": [question.target for question in questions],
+        "role": [question.role for question in questions],
+        "gold": [question.gold for question in questions],
         "phase": [row.phase for row in rows],
         "logprob": [score.logprob if score.status == "ok" else None for score in scores],
         "n_tokens": [score.n_tokens for score in scores],
@@ -182,6 +182,6 @@ def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]
         count: How many.
         seed: Of the draw.
     """
-    found = sorted({q.cloze for case in cases for q in questions(case)})
-    chosen = np.random.default_rng(seed).permutation(len(found))[:count]
-    return [found[index] for index in sorted(chosen)]
+    clozes = sorted({q.cloze for case in cases for q in questions(case)})
+    chosen = np.random.default_rng(seed).permutation(len(clozes))[:count]
+    return [clozes[index] for index in sorted(chosen)]

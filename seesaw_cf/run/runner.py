@@ -98,13 +98,13 @@ class Run:
     def tasks(self) -> list[Task]:
         """Every task, in the order of the merged tables. Blocks depend on the whole plan, not on what is open, so that
         a resumed run and any number of workers make the same ones."""
-        found, block = [], self.manifest.settings.get("block")
+        tasks, block = [], self.manifest.settings.get("block")
         for name in (*self.editors, *self.given):
             several = name in self.given or isinstance(self.editors[name], EditsEach)
             size = block or (EDITS_TOGETHER if several else 1)
             own = self.given_units if name in self.given else self.units
-            found += [Task(name, tuple(own[start : start + size])) for start in range(0, len(own), size)]
-        return found
+            tasks += [Task(name, tuple(own[start : start + size])) for start in range(0, len(own), size)]
+        return tasks
 
     @cached_property
     def given_units(self) -> list[Unit]:
@@ -114,8 +114,8 @@ class Run:
     @cached_property
     def asked(self) -> dict[str, Rows]:
         """Unit key -> its cases with their questions."""
-        wanted = self.units if self.editors else []
-        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in wanted}
+        units = self.units if self.editors else []
+        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in units}
 
     @cached_property
     def asked_given(self) -> dict[str, Rows]:
@@ -130,11 +130,11 @@ class Run:
     def parts(self) -> list[list[Cloze]]:
         """Every question, then the other candidates of the edits, in the blocks whose scores before any edit are
         cached."""
-        asked = {q.cloze for _, qs in self._every for q in qs}
-        more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - asked
-        found = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
-        tell([(logging.INFO, f"{found} among at most {MOST} candidates")])
-        return blocks(asked) + blocks(more)
+        clozes = {q.cloze for _, qs in self._every for q in qs}
+        more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - clozes
+        note = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
+        tell([(logging.INFO, f"{note} among at most {MOST} candidates")])
+        return blocks(clozes) + blocks(more)
 
     @cached_property
     def before(self) -> dict[Cloze, ClozeScore]:
@@ -143,12 +143,12 @@ class Run:
         Raises:
             PromptError: No question can be scored.
         """
-        found = self.score_before(self.parts)
-        if found and not any(score.status == "ok" for score in found.values()):
-            why = f"none of the {len(found):,} questions can be scored, so nothing is edited"
-            raise PromptError(f"{why}; ask others, or another model. First: {next(iter(found.values())).status}")
-        self.indistinct.update(same_tokens(self.tokenizer, self._every, found))
-        return found | self.indistinct
+        scores = self.score_before(self.parts)
+        if scores and not any(score.status == "ok" for score in scores.values()):
+            why = f"none of the {len(scores):,} questions can be scored, so nothing is edited"
+            raise PromptError(f"{why}; ask others, or another model. First: {next(iter(scores.values())).status}")
+        self.indistinct.update(same_tokens(self.tokenizer, self._every, scores))
+        return scores | self.indistinct
 
     @cached_property
     def indistinct(self) -> dict[Cloze, ClozeScore]:
@@ -158,8 +158,8 @@ class Run:
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
         """Scores some of `parts` before any edit, and caches them; what is cached is not scored again."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
-        found = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
-        bar = tqdm(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
+        scores = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
+        bar = tqdm(scores, "before any edit: score", len(parts), unit="block", disable=not self.progress)
         return {cloze: score for block in bar for cloze, score in block.items()}
 
     @cached_property
@@ -211,9 +211,9 @@ class Run:
         before, hashes = self.before, self.hashes
         editor = self.fit(task.editor)
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
-        asked = [self.asked[unit.key] for unit in task.units]
+        units = [self.asked[unit.key] for unit in task.units]
         with log_prefix(str(task)):
-            outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
+            outcomes = score_edits(self.model, self.scorer, edits, units, before, hashes)
         for unit, outcome in zip(task.units, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
                 self._keep_delta(task.editor, unit.key, outcome.delta)
@@ -225,10 +225,10 @@ class Run:
     def _do_given(self, task: Task) -> None:
         """Scores the task's units with a model that somebody else edited: one delta for all of them."""
         delta = self.given[task.editor].delta
-        asked = [row for unit in task.units for row in self.asked_given[unit.key]]
+        rows = [row for unit in task.units for row in self.asked_given[unit.key]]
         _ = self.before
         with log_prefix(str(task)):
-            scores = score_given(self.model, self.scorer, delta, asked, self.hashes)
+            scores = score_given(self.model, self.scorer, delta, rows, self.hashes)
         if self.keep_deltas:
             self._keep_delta(task.editor, GIVEN, delta)
         norm = math.sqrt(sum(value**2 for value in delta.norms().values()))
@@ -236,11 +236,13 @@ class Run:
             status = {case.case_id: self.examined.status(case) for case in unit.cases}
             self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, norm))
 
-    def _write(self, editor: str, unit: Unit, asked: Rows, outcome: Outcome) -> None:
+    def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
         outcome = replace(outcome, scores=scores)
-        rows = score_table(editor, scored(asked, self.before, scores))
-        self.store.write((editor, unit.key), rows, edits=outcome.edit_rows(editor, asked, self.before, self.candidates))
+        rows = score_table(editor, scored(unit_rows, self.before, scores))
+        self.store.write(
+            (editor, unit.key), rows, edits=outcome.edit_rows(editor, unit_rows, self.before, self.candidates)
+        )
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Writes an edit as a model of its own, unless it is there."""
@@ -249,9 +251,9 @@ class Run:
 
     def _keep_delta(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Saves an edit, unless it is there."""
-        known = {"model_id": self.manifest.model.get("id"), "fingerprint": digest(self.hashes)}
+        identity = {"model_id": self.manifest.model.get("id"), "fingerprint": digest(self.hashes)}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
-        facts = {**delta.meta, "base": {**base_facts(self.model, delta), **known}}
+        facts = {**delta.meta, "base": {**base_facts(self.model, delta), **identity}}
         _once(folder, lambda: save_delta(replace(delta, meta=facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:

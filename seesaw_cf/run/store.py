@@ -147,14 +147,14 @@ class Store:
             yield shard.table
 
     def _metadata(self, file: Path) -> Mapping[bytes, bytes]:
-        found: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
-        run = found.get(_RUN, b"").decode()
+        metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
+        run = metadata.get(_RUN, b"").decode()
         if run != self._identity:
             raise RunFolderError(
                 f"{file} was written by another run (it carries the identity {run[:12] or 'of none'}, this run is "
                 f"{self._identity[:12]}). Delete that file and run the same command again; use one folder for each run."
             )
-        return found
+        return metadata
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

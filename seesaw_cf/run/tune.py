@@ -81,7 +81,7 @@ def draw_edits(cases: Sequence[Case], count: int, seed: int) -> list[Case]:
     seen: Counter[str] = Counter()
     drawn = []
     for i in np.random.default_rng(seed).permutation(len(names))[:count]:
-        case = min(people[names[i]], key=lambda one: (seen[one.request.relation_id], one.case_id))
+        case = min(people[names[i]], key=lambda candidate: (seen[candidate.request.relation_id], candidate.case_id))
         seen[case.request.relation_id] += 1
         drawn.append(case)
     return drawn
@@ -158,8 +158,8 @@ class _Search:
 
     def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
         run = self.run
-        asked = [(case, _asked(case)) for case in cases]
-        clozes = list(dict.fromkeys(q.cloze for _, qs in asked for q in qs))
+        rows_of = [(case, _asked(case)) for case in cases]
+        clozes = list(dict.fromkeys(q.cloze for _, qs in rows_of for q in qs))
         before = dict(zip(clozes, run.scorer.score(clozes), strict=True))
         try:
             fitted = editor.fit(run.model, run.tokenizer)
@@ -168,9 +168,11 @@ class _Search:
             self.store.write(key, score_table("trial", []), status=refused, n=len(cases), fluency=[])
             return
         edits = edit_units(run.model, run.tokenizer, fitted, [[case] for case in cases])
-        units = [[one] for one in asked]
+        units = [[outcome] for outcome in rows_of]
         outcomes = score_edits(run.model, run.scorer, edits, units, before, run.hashes)
-        rows = [row for unit, one in zip(units, outcomes, strict=True) for row in scored(unit, before, one.scores)]
+        rows = [
+            row for unit, outcome in zip(units, outcomes, strict=True) for row in scored(unit, before, outcome.scores)
+        ]
         status = {str(case): text for edit in edits for case, text in edit.status.items()}
         deltas = [(case, edit.delta) for case, edit in zip(cases, edits, strict=True)][: self.plan.texts]
         fluency = self._fluency([(case, delta) for case, delta in deltas if delta is not None])
@@ -195,17 +197,17 @@ def _entropy(text: str) -> float:
 def _asked(case: Case) -> list[Question]:
     """Edit, paraphrases and neighbourhood; records without it have other people who hold the old target."""
     every = list(questions(case))
-    found = [q for q in every if q.kind in KINDS]
-    if any(q.kind == "neighborhood" for q in found):
-        return found
+    selected = [q for q in every if q.kind in KINDS]
+    if any(q.kind == "neighborhood" for q in selected):
+        return selected
     others = [q for q in every if q.kind == "cross_subject" and q.prompt.holds == "target_true"]
-    return found + [replace(q, kind="neighborhood") for q in others[:20]]
+    return selected + [replace(q, kind="neighborhood") for q in others[:20]]
 
 
 def _numbers(table: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of the objective with n and interval, and the score; None where there is no number."""
     n, status = facts["n"], facts["status"]
-    made = [text for text in status.values() if text in ("ok", "zero delta")]
+    edited = [text for text in status.values() if text in ("ok", "zero delta")]
     parts: dict[str, Any] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
     if table.num_rows:
         numbers = success_of_scores(_known_neighbours(table))["trial"].numbers["counterfact"]
@@ -213,24 +215,24 @@ def _numbers(table: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
     ratios = [min(1.0, after / before) for before, after in facts["fluency"]]
     if ratios:
         parts["fluency"] = {"value": float(np.mean(ratios)), "low": None, "high": None, "n": len(ratios)}
-    share = len(made) / n
-    taken = (parts["efficacy"]["value"] or 0.0) * share
-    wanted = [taken, *(parts[part]["value"] for part in PARTS[1:] if parts[part]["value"] is not None)]
+    share = len(edited) / n
+    efficacy = (parts["efficacy"]["value"] or 0.0) * share
+    values = [efficacy, *(parts[part]["value"] for part in PARTS[1:] if parts[part]["value"] is not None)]
     refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
-    return {"n": n, "score": harmonic_mean(wanted), **parts, "refused": refused}
+    return {"n": n, "score": harmonic_mean(values), **parts, "refused": refused}
 
 
 def _known_neighbours(table: pa.Table) -> pa.Table:
     """Without the neighbourhood prompts whose true target was not the likelier one before: nothing there can stay."""
     effects = prompt_effects(table, kind="neighborhood", score="log_odds")
     right = effects[effects["D_pre"] < 0]
-    known = set(zip(right["case_id"], right["prompt_id"], strict=True))
+    pairs = set(zip(right["case_id"], right["prompt_id"], strict=True))
     keys = zip(*(table[name].to_pylist() for name in ("kind", "case_id", "prompt_id")), strict=True)
-    return table.filter(pa.array([kind != "neighborhood" or (case, prompt) in known for kind, case, prompt in keys]))
+    return table.filter(pa.array([kind != "neighborhood" or (case, prompt) in pairs for kind, case, prompt in keys]))
 
 
-def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in found.items()}
+def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in numbers.items()}
 
 
 def _write(
@@ -244,7 +246,7 @@ def _write(
     run, plan, out = search.run, search.plan, search.store.folder
     (name,) = run.editors
     config = asdict(search.editors[best["trial"]].config)
-    found = {setting: config[setting] for setting in sorted({*space, "layers"}) if setting in config}
+    settings = {setting: config[setting] for setting in sorted({*space, "layers"}) if setting in config}
     drawn = draw_edits(run.cases, max(plan.first_edits, plan.final_edits), plan.seed)
     provenance = {
         "made_by": "seesaw-cf tune",
@@ -258,8 +260,8 @@ def _write(
         "subjects": sorted(case.request.subject for case in drawn),
     }
     shown_trials = [{"settings": dict(trials[row["trial"]])} | row for row in rows]
-    everything = {"editor": name, "settings": found, "trials": shown_trials, **provenance}
+    everything = {"editor": name, "settings": settings, "trials": shown_trials, **provenance}
     write_text(out / "tune.json", json.dumps(everything, indent=1, allow_nan=False) + "\n")
-    document = {name: found, PROVENANCE: {name: provenance}}
+    document = {name: settings, PROVENANCE: {name: provenance}}
     write_text(out / SETTINGS, json.dumps(document, indent=1, allow_nan=False) + "\n")
     return out / "tune.json"

@@ -22,15 +22,15 @@ def tuned_subjects(file: Path | None) -> frozenset[str]:
         RecordError: Not JSON, or a provenance without a list of subjects.
         StorageError: The file cannot be read.
     """
-    found: Any = read_json(file, expected="settings of editors").get(PROVENANCE, {}) if file is not None else {}
-    entries = list(found.values()) if isinstance(found, Mapping) else [found]
+    provenance: Any = read_json(file, expected="settings of editors").get(PROVENANCE, {}) if file is not None else {}
+    entries = list(provenance.values()) if isinstance(provenance, Mapping) else [provenance]
     subjects: set[str] = set()
     for entry in entries:
         listed = entry.get("subjects") if isinstance(entry, Mapping) else None
         if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
             raise RecordError(
-                f"{file}: {PROVENANCE!r} is {shown(found)}, expected what `seesaw-cf tune` writes: for each editor an "
-                "object with 'subjects', a list of names. Make the file again, or leave the provenance out."
+                f"{file}: {PROVENANCE!r} is {shown(provenance)}, expected what `seesaw-cf tune` writes: for each "
+                "editor an object with 'subjects', a list of names. Make the file again, or leave the provenance out."
             )
         subjects.update(listed)
     return frozenset(subjects)
@@ -48,12 +48,12 @@ def held_out(cases: Sequence[Case], file: Path | None, leave_out: bool) -> list[
         RecordError: Cases that the settings were tuned on: evaluated on them an editor looks better than it is.
     """
     tuned = tuned_subjects(file)
-    kept = [case for case in cases if case.request.subject not in tuned]
-    if len(kept) < len(cases) and not leave_out:
+    evaluated = [case for case in cases if case.request.subject not in tuned]
+    if len(evaluated) < len(cases) and not leave_out:
         names = sorted({case.request.subject for case in cases} & tuned)
         raise RecordError(
-            f"{file}: {len(cases) - len(kept)} of the {len(cases)} edits to evaluate are about people on whom these "
-            f"settings were tuned ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}). Leave them out with "
-            "--leave-out-tuned, or tune on other records."
+            f"{file}: {len(cases) - len(evaluated)} of the {len(cases)} edits to evaluate are about people on "
+            f"whom these settings were tuned ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''}). Leave them "
+            "out with --leave-out-tuned, or tune on other records."
         )
-    return kept
+    return evaluated

@@ -222,10 +222,10 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
             while waiting and idle:
                 actor, number = idle.pop(), waiting.pop()
                 busy[actor.do.remote(number)] = actor, number
-            (done,), _ = ray.wait([*busy, *starting], num_returns=1)
-            actor, number = busy.pop(done) if done in busy else (starting.pop(done), _START)
+            (ready,), _ = ray.wait([*busy, *starting], num_returns=1)
+            actor, number = busy.pop(ready) if ready in busy else (starting.pop(ready), _START)
             try:
-                tell(_answer(ray, done))
+                tell(_answer(ray, ready))
             except ray.exceptions.RayActorError as error:
                 _count(tries, number, error)
                 starting |= _asked_ready([start()])

@@ -60,7 +60,7 @@ class EditedScorer:
         """What the jobs cost, and which way they are scored."""
         return self._plan(jobs, [encode_many(self.scorer.tokenizer, clozes).asked for _, clozes in jobs])
 
-    def _plan(self, jobs: Jobs, asked: Sequence[Collection[EncodedCloze]]) -> ScoringPlan:
+    def _plan(self, jobs: Jobs, texts: Sequence[Collection[EncodedCloze]]) -> ScoringPlan:
         model, deltas = self.scorer.model, [delta for delta, _ in jobs]
         reasons = [reason for delta in deltas if (reason := obstacle(model, delta))]
         place = first_block(model, deltas)
@@ -69,11 +69,11 @@ class EditedScorer:
         if place is None:
             reasons.append("no edit changes a transformer block")
         narrow = window(model)
-        if narrow is not None and any(len(item.ids) > narrow for items in asked for item in items):
+        if narrow is not None and any(len(item.ids) > narrow for items in texts for item in items):
             reasons.append(f"a text is longer than the {narrow} tokens up to which texts share passes")
         if reasons or place is None:
-            return only_restore([list(items) for items in asked], transformer_blocks(model), reasons[0])
-        return make_plan([list(items) for items in asked], *place, model.device.type, self.scorer.tokens_per_pass)
+            return only_restore([list(items) for items in texts], transformer_blocks(model), reasons[0])
+        return make_plan([list(items) for items in texts], *place, model.device.type, self.scorer.tokens_per_pass)
 
     def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
         """Scores every edited model's clozes.
@@ -96,8 +96,8 @@ class EditedScorer:
             for start in range(0, len(union), self.scorer.texts_at_once):
                 part = set(union[start : start + self.scorer.texts_at_once])
                 some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
-                for own, (_, asked), scores in zip(answers, some, self._slab(some), strict=True):
-                    own.update(zip(asked, scores, strict=True))
+                for own, (_, own_clozes), scores in zip(answers, some, self._slab(some), strict=True):
+                    own.update(zip(own_clozes, scores, strict=True))
         return [[own[cloze] for cloze in clozes] for own, (_, clozes) in zip(answers, jobs, strict=True)]
 
     def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
@@ -121,8 +121,8 @@ class EditedScorer:
             log.warning("out of memory with %d edits at once; going on one after the other", len(jobs))
             return [self._restored(delta, clozes) for delta, clozes in jobs]
         return [
-            _in_order(clozes, part, own, found)
-            for (_, clozes), part, own, found in zip(jobs, encoded, items, scores, strict=True)
+            _in_order(clozes, part, own, logprobs)
+            for (_, clozes), part, own, logprobs in zip(jobs, encoded, items, scores, strict=True)
         ]
 
     def _restored(self, delta: WeightDelta, clozes: Sequence[Cloze]) -> list[ClozeScore]:
@@ -180,8 +180,8 @@ class EditedScorer:
             source[start : start + len(row)] = torch.tensor(row.source)
         used = sorted({row.edit for row in rows})
         owners = torch.searchsorted(torch.tensor(used), owners).masked_fill(owners < 0, -1)
-        asked = asked_places(rows, layout)
-        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners, asked):
+        places = asked_places(rows, layout)
+        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners, places):
             if hidden is None:
                 answers = ask(scorer.model, rows, layout)
             else:
@@ -204,11 +204,11 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
         jobs: As for `EditedScorer.score`.
     """
     if not isinstance(scorer, TrieScorer):
-        found = []
+        results = []
         for delta, clozes in jobs:
             with edited(model, delta):
-                found.append(scorer.score(clozes))
-        return found
+                results.append(scorer.score(clozes))
+        return results
     engine = EditedScorer(scorer, "together" if model.dtype in (torch.bfloat16, torch.float16) else "auto")
     return engine.score(jobs)
 
@@ -219,11 +219,11 @@ def _edited_rows(
     """For every edit the parts of the shared rows that it asks, with items renumbered."""
     for edit, own in enumerate(places):
         for row, start in zip(shared, starts, strict=True):
-            wanted = {item for _, _, item in row.asks} & own.keys()
-            if wanted:
-                part, kept = subset(row, wanted)
+            common = {item for _, _, item in row.asks} & own.keys()
+            if common:
+                part, nodes = subset(row, common)
                 asks = [(node, token, own[item]) for node, token, item in part.asks]
-                yield _EditedRow(part.tokens, part.parents, part.depths, asks, edit, [start + node for node in kept])
+                yield _EditedRow(part.tokens, part.parents, part.depths, asks, edit, [start + node for node in nodes])
 
 
 def _in_order(

@@ -45,12 +45,12 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
     """
     todo = list(dict.fromkeys(clozes))
     good = [_is_sound(cloze) for cloze in todo]
-    asked = [cloze for cloze, sound in zip(todo, good) if sound]
-    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in asked)
+    sound_clozes = [cloze for cloze, sound in zip(todo, good) if sound]
+    contexts = dict.fromkeys(cloze.context.rstrip() for cloze in sound_clozes)
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
-    wholes = _wholes(tokenizer, asked, heads)
-    prefix = leading_specials(tokenizer) if asked else ()
-    found = Encoded({}, {})
+    wholes = _wholes(tokenizer, sound_clozes, heads)
+    prefix = leading_specials(tokenizer) if sound_clozes else ()
+    encoded = Encoded({}, {})
     for cloze, sound in zip(todo, good):
         whole, head = (next(wholes), heads[cloze.context.rstrip()]) if sound else ([], [])
         try:
@@ -60,10 +60,10 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
                 item = EncodedCloze((*prefix, *whole), len(prefix) + len(head))
             check_fits(tokenizer, cloze, item, limits or Limits())
         except PromptError as error:
-            found.refused[cloze] = error
+            encoded.refused[cloze] = error
         else:
-            found.asked.setdefault(item, []).append(cloze)
-    return found
+            encoded.asked.setdefault(item, []).append(cloze)
+    return encoded
 
 
 def _is_sound(cloze: Cloze) -> bool:

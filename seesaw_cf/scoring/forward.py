@@ -87,8 +87,8 @@ def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:
     """Sorted places in the flattened output whose logits are asked for."""
-    asked = [start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]
-    return torch.tensor(sorted(set(asked)))
+    places = [start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]
+    return torch.tensor(sorted(set(places)))
 
 
 @contextlib.contextmanager

@@ -43,10 +43,10 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
 def _wide(hidden: Tensor, head: nn.Linear) -> Tensor:
     """A slab of the vocabulary at a time, so that the head is never held twice."""
     rows = max(1, _SLAB // head.in_features)
-    given = hidden.float()
-    out = given.new_empty(*hidden.shape[:-1], head.out_features)
+    wide = hidden.float()
+    out = wide.new_empty(*hidden.shape[:-1], head.out_features)
     for start in range(0, head.out_features, rows):
         part = slice(start, start + rows)
         bias = None if head.bias is None else head.bias[part].float()
-        out[..., part] = F.linear(given, head.weight[part].float(), bias)
+        out[..., part] = F.linear(wide, head.weight[part].float(), bias)
     return out

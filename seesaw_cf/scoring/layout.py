@@ -95,10 +95,10 @@ def _packed(rows: Sequence[TrieRow], device: torch.device, dtype: torch.dtype, w
 
 def _ancestors(row: TrieRow, node: int) -> list[int]:
     """The nodes above a node, from the first token on."""
-    found = []
+    nodes = []
     while (node := row.parents[node]) >= 0:
-        found.append(node)
-    return found[::-1]
+        nodes.append(node)
+    return nodes[::-1]
 
 
 def _mask(nodes: Tensor, keys: Tensor, ends: Tensor, dtype: torch.dtype) -> Tensor:

@@ -78,24 +78,24 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
     if quick:
         shapes = dict([*list(shapes.items())[-1:], ("as it is", scorer)])
     edits = 2 if quick else _EDITS
-    found = {name: shape.score(work) for name, shape in shapes.items()}
+    runs = {name: shape.score(work) for name, shape in shapes.items()}
     halves = {side: scorer.score([cloze for cloze, own in zip(work, chosen) if own == side]) for side in (True, False)}
     parts = {side: iter(scores) for side, scores in halves.items()}
-    found["in two halves"] = [next(parts[bool(side)]) for side in chosen]
+    runs["in two halves"] = [next(parts[bool(side)]) for side in chosen]
     if isinstance(scorer, TrieScorer) and (nothing := _nothing(scorer.model)) is not None:
-        found[f"one of {edits} edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * edits)[0]
-    logprobs = np.array([[score.logprob for score in scores] for scores in found.values()]).reshape(len(found), -1)
+        runs[f"one of {edits} edits"] = EditedScorer(scorer, "together").score([(nothing, work)] * edits)[0]
+    logprobs = np.array([[score.logprob for score in scores] for scores in runs.values()]).reshape(len(runs), -1)
     good = np.isfinite(logprobs).all(0)
-    greedy = np.array([[score.greedy for score in scores] for scores in found.values()]).reshape(len(found), -1)
+    greedy = np.array([[score.greedy for score in scores] for scores in runs.values()]).reshape(len(runs), -1)
     values = logprobs[:, good]
     if not values.size:
         nan = float("nan")
-        return Noise(0, tuple(found), rms=nan, p99=nan, p99_probability=nan, max=nan, flips=0)
-    first, second = np.triu_indices(len(found), 1)
+        return Noise(0, tuple(runs), rms=nan, p99=nan, p99_probability=nan, max=nan, flips=0)
+    first, second = np.triu_indices(len(runs), 1)
     spread = values.max(0) - values.min(0)
     return Noise(
         int(good.sum()),
-        tuple(found),
+        tuple(runs),
         float(np.sqrt(np.mean((values[first] - values[second]) ** 2))),
         float(np.percentile(spread, 99)),
         float(np.percentile(np.exp(values.max(0)) - np.exp(values.min(0)), 99)),

@@ -59,7 +59,7 @@ def first_block(model: PreTrainedModel, deltas: Sequence[WeightDelta]) -> tuple[
 
 @contextlib.contextmanager
 def per_token_deltas(
-    model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor, asked: Tensor | None = None
+    model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor, places: Tensor | None = None
 ) -> Iterator[None]:
     """Inside the block, every token is computed with the weights of its own edited model.
 
@@ -68,7 +68,7 @@ def per_token_deltas(
         deltas: n low-rank deltas.
         owners: Which delta each token belongs to, -1 for none: one number per token of the flattened batch, or one per
             batch row (then it also holds while a generation grows).
-        asked: Sorted places of the tokens that a module may be given alone; see `seesaw_cf.scoring.fast.last_block`.
+        places: Sorted places of the tokens that a module may be given alone; see `seesaw_cf.scoring.fast.last_block`.
 
     Raises:
         DeltaMismatchError: A delta cannot be applied per token, or its shape does not fit.
@@ -81,7 +81,7 @@ def per_token_deltas(
     try:
         for name in names:
             module = model.get_submodule(name.rpartition(".")[0])
-            handles.append(module.register_forward_hook(_term(module, name, deltas, owners, asked)))
+            handles.append(module.register_forward_hook(_term(module, name, deltas, owners, places)))
         yield
     finally:
         for handle in handles:
@@ -100,7 +100,7 @@ def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager
     return applied(model, delta)
 
 
-def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor, asked: Tensor | None) -> Any:
+def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor, places: Tensor | None) -> Any:
     """The hook that adds `x A B` of each token's own edit to a linear layer's output."""
     weight: Tensor = module.weight
     wide = torch.promote_types(weight.dtype, torch.float32)
@@ -121,12 +121,12 @@ def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor,
     enter = torch.cat([part.to(weight.device, wide) for part in ins], 1)
     leave = torch.cat([part.to(weight.device, wide) for part in outs], 0)
     mine = owners.to(weight.device)[:, None] == torch.tensor(owner, device=weight.device)[None]
-    few = mine[:0] if asked is None else mine[asked.to(mine.device)]
+    few = mine[:0] if places is None else mine[places.to(mine.device)]
 
     def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        given = args[0].flatten(0, -2)
-        own = few if len(given) == len(few) else mine.repeat_interleave(len(given) // len(mine), 0)
-        term: Tensor = ((given.to(wide) @ enter) * own) @ leave
+        inputs = args[0].flatten(0, -2)
+        own = few if len(inputs) == len(few) else mine.repeat_interleave(len(inputs) // len(mine), 0)
+        term: Tensor = ((inputs.to(wide) @ enter) * own) @ leave
         return (output.to(wide) + term.view(output.shape)).to(output.dtype)
 
     return hook

@@ -57,29 +57,29 @@ class ScoringPlan:
         )
 
 
-def only_restore(asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> ScoringPlan:
+def only_restore(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> ScoringPlan:
     """The plan of edits that cannot be scored together.
 
     Args:
-        asked: For each edit its distinct texts.
+        texts: For each edit its distinct texts.
         blocks: The model's blocks, None where they are not known.
         reason: Why.
     """
-    own = sum(map(unique_nodes, asked))
+    own = sum(map(unique_nodes, texts))
     size = 0 if blocks is None else sum(parameter.numel() for parameter in blocks.parameters())
     layers = 0 if blocks is None else len(blocks)
     return ScoringPlan(
-        "restore", reason, len(asked), sum(map(len, asked)), own, own, 0, layers, 0.0, 2.0 * size * own, 0
+        "restore", reason, len(texts), sum(map(len, texts)), own, own, 0, layers, 0.0, 2.0 * size * own, 0
     )
 
 
 def make_plan(
-    asked: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str, tokens_per_pass: int
+    texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str, tokens_per_pass: int
 ) -> ScoringPlan:
     """Weighs both ways for edits that can be applied per token.
 
     Args:
-        asked: For each edit its distinct texts.
+        texts: For each edit its distinct texts.
         blocks: The model's blocks.
         first: The lowest edited block.
         device: Device type, for the cost of small passes.
@@ -88,16 +88,16 @@ def make_plan(
     size = sum(parameter.numel() for parameter in blocks[0].parameters())
     width = next(parameter for parameter in blocks[0].parameters()).shape[0]
     floor = _FLOOR.get(device, 256)
-    own = [unique_nodes(items) for items in asked]
-    shared = unique_nodes(set().union(*asked))
+    own = [unique_nodes(items) for items in texts]
+    shared = unique_nodes(set().union(*texts))
     upper = len(blocks) - first
     restore = sum(max(tokens, floor) for tokens in own) * len(blocks)
     together = max(shared, floor) * first + max(sum(own), floor) * upper
     return ScoringPlan(
         "together" if together <= restore else "restore",
         "",
-        len(asked),
-        sum(map(len, asked)),
+        len(texts),
+        sum(map(len, texts)),
         sum(own),
         shared,
         first,

@@ -115,22 +115,22 @@ def subset(row: TrieRow, items: Iterable[int]) -> tuple[TrieRow, list[int]]:
     Returns:
         The smaller row and, for each of its nodes, the index of that node in `row`.
     """
-    wanted = set(items)
-    asks = [ask for ask in row.asks if ask[2] in wanted]
+    chosen_items = set(items)
+    asks = [ask for ask in row.asks if ask[2] in chosen_items]
     needed: set[int] = set()
     for node, _, _ in asks:
         while node >= 0 and node not in needed:
             needed.add(node)
             node = row.parents[node]
-    kept = sorted(needed)
-    place = {node: index for index, node in enumerate(kept)} | {-1: -1}
+    nodes = sorted(needed)
+    place = {node: index for index, node in enumerate(nodes)} | {-1: -1}
     small = TrieRow(
-        [row.tokens[node] for node in kept],
-        [place[row.parents[node]] for node in kept],
-        [row.depths[node] for node in kept],
+        [row.tokens[node] for node in nodes],
+        [place[row.parents[node]] for node in nodes],
+        [row.depths[node] for node in nodes],
         [(place[node], token, item) for node, token, item in asks],
     )
-    return small, kept
+    return small, nodes
 
 
 def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> Iterator[list[AnyRow]]:
@@ -143,18 +143,18 @@ def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> I
         padded: Rows are padded to the longest of the pass, by at most about a seventh; otherwise they are packed.
     """
     held: list[AnyRow] = []
-    used = asked = 0
+    used = logits = 0
     total = sum(map(len, rows))
     share = tokens if padded else total / max(1, math.ceil(total / tokens))
     for row in sorted(rows, key=len, reverse=True):
         width = len(held[0]) if held and padded else len(row)
         sparse = bool(held) and padded and len(row) < 0.85 * width
         full = used + width > tokens or used + width / 2 > share
-        if held and (sparse or full or asked + row.asked > asks):
+        if held and (sparse or full or logits + row.asked > asks):
             yield held
-            held, used, asked, width = [], 0, 0, len(row)
+            held, used, logits, width = [], 0, 0, len(row)
         held.append(row)
-        used, asked = used + width, asked + row.asked
+        used, logits = used + width, logits + row.asked
     if held:
         yield held
 

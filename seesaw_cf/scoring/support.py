@@ -46,8 +46,8 @@ def window(model: PreTrainedModel) -> int | None:
     """
     config: Any = model.config.get_text_config(decoder=True)
     names = ("sliding_window", "window_size", "attention_chunk_size")
-    found = [size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0]
-    return min([*found, *filter(None, [rope_limit(model)])], default=None)
+    sizes = [size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0]
+    return min([*sizes, *filter(None, [rope_limit(model)])], default=None)
 
 
 def rope_limit(model: PreTrainedModel) -> int | None:
@@ -64,7 +64,7 @@ def rope_limit(model: PreTrainedModel) -> int | None:
 
 def find_support(model: PreTrainedModel) -> Support:
     """Chooses the best layout this model answers correctly in; says in the log when tries cannot be used."""
-    reasons = [known] if (known := _known_obstacle(model)) else []
+    reasons = [obstacle] if (obstacle := _known_obstacle(model)) else []
     if not reasons:
         items = _trial_items(model)
         expected = _one_by_one(model, items)
@@ -105,14 +105,14 @@ def _trial_items(model: PreTrainedModel) -> list[EncodedCloze]:
 
 def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[float]:
     """log p of every asked token, one ordinary forward pass for each item."""
-    found: list[float] = []
+    scores: list[float] = []
     device = embedding(model).device
     for ids, start in items:
         with torch.inference_mode():
             logits = model(input_ids=torch.tensor([ids], device=device), use_cache=False).logits[0]
         logprobs = logits.to(wide_dtype(logits.dtype)).log_softmax(-1)
-        found += [float(logprobs[place - 1, ids[place]]) for place in range(start, len(ids))]
-    return found
+        scores += [float(logprobs[place - 1, ids[place]]) for place in range(start, len(ids))]
+    return scores
 
 
 def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequence[float], packed: bool) -> str:
@@ -128,7 +128,7 @@ def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequ
     except Exception as error:  # whatever a foreign model's code raises, the plain way remains
         return f"{type(error).__name__}: {error}".splitlines()[0]
     by_item = sorted(zip(answers.items, answers.logprobs.tolist(), strict=True), key=lambda pair: pair[0])
-    worst = max(abs(got - wanted) for (_, got), wanted in zip(by_item, expected, strict=True))
+    worst = max(abs(got - reference) for (_, got), reference in zip(by_item, expected, strict=True))
     tolerance = _TOLERANCE.get(model.dtype, 0.2)
     if not worst <= tolerance:
         return f"a trial differs by {worst:.2g} nats from separate sequences (rounding explains {tolerance:g})"

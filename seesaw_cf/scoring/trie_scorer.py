@@ -98,8 +98,8 @@ class TrieScorer:
     @property
     def tokens_per_pass(self) -> int:
         """`max_tokens`, or the device's default, or less to stay within `memory`."""
-        wanted = self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
-        return wanted if self.memory is None else max(1, min(wanted, self.memory // 2 // token_bytes(self.model)))
+        tokens = self.max_tokens or _CHUNK.get(self.model.device.type, 8192)
+        return tokens if self.memory is None else max(1, min(tokens, self.memory // 2 // token_bytes(self.model)))
 
     @property
     def texts_at_once(self) -> int:
@@ -139,20 +139,20 @@ class TrieScorer:
         """Scores sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
         if self.support.layout == "plain":
             return dict(zip(clozes, self._plain(clozes), strict=True))
-        asked, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
+        by_text, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
         if refused and self.strict:
             raise next(iter(refused.values()))
         answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
         narrow = window(self.model)
-        beyond = [item for item in asked if narrow is not None and len(item.ids) > narrow]
-        items = sorted(asked.keys() - beyond if beyond else asked)
+        beyond = [item for item in by_text if narrow is not None and len(item.ids) > narrow]
+        items = sorted(by_text.keys() - beyond if beyond else by_text)
         parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
         with wide_head(self.model):
             scores = to_scores(items, parts)
         for item, score in zip(items, scores, strict=True):
-            for cloze in asked[item]:
+            for cloze in by_text[item]:
                 answers[cloze] = score
-        long = sorted(cloze for item in beyond for cloze in asked[item])
+        long = sorted(cloze for item in beyond for cloze in by_text[item])
         return answers | dict(zip(long, self._plain(long), strict=True))
 
     def _plain(self, clozes: list[Cloze]) -> list[ClozeScore]:

@@ -159,14 +159,14 @@ class Agreement:
     def row(self) -> dict[str, Any]:
         """The figures by name; `cohen` also has the mean over pairs."""
         tables = {"percent": self.percent, "cohen": self.cohen, "krippendorff": self.krippendorff}
-        shown: dict[str, Any] = {key: {n: _shown(e) for n, e in table.items()} for key, table in tables.items()}
-        shown["cohen"]["mean"] = {"value": float(np.mean([found.value for found in self.cohen.values()]))}
-        shown = {"percent": shown["percent"], "cohen": shown["cohen"], "fleiss": _shown(self.fleiss)} | shown
-        return shown | {name: getattr(self, name) for name in ("n_items", "n_missing", "majority_share")}
+        row: dict[str, Any] = {key: {n: _shown(e) for n, e in table.items()} for key, table in tables.items()}
+        row["cohen"]["mean"] = {"value": float(np.mean([kappa.value for kappa in self.cohen.values()]))}
+        row = {"percent": row["percent"], "cohen": row["cohen"], "fleiss": _shown(self.fleiss)} | row
+        return row | {name: getattr(self, name) for name in ("n_items", "n_missing", "majority_share")}
 
 
-def _shown(found: Estimate) -> dict[str, object]:
-    return found.columns("value", "low", "high", "n")
+def _shown(estimate: Estimate) -> dict[str, object]:
+    return estimate.columns("value", "low", "high", "n")
 
 
 def annotator_agreement(
@@ -217,7 +217,7 @@ def annotator_agreement(
 
     everyone = range(table.shape[1])
     pairs = {f"{labels[i]}/{labels[j]}": (i, j) for i, j in combinations(everyone, 2)}
-    shown = table[~np.isnan(table)]
+    ratings_present = table[~np.isnan(table)]
     together, values = sums.coincidences(table)
     alphas = {level: figure(together, sums.alpha_of(level, values), everyone) for level in LEVELS}
     return Agreement(
@@ -225,10 +225,12 @@ def annotator_agreement(
         cohen={name: figure(sums.label_pairs(table[:, pair]), sums.kappa_of, pair) for name, pair in pairs.items()},
         fleiss=figure(sums.fleiss_counts(table), sums.fleiss_of, everyone),
         # The coefficient is the library's; only its interval is ours.
-        krippendorff={level: replace(found, value=krippendorff_alpha(table, level)) for level, found in alphas.items()},
+        krippendorff={level: replace(alpha, value=krippendorff_alpha(table, level)) for level, alpha in alphas.items()},
         n_items=len(table),
         n_missing=int(np.isnan(table).sum()),
-        majority_share=float(np.unique(shown, return_counts=True)[1].max() / shown.size) if shown.size else NAN,
+        majority_share=float(np.unique(ratings_present, return_counts=True)[1].max() / ratings_present.size)
+        if ratings_present.size
+        else NAN,
     )
 
 
@@ -243,9 +245,9 @@ def _no_interval(n_groups: int, value: float, drawn: Floats) -> str:
 
 
 def _codes(groups: Sequence[object]) -> NDArray[np.intp]:
-    known: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     named = map(str, checks.items("agreement: groups", groups))
-    return np.array([known.setdefault(group, len(known)) for group in named], dtype=np.intp)
+    return np.array([numbers.setdefault(group, len(numbers)) for group in named], dtype=np.intp)
 
 
 check_public(globals())

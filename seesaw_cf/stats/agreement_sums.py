@@ -97,8 +97,8 @@ def fleiss_counts(table: Floats) -> sparse.csr_array:
     values, at, there = _labels(table)
     whole = np.asarray(there.all(axis=1))
     counts = np.zeros((len(table), values.size))
-    kept = there & whole[:, None]
-    np.add.at(counts, (np.nonzero(kept)[0], at[kept]), 1.0)
+    complete = there & whole[:, None]
+    np.add.at(counts, (np.nonzero(complete)[0], at[complete]), 1.0)
     n = table.shape[1]
     pairs = np.where(whole, (counts**2).sum(axis=1) - n, 0.0) / (n * (n - 1))
     return sparse.csr_array(np.column_stack([counts / n, pairs]))
@@ -114,12 +114,12 @@ def coincidences(table: Floats) -> tuple[sparse.csr_array, Floats]:
     """Krippendorff's coincidences of each item, (items, values squared), and the values."""
     values, at, there = _labels(table)
     rows, cells, shares = [], [], []
-    for one in range(table.shape[1]):
+    for first in range(table.shape[1]):
         for other in range(table.shape[1]):
-            both = np.flatnonzero(there[:, one] & there[:, other]) if one != other else np.empty(0, np.intp)
-            rows.append(both)
-            cells.append(at[both, one] * values.size + at[both, other])
-            shares.append(1.0 / (there[both].sum(axis=1) - 1))
+            common = np.flatnonzero(there[:, first] & there[:, other]) if first != other else np.empty(0, np.intp)
+            rows.append(common)
+            cells.append(at[common, first] * values.size + at[common, other])
+            shares.append(1.0 / (there[common].sum(axis=1) - 1))
     placed = (np.concatenate(shares), (np.concatenate(rows), np.concatenate(cells)))
     return sparse.csr_array(placed, shape=(len(table), values.size**2)), values
 

@@ -75,25 +75,25 @@ def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseM
     return _estimate(values, codes, [case_weights(codes, codes >= 0)], against)
 
 
-def case_share(found: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+def case_share(flags: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
     """Return the mean of case means of what is so or not so, with the interval of a share; none below five cases.
 
     Args:
-        found: True, or 1, where it is so; nothing is missing.
+        flags: True, or 1, where it is so; nothing is missing.
         case: Which case each row belongs to.
         against: What the p-value tests the share against, inside 0..1; the test is the interval's own (score test).
     """
     codes = pd.factorize(case)[0]
-    return _share(found, codes, case_weights(codes, codes >= 0), against)
+    return _share(flags, codes, case_weights(codes, codes >= 0), against)
 
 
-def row_share(found: pd.Series, case: pd.Series) -> CaseMean:
+def row_share(flags: pd.Series, case: pd.Series) -> CaseMean:
     """Return the share of rows, each of which counts once, also where a case has several; arguments as `case_share`."""
-    return _share(found, pd.factorize(case)[0], np.full(len(found), 1 / max(len(found), 1)))
+    return _share(flags, pd.factorize(case)[0], np.full(len(flags), 1 / max(len(flags), 1)))
 
 
-def _share(found: pd.Series, codes: NDArray[np.intp], weights: Floats, against: float = 0.0) -> CaseMean:
-    share, p = clustered_share(found.to_numpy(np.float64), weights, codes, fewest=MIN_EFFECTIVE), float("nan")
+def _share(flags: pd.Series, codes: NDArray[np.intp], weights: Floats, against: float = 0.0) -> CaseMean:
+    share, p = clustered_share(flags.to_numpy(np.float64), weights, codes, fewest=MIN_EFFECTIVE), float("nan")
     if 0 < against < 1 and share.low == share.low:
         error = (against * (1 - against) / share.effective["case"]) ** 0.5
         p = float(2 * norm.sf(abs(share.value - against) / error))
@@ -116,25 +116,25 @@ def case_difference(
     """
     codes = pd.factorize(case)[0]
     n_first, n_second = (len(np.unique(codes[side])) for side in (first, second))
-    found = _estimate(values, codes, [case_weights(codes, side) for side in (first, second)], 0.0)
-    return {**found, "n_first": n_first, "n_second": n_second}
+    difference = _estimate(values, codes, [case_weights(codes, side) for side in (first, second)], 0.0)
+    return {**difference, "n_first": n_first, "n_second": n_second}
 
 
 def _estimate(values: pd.Series, codes: NDArray[np.intp], parts: list[Floats], against: float) -> CaseMean:
     if not all(part.any() for part in parts):
         return _plain(Estimate(float("nan"), clusters={"case": 0}, note="no rows"))
-    found = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
-    ends = {name: getattr(found, name) + against for name in ("value", "low", "high")}
-    return _plain(replace(found, **ends))
+    estimate = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
+    ends = {name: getattr(estimate, name) + against for name in ("value", "low", "high")}
+    return _plain(replace(estimate, **ends))
 
 
-def _plain(found: Estimate) -> CaseMean:
+def _plain(estimate: Estimate) -> CaseMean:
     return {
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "n": found.n,
-        "n_cases": found.clusters["case"],
-        "note": found.note,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "p": estimate.p,
+        "n": estimate.n,
+        "n_cases": estimate.clusters["case"],
+        "note": estimate.note,
     }

@@ -93,7 +93,7 @@ def clustered_means(
         note = f"too few clusters ({', '.join(few)}); about {missing} more equal ones are needed"
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
         return [replace(base, value=float(v), note=note) for v in weight @ values]
-    found = []
+    estimates = []
     value, stderr, df = crossing.errors(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         half = stats.t.ppf((1 + LEVEL) / 2, df) * stderr
@@ -103,10 +103,10 @@ def clustered_means(
         estimate, low, high, error, own_p, own_df = row
         if error <= 1e-12 * max(1e-300, largest):
             note = "all values equal: no error to estimate"
-            found.append(replace(base, value=estimate, note=note))
+            estimates.append(replace(base, value=estimate, note=note))
             continue
-        found.append(replace(base, value=estimate, low=low, high=high, stderr=error, p=own_p, df=own_df))
-    return found
+        estimates.append(replace(base, value=estimate, low=low, high=high, stderr=error, p=own_p, df=own_df))
+    return estimates
 
 
 def _few(crossing: Crossing, sides: Sequence[str]) -> list[str]:

@@ -79,9 +79,9 @@ class Crossing:
         ]
         own = dict(zip(codes, self._dimensions))
         self._within = next((code for name, code in codes.items() if _balanced(own[name].shares)), None)
-        self.counts = {name: one.scale.size for name, one in own.items()}
-        self.sides = {name: [1 / max(float(a @ a), 1e-12) for a in one.shares] for name, one in own.items()}
-        self.effective = {name: min(one.df + 1, *self.sides[name]) for name, one in own.items()}
+        self.counts = {name: dimension.scale.size for name, dimension in own.items()}
+        self.sides = {name: [1 / max(float(a @ a), 1e-12) for a in dimension.shares] for name, dimension in own.items()}
+        self.effective = {name: min(dimension.df + 1, *self.sides[name]) for name, dimension in own.items()}
 
     def _dimension(self, codes: Mapping[str, Codes], names: Sequence[str]) -> _Dimension:
         code = codes[names[0]]
@@ -112,19 +112,21 @@ class Crossing:
         y = values[self.used]
         estimate = np.asarray(sum(sign * (part @ y) for sign, part in zip(_SIGNS, self._parts)))
         centred = self._centred(y)
-        parts = [self._squares(one, y if _balanced(one.shares) else centred) for one in self._dimensions]
-        total = np.asarray(sum(one.sign * part for one, part in zip(self._dimensions, parts)))
+        parts = [
+            self._squares(dimension, y if _balanced(dimension.shares) else centred) for dimension in self._dimensions
+        ]
+        total = np.asarray(sum(dimension.sign * part for dimension, part in zip(self._dimensions, parts)))
         singles = np.array(parts[: len(self.counts)])
         variance = np.where(total > 0, total, singles.max(axis=0))
-        free = 1 / np.maximum([one.df for one in self._dimensions[: len(self.counts)]], 1e-9)
+        free = 1 / np.maximum([dimension.df for dimension in self._dimensions[: len(self.counts)]], 1e-9)
         with np.errstate(invalid="ignore", divide="ignore"):
             return estimate, np.sqrt(variance), variance**2 / (singles.T**2 @ free)
 
-    def _squares(self, one: _Dimension, y: Floats) -> Floats:
-        sums = one.sums @ y
-        for sign, share, part in zip(_SIGNS, one.shares, self._parts):
+    def _squares(self, dimension: _Dimension, y: Floats) -> Floats:
+        sums = dimension.sums @ y
+        for sign, share, part in zip(_SIGNS, dimension.shares, self._parts):
             sums -= sign * np.outer(share, part @ y)
-        return np.asarray(one.scale @ sums**2)
+        return np.asarray(dimension.scale @ sums**2)
 
     def _centred(self, y: Floats) -> Floats:
         """Values without what a contrast within clusters cancels, the cluster's mean; residuals keep their variance.

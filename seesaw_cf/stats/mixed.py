@@ -63,8 +63,10 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
     if few := [f"{name}: {count} on the smaller side" for name, count in sides.items() if count < MIN_EFFECTIVE]:
         note = f"too few clusters ({', '.join(few)})"
         return replace(base, note=note)
-    one = np.zeros(values.size)
-    dense = {name: sparse.csr_array((one + 1, (np.arange(one.size), code))).toarray() for name, code in codes.items()}
+    zeros = np.zeros(values.size)
+    dense = {
+        name: sparse.csr_array((zeros + 1, (np.arange(zeros.size), code))).toarray() for name, code in codes.items()
+    }
     spec: Any = VCSpec(
         list(dense),
         [[[f"{name} {level}" for level in range(counts[name])]] for name in dense],
@@ -73,7 +75,9 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
     scale = float(values.std()) or 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about components at 0, which is a legitimate estimate
-        model: Any = MixedLM(values / scale, np.column_stack([one + 1, member]), groups=one, exog_re=None, exog_vc=spec)
+        model: Any = MixedLM(
+            values / scale, np.column_stack([zeros + 1, member]), groups=zeros, exog_re=None, exog_vc=spec
+        )
         fitted: Any = model.fit(reml=True)
     value, stderr = float(fitted.fe_params[1]) * scale, float(fitted.bse_fe[1]) * scale
     df = min(counts.values()) - 1.0

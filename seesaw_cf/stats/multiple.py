@@ -76,8 +76,8 @@ class Adjusted:
 
 def adjusted(family: Mapping[str, Estimate]) -> dict[str, Adjusted]:
     """Every estimate of one family with its p after Holm's correction."""
-    values = adjust([found.p for found in family.values()])
-    return {name: Adjusted(found, float(p)) for (name, found), p in zip(family.items(), values)}
+    values = adjust([estimate.p for estimate in family.values()])
+    return {name: Adjusted(estimate, float(p)) for (name, estimate), p in zip(family.items(), values)}
 
 
 def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correction = "holm") -> pd.DataFrame:

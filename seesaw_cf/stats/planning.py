@@ -71,8 +71,8 @@ def variance_components(values: Floats, edit: Codes, person: Codes) -> Component
     # The mean that was taken out held this much of each component.
     mean = np.array([of_edit, of_person, n]) / n**2
     lost = np.array([of_edit, of_person, n])[:, None] * mean
-    found = np.linalg.lstsq(matrix - lost, np.array(moments), rcond=None)[0]
-    return Components(*(float(np.sqrt(max(0.0, one))) for one in found))
+    variances = np.linalg.lstsq(matrix - lost, np.array(moments), rcond=None)[0]
+    return Components(*(float(np.sqrt(max(0.0, variance))) for variance in variances))
 
 
 def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDArray[np.bool_]) -> Components:
@@ -92,23 +92,23 @@ def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDAr
     check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person, member=member)
     cell = edit * 2 + member
     counts = np.bincount(cell, minlength=2 * (int(edit.max(initial=0)) + 1)).reshape(-1, 2).astype(np.float64)
-    both: NDArray[np.bool_] = np.asarray((counts > 0).all(axis=1))
-    if both.sum() < 2:
+    compared: NDArray[np.bool_] = np.asarray((counts > 0).all(axis=1))
+    if compared.sum() < 2:
         raise RecordError(
-            f"variance components: {int(both.sum())} edits were scored on both groups, expected at least two. "
+            f"variance components: {int(compared.sum())} edits were scored on both groups, expected at least two. "
             "Choose another group, give a larger run, or state the standard deviations."
         )
     means = np.bincount(cell, values, counts.size).reshape(-1, 2) / np.maximum(counts, 1)
-    kept = both[edit]
-    rest = (values - means.ravel()[cell])[kept]
-    free = max(1, rest.size - 2 * int(both.sum()))
+    rows = compared[edit]
+    rest = (values - means.ravel()[cell])[rows]
+    free = max(1, rest.size - 2 * int(compared.sum()))
     total = float(rest @ rest) / free
-    of_person = np.bincount(person[kept]).astype(np.float64)
+    of_person = np.bincount(person[rows]).astype(np.float64)
     pairs = float((of_person**2).sum() - rest.size)
-    shared = (float((np.bincount(person[kept], rest) ** 2).sum()) - float(rest @ rest)) / pairs if pairs else 0.0
+    shared = (float((np.bincount(person[rows], rest) ** 2).sum()) - float(rest @ rest)) / pairs if pairs else 0.0
     variance = min(max(0.0, shared), total)
-    difference = (means[:, 1] - means[:, 0])[both]
-    sampling = float(((total - variance) * (1 / counts[both]).sum(axis=1)).mean())
+    difference = (means[:, 1] - means[:, 0])[compared]
+    sampling = float(((total - variance) * (1 / counts[compared]).sum(axis=1)).mean())
     between = max(0.0, float(difference.var(ddof=1)) - sampling)
     return Components(float(np.sqrt(between)), float(np.sqrt(variance)), float(np.sqrt(total - variance)))
 

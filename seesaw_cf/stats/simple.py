@@ -60,9 +60,9 @@ def paired_change(
     check_rows("paired change", pre=pre, post=post)
     number("paired change: n", n, 0, ends=False)
     number("paired change: level", level, 0, 1, ends=False)
-    both, lost, gained, neither = (float((a & b).sum()) for a in (pre, ~pre) for b in (post, ~post))
-    table = (both + lost) * (gained + neither) * (both + gained) * (lost + neither)
-    product = both * neither - lost * gained
+    always, lost, gained, neither = (float((a & b).sum()) for a in (pre, ~pre) for b in (post, ~post))
+    table = (always + lost) * (gained + neither) * (always + gained) * (lost + neither)
+    product = always * neither - lost * gained
     corrected = product if product < 0 else max(0.0, product - pre.size / 2)
     phi = corrected / table**0.5 if table else 0.0
     (after, down, up), (before, low, high) = (_wilson(float(side.mean()), n, level) for side in (post, pre))

@@ -69,7 +69,7 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
     if view.page > pages:
         raise RecordError(f"page {view.page} is not there: these prompts have {pages}. Give a smaller number.")
     turn = f"ORDER BY {view.order()} LIMIT {PER_PAGE} OFFSET {(view.page - 1) * PER_PAGE}"
-    found = prompts.rows(f"SELECT * FROM prompts WHERE {where} {turn}", values)
+    rows = prompts.rows(f"SELECT * FROM prompts WHERE {where} {turn}", values)
     names = _columns(prompts, view, bool(size["lacking"]))
     model = prompts.manifest.get("model", {}).get("id", "a model")
     values_of_page = {
@@ -82,7 +82,7 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
         "found": _found(size, view),
         "tables": tables,
         "heads": [_head(name, view) for name in names],
-        "rows": [[_cell(name, row, view) for name in names] for row in found],
+        "rows": [[_cell(name, row, view) for name in names] for row in rows],
         "pages": _pages(view, pages),
         "page": f"{view.page} of {pages}",
         "address": view.address,
@@ -128,16 +128,16 @@ def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
     more = {"kind": (ALL_KINDS,), "holds": (UNKNOWN,)}
     fixed = {"relation", *EDITED} if view.path == "/case" else set[str]()
     fixed |= {name for name in EDITED if len(prompts.choices[name]) == 1}  # nothing is recorded
-    made = []
+    lists = []
     for name in ("editor", "kind", "relation", "holds", *GROUPS):
         if name in fixed:
             continue
         values = (*prompts.choices[name], *more.get(name, ()))
-        shown = words.get(name, {})
-        options = [(printable(value), shown.get(value, value), view.chosen.get(name) == value) for value in values]
+        labels = words.get(name, {})
+        options = [(printable(value), labels.get(value, value), view.chosen.get(name) == value) for value in values]
         every = _EVERY.get(name, "any")
-        made.append({"name": name, "label": _LABELS.get(name, name), "any": every, "options": options})
-    return made
+        lists.append({"name": name, "label": _LABELS.get(name, name), "any": every, "options": options})
+    return lists
 
 
 def _kept(view: View) -> dict[str, str]:
@@ -206,7 +206,7 @@ def _number(value: float | None) -> str:
 def _pages(view: View, pages: int) -> list[tuple[str, str]]:
     """Where a reader can turn to: what is said, and the address."""
     turns = {"first": 1, "previous": view.page - 1, "next": view.page + 1, "last": pages}
-    return [(said, view.at(page).address) for said, page in turns.items() if 1 <= page <= pages and page != view.page]
+    return [(label, view.at(page).address) for label, page in turns.items() if 1 <= page <= pages and page != view.page]
 
 
 def _case(prompts: Prompts, view: View) -> list[Table]:

@@ -69,9 +69,9 @@ class Prompts:
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Rows of a query with named parameters; threads may ask at once."""
-        found = self.base.cursor().execute(sql, dict(values))
-        names = [column[0] for column in found.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        cursor = self.base.cursor().execute(sql, dict(values))
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 @contextlib.contextmanager
@@ -109,12 +109,12 @@ def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
 def _check_columns(file: Path) -> None:
     """Refuses what is no score table before it is read."""
     try:
-        found = pq.read_schema(file).names
+        names = pq.read_schema(file).names
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(file, error) from error
-    if missing := [name for name in SCORES.names if name not in (*found, *LATER)]:
+    if missing := [name for name in SCORES.names if name not in (*names, *LATER)]:
         raise RecordError(
-            f"{file}: columns {missing} are missing; it has {found}. "
+            f"{file}: columns {missing} are missing; it has {names}. "
             "It was written by something else or another version; make it again."
         )
 
@@ -127,10 +127,10 @@ def _linked(file: Path, folder: Path) -> str:
 
 
 def _unreadable(file: Path, error: Exception) -> Exception:
-    said = " ".join(str(error).split())[:300]
-    if "No space left" in said or "max_temp_directory_size" in said:
-        return StorageError(f"{tempfile.gettempdir()}: no room for the prompts of {file} ({said}). Set TMPDIR.")
-    return RecordError(f"{file}: not a whole Parquet file ({said}). Delete it and make it again.")
+    message = " ".join(str(error).split())[:300]
+    if "No space left" in message or "max_temp_directory_size" in message:
+        return StorageError(f"{tempfile.gettempdir()}: no room for the prompts of {file} ({message}). Set TMPDIR.")
+    return RecordError(f"{file}: not a whole Parquet file ({message}). Delete it and make it again.")
 
 
 def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Manifest) -> None:

@@ -65,8 +65,8 @@ class View:
         """Path and query; the same view has the same one."""
         more = {"sort": self.sort if self.sort != "log_odds" else "", "up": "1" if self.up else ""}
         more["page"] = str(self.page) if self.page > 1 else ""
-        said = {name: value for name, value in {**self.chosen, **more}.items() if value}
-        return self.path + (f"?{urlencode(said)}" if said else "")
+        parameters = {name: value for name, value in {**self.chosen, **more}.items() if value}
+        return self.path + (f"?{urlencode(parameters)}" if parameters else "")
 
     def sorted_by(self, name: str) -> View:
         """The same rows by a column; by the same one again the other way round."""
@@ -109,28 +109,28 @@ def read_view(prompts: Prompts, path: str, query: str) -> View:
         RecordError: A value is given twice, is no number or too long, or the case is not said.
     """
     pairs = [(name, value) for name, value in parse_qsl(query, max_num_fields=40) if value]
-    said = dict(pairs)
-    if len(said) != len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs):
         raise RecordError("the address gives a parameter twice. Give each once.")
     kinds = prompts.choices["kind"]
     lists = {**prompts.choices, "kind": (*kinds, ALL_KINDS), "holds": (*prompts.choices["holds"], UNKNOWN)}
     lists |= {"sort": tuple(SORTED), "up": ("1",)}
     free = {"q": _words, "case": _number, "page": _number}
-    for name, value in said.items():
+    for name, value in parameters.items():
         one_of("parameter of the address", name, (*lists, *free))
-        said[name] = _listed(name, value, lists[name]) if name in lists else free[name](name, value)
-    if path == "/case" and (lacking := [name for name in ("relation", "case") if name not in said]):
+        parameters[name] = _listed(name, value, lists[name]) if name in lists else free[name](name, value)
+    if path == "/case" and (lacking := [name for name in ("relation", "case") if name not in parameters]):
         raise RecordError(f"the address of a case lacks {lacking[0]}=. Open the case from a row.")
     first = ALL_KINDS if path == "/case" or not kinds else _FIRST if _FIRST in kinds else kinds[0]
     names = ("editor", "relation", "holds", *GROUPS, "case", "q")
-    chosen = {"kind": said.get("kind", first), **{name: said[name] for name in names if name in said}}
-    return View(path, chosen, said.get("sort", "log_odds"), "up" in said, int(said.get("page", "1")))
+    chosen = {"kind": parameters.get("kind", first), **{name: parameters[name] for name in names if name in parameters}}
+    return View(path, chosen, parameters.get("sort", "log_odds"), "up" in parameters, int(parameters.get("page", "1")))
 
 
-def _listed(name: str, value: str, known: Sequence[str]) -> str:
+def _listed(name: str, value: str, names: Sequence[str]) -> str:
     """A value out of a list; forms and links send what can be printed of it."""
-    same = [own for own in known if value in (own, printable(own))]
-    return same[0] if len(same) == 1 else one_of(f"{name} of this run", value, known)
+    same = [own for own in names if value in (own, printable(own))]
+    return same[0] if len(same) == 1 else one_of(f"{name} of this run", value, names)
 
 
 def _words(name: str, text: str) -> str:

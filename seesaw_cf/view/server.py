@@ -99,11 +99,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST, explain=f"Open {self.server.url} itself.")
             return
         try:
-            asked = urlsplit(self.path)  # of "x://[" there are no parts
-            if asked.path not in PAGES:
-                self._refuse(HTTPStatus.NOT_FOUND, unknown_name("page", asked.path, PAGES))
+            address = urlsplit(self.path)  # of "x://[" there are no parts
+            if address.path not in PAGES:
+                self._refuse(HTTPStatus.NOT_FOUND, unknown_name("page", address.path, PAGES))
                 return
-            self._answer(HTTPStatus.OK, view_page(self.server.prompts, asked.path, asked.query))
+            self._answer(HTTPStatus.OK, view_page(self.server.prompts, address.path, address.query))
         except (UnknownNameError, ValueError) as error:  # a RecordError is one, too
             self._refuse(HTTPStatus.BAD_REQUEST, error)
 

@@ -36,15 +36,15 @@ def fused_activations(model: nn.Module) -> Iterator[None]:
         model: Its modules are as before afterwards, also after an exception.
     """
     own = {part for part in model.modules() if "forward" not in vars(part)}
-    found: dict[nn.Module, Callable[[Tensor], Tensor]] = {}
+    forwards: dict[nn.Module, Callable[[Tensor], Tensor]] = {}
     for part in own:
         if type(part) in (*_GELU, *_SILU):
-            found[part] = _gelu if type(part) in _GELU else _silu
+            forwards[part] = _gelu if type(part) in _GELU else _silu
         act: Any = getattr(part, "act_fn", None)
         silent = type(act) in _SILU and act in own and not (act._forward_hooks or act._forward_pre_hooks)
         if silent and _is_gated(type(part).forward):
-            found[part] = partial(_gated, part)
-    with exchanged(found):
+            forwards[part] = partial(_gated, part)
+    with exchanged(forwards):
         yield
 
 
@@ -68,8 +68,8 @@ def _gated(mlp: Any, values: Tensor) -> Tensor:
     gate, up = mlp.gate_proj(values).contiguous(), mlp.up_proj(values)
     width = gate.shape[-1]
     rows = max(1, _SLAB // width)
-    for given, other in zip(gate.view(-1, width).split(rows), up.reshape(-1, width).split(rows)):
-        F.silu(given, inplace=True).mul_(other)
+    for gate_rows, other in zip(gate.view(-1, width).split(rows), up.reshape(-1, width).split(rows)):
+        F.silu(gate_rows, inplace=True).mul_(other)
     answer = mlp.down_proj(gate)
     return answer  # noqa: RET504
 
@@ -81,15 +81,15 @@ def _gelu(values: Tensor) -> Tensor:
     """
     if not worth_fusing(values):
         return F.gelu(values, approximate="tanh")
-    found = torch.empty_like(values, memory_format=torch.contiguous_format)
+    result = torch.empty_like(values, memory_format=torch.contiguous_format)
     width = values.shape[-1]
     rows = max(1, _SLAB // width)
     slope, held = values.new_tensor(_SLOPE), values.new_empty(rows, width)
-    for given, out in zip(values.reshape(-1, width).split(rows), found.view(-1, width).split(rows)):
-        gate = held[: len(given)]
-        torch.addcmul(slope, given, given, value=0.044715 * _SLOPE, out=gate)
-        torch.mul(given, gate.mul_(given).sigmoid_(), out=out)
-    return found
+    for rows_in, out in zip(values.reshape(-1, width).split(rows), result.view(-1, width).split(rows)):
+        gate = held[: len(rows_in)]
+        torch.addcmul(slope, rows_in, rows_in, value=0.044715 * _SLOPE, out=gate)
+        torch.mul(rows_in, gate.mul_(rows_in).sigmoid_(), out=out)
+    return result
 
 
 def _silu(values: Tensor) -> Tensor:

@@ -58,6 +58,6 @@ def _narrow(forward: Callable[..., Any], places: Tensor, *args: Any) -> Any:
     return (wide, *output[1:]) if isinstance(output, tuple) else wide
 
 
-def _at(given: Tensor, places: Tensor) -> Tensor:
+def _at(hidden: Tensor, places: Tensor) -> Tensor:
     """(1, places, d) of a batch (rows, tokens, d)."""
-    return given.flatten(0, -2).index_select(0, places.to(given.device))[None]
+    return hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None]
