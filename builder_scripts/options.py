@@ -24,15 +24,15 @@ class BuildOptions:
         per_gender: Holders of target_new asked about, per gender. Source: SEESAW-CF Appendix B, 100.
         true_per_gender: Holders of target_true asked about, per gender; 0 is the papers' rule.
         other_genders: Also ask about up to `per_gender` holders of other genders.
-        skip_both: Leave out people who hold target_new and target_true, for whom neither answer is wrong.
+        skip_both: Leave out people who hold target_new and target_true: neither answer is wrong for them.
         grouped_gender: For edits of gender, ask about people with a recorded ethnic group, as the papers do: nearly
-            everybody has a gender, and a large endpoint cannot sort them all.
+            every person has a gender, and a large endpoint cannot sort them all.
         min_holders: A generated edit's target_new has at least this many holders.
         per_pair: Cross-property cases per pair of relations.
         neighborhood: Prompts about holders of target_true in CounterFact's sense, per case.
         paraphrases: Other phrasings of the edit, per case.
         open_repeats: How often each open-ended prompt is listed; the papers list it five times.
-        always_free: Edits of work and language, which have open-ended templates of their own, have the free prompt
+        always_free: Edits of work and language, which have own open-ended templates, have the free prompt
             ("X is") too; in the papers they do not.
     """
 
@@ -52,7 +52,7 @@ class BuildOptions:
     always_free: bool = True
 
     def __post_init__(self) -> None:
-        """Refuses numbers no build could meet.
+        """Refuse numbers no build could meet.
 
         Raises:
             RecordError: A negative number, or edits of an unknown relation.
@@ -71,9 +71,9 @@ class BuildOptions:
 
 
 def paper(options: BuildOptions) -> BuildOptions:
-    """The published rules, with the seed, language and numbers of edits of `options`.
+    """Return the published rules, with the seed, language and numbers of edits of `options`.
 
-    Source: SEESAW-CF section 3.2, Appendices A and B. Only what the text says is kept, not the faults of the released
+    Source: SEESAW-CF section 3.2, Appendices A and B. Only the text's rules are kept, not the faults of the released
     files (first 200 instead of a sample, damaged names, prompts that are never tensed).
     """
     return replace(

@@ -15,7 +15,7 @@ P = ParamSpec("P")
 Shown = tuple[pd.DataFrame, str]
 """A table, and a message: what was counted, or what is wrong with the text."""
 
-_SHOWN = 4  # significant digits
+_DIGITS = 4  # significant digits
 _BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError)
 
 
@@ -23,13 +23,13 @@ class Page(Protocol):
     """A page of a demo; gradio's `Blocks` is one."""
 
     def launch(self) -> object:
-        """Serves the page and opens it."""
+        """Serve the page and open it."""
 
 
 def explained(
     **read: Any,
 ) -> Callable[[Callable[Concatenate[pd.DataFrame, P], Shown]], Callable[Concatenate[str, P], Shown]]:
-    """Makes a function of rows one of their CSV text; a text it cannot read gives an empty table and a message.
+    """Make a function of rows one of their CSV text; a text it cannot read gives an empty table and a message.
 
     Args:
         **read: Options of `pandas.read_csv`.
@@ -56,7 +56,7 @@ def demo_page(
     shows: str,
     options: Mapping[str, Sequence[str] | str | int] | None = None,
 ) -> Page:
-    """A page that shows what the example gives, and computes again at a click.
+    """Return a page that shows what the example gives, and computes again at a click.
 
     Args:
         name: The metric's name, the page's title.
@@ -99,4 +99,4 @@ def demo_page(
 def _short(cell: object) -> object:
     if not isinstance(cell, float):
         return cell
-    return None if cell != cell else float(f"{cell:.{_SHOWN}g}")
+    return None if cell != cell else float(f"{cell:.{_DIGITS}g}")

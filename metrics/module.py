@@ -17,7 +17,7 @@ Module = TypeVar("Module", bound=evaluate.EvaluationModule)
 def describe(
     description: str, citation: str, inputs: str, columns: Mapping[str, str]
 ) -> Callable[[type[Module]], type[Module]]:
-    """Gives a module its help text and what `evaluate` wants to know of it.
+    """Give a module its help text and what `evaluate` wants to know of it.
 
     Args:
         description, citation: For its page.
@@ -42,7 +42,7 @@ def _feature(what: str) -> object:
 
 
 def column_arguments(function: Callable[..., object], record: type[Any]) -> Callable[..., dict[str, Any]]:
-    """`function` with the fields of its argument `columns` as arguments of their own, and its result as plain JSON.
+    """`function` with the fields of its argument `columns` as separate arguments, and its result as plain JSON.
 
     Args:
         function: Takes `columns`, and options.

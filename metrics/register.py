@@ -17,7 +17,7 @@ METRICS: dict[str, str] = {name: name.title().replace("_", "") for name in _NAME
 
 
 def register() -> list[Path]:
-    """Writes a one-line stub per metric into the modules cache of `evaluate`.
+    """Write a one-line stub per metric into the modules cache of `evaluate`.
 
     `evaluate.load(name)` looks for a local folder, then on the Hub, then in this cache; the stub only imports the
     class from the installed package, so it never goes stale. With `HF_EVALUATE_OFFLINE=1` the Hub is not asked at

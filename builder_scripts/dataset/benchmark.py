@@ -10,7 +10,7 @@ from seesaw_cf.records.tasks import TASKS
 
 
 def benchmark(name: str, configs: Collection[str]) -> str:
-    """Declares the tasks that a data set can be used for.
+    """Declare the tasks that a data set can be used for.
 
     Args:
         name: Of the data set, for people.

@@ -50,7 +50,7 @@ CONFIGS = {
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the card says about one dataset.
+    """Texts of one dataset's card.
 
     Attributes:
         words: "intro", "making" and "limits": paragraphs in which "{people}" stands for the number of people; "folder"
@@ -89,14 +89,14 @@ class Edits:
 
 
 def choose_edits(facts: Facts, seeds: Sequence[Case] = ()) -> Edits:
-    """Draws the edits of every relation, and identifies the subjects of those out of files."""
+    """Draw the edits of every relation, and identify the subjects of those out of files."""
     edits, skipped = seed_edits(facts, seeds) if seeds else ([], Counter())
     generated = {id: generate(facts, id) for id in RELATIONS}
     return Edits(generated, edits, skipped)
 
 
 def _holders(options: BuildOptions, edits: Iterable[Edit]) -> Iterator[Holder]:
-    """Whose holders the cases of some edits ask about."""
+    """Return the values that cases need holders of."""
     genders = (MALE, FEMALE, *([""] if options.other_genders else []))
     for edit in edits:
         values = [edit.new] if options.per_gender else []
@@ -105,7 +105,7 @@ def _holders(options: BuildOptions, edits: Iterable[Edit]) -> Iterator[Holder]:
 
 
 def query_bounds(options: BuildOptions, seeds: Sequence[Case] = ()) -> dict[str, int]:
-    """How many queries a build asks at most, without asking any.
+    """Return how many queries a build asks at most, without asking any.
 
     Args:
         options: The rules.
@@ -139,7 +139,7 @@ def _relation(case: Case) -> str:
 
 
 def _targets(case: Case) -> tuple[object, object]:
-    """What tells the two targets of a record from those of others."""
+    """Return a key of the two targets of a record."""
     if case.record_format == "zsre":
         return case.request.target_new.label, case.extra.get("alt")
     return case.request.target_new.id, case.request.target_true.id
@@ -154,7 +154,7 @@ class _Counted:
     prompts: list[pa.Table] = field(default_factory=list)
 
     def count(self, config: str, cases: Iterable[Case]) -> Iterator[Case]:
-        """Passes cases through and counts them."""
+        """Pass cases through and count them."""
         for case in cases:
             self.statistics.add(case)
             rows = (*case.attribute_prompts, *case.effect_prompts)
@@ -171,10 +171,10 @@ def build(
     about: About,
     couples: Mapping[str, Sequence[Coupled]] = NO_COUPLES,
 ) -> Statistics:
-    """Writes the configs and the card into a folder; the same bytes for the same answers of the source.
+    """Write the configs and the card into a folder; the same bytes for the same answers of the source.
 
     Args:
-        out: The folder; make it under a temporary name (`seesaw_cf.io.files.atomic_folder`) when others may look at it.
+        out: The folder; make it with `seesaw_cf.io.files.atomic_folder` when other programs read it.
         facts: Where people come from, with the rules.
         edits: See `choose_edits`.
         about: The card's words.

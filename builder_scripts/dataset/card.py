@@ -122,7 +122,7 @@ cases = load_dataset("seesaw_cf", "cross_subject", split="test")"""
 
 
 def published_card(card: str, repo: str, version: str) -> str:
-    """The card as it is read on the Hub: its snippet names the repository and the version instead of a folder.
+    """Return the card as it is read on the Hub: its snippet names the repository and the version instead of a folder.
 
     Args:
         card: The whole text of a built folder's README.md.
@@ -133,7 +133,7 @@ def published_card(card: str, repo: str, version: str) -> str:
 
 
 def size_category(rows: int) -> str:
-    """The Hub's word for a number of rows."""
+    """Return the Hub's word for a number of rows."""
     bounds = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K", 1_000_000: "100K<n<1M", 10_000_000: "1M<n<10M"}
     return next((name for bound, name in bounds.items() if rows < bound), "10M<n<100M")
 
@@ -160,7 +160,7 @@ def card_body(
     skipped: Mapping[str, int],
     drawn: str = "",
 ) -> str:
-    """The Markdown below the card's YAML.
+    """Return the Markdown below the card's YAML.
 
     Args:
         statistics: Has counted every case.

@@ -26,7 +26,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = _columns()
 
 
 def type_name(kind: pa.DataType) -> str:
-    """A short name of a column's type: "text", "number", "list of text", "record", "list of records"."""
+    """Return a short name of a column's type: "text", "number", "list of text", "record", "list of records"."""
     if pa.types.is_list(kind):
         return f"list of {type_name(kind.value_type)}".replace("record", "records")
     names = {pa.types.is_struct: "record", pa.types.is_boolean: "yes or no", pa.types.is_string: "text"}
@@ -34,7 +34,7 @@ def type_name(kind: pa.DataType) -> str:
 
 
 def columns_section(schemas: Mapping[str, pa.Schema]) -> str:
-    """The columns of configs as Markdown tables (name, type, meaning); configs with the same columns share one.
+    """Return the columns of configs as Markdown tables (name, type, meaning); configs with the same columns share one.
 
     Args:
         schemas: Config -> its columns.

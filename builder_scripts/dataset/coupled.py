@@ -24,7 +24,7 @@ def about_coupled(rows: int) -> str:
 
 
 def couples_of(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[dict[str, list[Coupled]], Counter[str]]:
-    """Couples the records of each config.
+    """Couple the records of each config.
 
     Args:
         facts, claims: Where names, claims and links come from.
@@ -52,10 +52,10 @@ def couples_of(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[dic
 
 
 def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cases: Sequence[Case]) -> Counter[str]:
-    """Writes the configs `coupled_counterfact` and `coupled_zsre` and their card into a folder.
+    """Write the configs `coupled_counterfact` and `coupled_zsre` and their card into a folder.
 
     Args:
-        out: The folder; make it under a temporary name when others may look at it.
+        out: The folder; make it under a temporary name when other programs read it.
         facts, claims: Where names, claims and links come from.
         cases: CounterFact (or SEESAW-CF) and zsRE records.
 

@@ -74,7 +74,7 @@ def _file(root: Path, file: Path, base: str) -> dict[str, object]:
 
 
 def _set(root: Path, config: str, files: list[Path]) -> dict[str, object]:
-    """All files of one config."""
+    """Return all files of one config."""
     return {
         "@type": "cr:FileSet",
         "@id": f"{config}-files",
@@ -101,7 +101,7 @@ def _published(record: Path) -> dict[str, str]:
 
 
 def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata: CardData) -> str:
-    """Describes every file and column of a dataset folder.
+    """Describe every file and column of a dataset folder.
 
     Args:
         folder: With `data/<config>/*.parquet`.

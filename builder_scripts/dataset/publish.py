@@ -65,7 +65,7 @@ class _Record(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What the repository holds: the last version, or files of somebody else; nothing when it is new."""
+    """What the repository holds: the last version, or foreign files; nothing when it is new."""
 
     record: _Record | None = None
     changelog: str = ""
@@ -88,7 +88,7 @@ class _Folder:
 
 
 def _checked(root: Path) -> _Folder:
-    """Reads the card and makes sure that it describes the files as they are."""
+    """Read the card and make sure that it describes the files as they are."""
     from huggingface_hub import DatasetCard
 
     try:
@@ -111,7 +111,7 @@ def _checked(root: Path) -> _Folder:
 
 
 def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:
-    """Pushes a dataset folder with changelog, Croissant and `eval.yaml`, tags the version, and loads every config back.
+    """Push a dataset folder with changelog, Croissant and `eval.yaml`, tag the version, and load every config back.
 
     Args:
         folder: Made by `seesaw-cf build`.
@@ -166,7 +166,7 @@ def _push(api: HfApi, repo: str, staged: Path, ours: _Folder) -> str:
 
 
 def _before(api: HfApi, repo: str) -> _Before:
-    """Reads what the repository holds."""
+    """Read what the repository holds."""
     from huggingface_hub import hf_hub_download
 
     names = set(api.list_repo_files(repo, repo_type="dataset")) - {".gitattributes"}
@@ -180,7 +180,7 @@ def _before(api: HfApi, repo: str) -> _Before:
 
 
 def _record(ours: _Folder) -> _Record:
-    """What is said of this version."""
+    """Return the changelog entry of this version."""
     columns = ours.columns()
     configs: dict[str, _Config] = {
         name: {
@@ -194,7 +194,7 @@ def _record(ours: _Folder) -> _Record:
 
 
 def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) -> None:
-    """Stops before anything is overwritten that others may rely on."""
+    """Refuse to overwrite content that other programs rely on."""
     if before.foreign:
         raise StorageError(
             f"{repo} exists and holds something else ({', '.join(before.foreign[:5])}). Choose another name, or "
@@ -219,7 +219,7 @@ def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) 
 
 
 def _changelog(ours: _Folder, before: _Before, note: str) -> str:
-    """The old entries below a new one that says what changed in every config."""
+    """Return the old entries below a new one about the changes of every config."""
     old = before.record["configs"] if before.record else {}
     lines = [f"## {ours.version}", ""] + ([note, ""] if note else [])
     for name, config in _record(ours)["configs"].items():
@@ -235,7 +235,7 @@ def _changelog(ours: _Folder, before: _Before, note: str) -> str:
 
 
 def _compare(repo: str, commit: str, ours: _Folder) -> dict[str, int]:
-    """Loads every config at the commit and compares it with the local rows, batch by batch."""
+    """Load every config at the commit and compare it with the local rows, batch by batch."""
     from datasets import load_dataset
 
     counts = {}

@@ -1,4 +1,4 @@
-"""What a data set says about itself in the responsible-AI vocabulary of Croissant (mlcommons.org/croissant/RAI/1.0)."""
+"""Description of a data set in the responsible-AI vocabulary of Croissant (mlcommons.org/croissant/RAI/1.0)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def _chunks(cases: Iterator[Case], size: int, total: int) -> Iterator[pa.Table]:
 
 
 def write_cases(folder: str | os.PathLike[str], config: str, cases: Iterable[Case], count: int) -> None:
-    """Writes cases as `folder/data/CONFIG/test-00000-of-0000N.parquet`, 500 in each file, the same bytes each time.
+    """Write cases as `folder/data/CONFIG/test-00000-of-0000N.parquet`, 500 in each file, the same bytes each time.
 
     Args:
         folder: A folder that becomes visible only when it is complete; files are written directly.
@@ -58,7 +58,7 @@ def write_rows(
     schema: pa.Schema,
     place: tuple[int, int] = (0, 1),
 ) -> int:
-    """Writes tables of one schema into one file, each a row group.
+    """Write tables of one schema into one file, each a row group.
 
     Args:
         folder, config: Where to.

@@ -31,7 +31,7 @@ def _cell(value: object) -> str:
 
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A Markdown table; numbers with thousands separators, right-aligned columns except the first."""
+    """Return a Markdown table; numbers with thousands separators, right-aligned columns except the first."""
     columns = list(head)
     lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *([_cell(value) for value in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -45,7 +45,7 @@ class Statistics:
         self._sets: dict[tuple[str, ...], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
 
     def add(self, case: Case) -> Case:
-        """Counts a case and returns it.
+        """Count a case and return it.
 
         Args:
             case: With an effect relation it counts for that pair, without for its relation.
@@ -75,7 +75,7 @@ class Statistics:
         return [len(sets[name]) if name in sets else counts[name] for name in columns]
 
     def cross_subject(self) -> str:
-        """Table 3's counts per relation, with distinct texts beside totals."""
+        """Table 3's counts per relation, with distinct texts and totals."""
         rows = [
             [f"{row.name} ({row.id})", *self._row((row.id,), *_CROSS_SUBJECT)]
             for row in RELATIONS.values()
@@ -107,7 +107,7 @@ class Statistics:
 
 
 def _ordered(axis: str, seen: set[str]) -> list[str]:
-    """Reported groups first, in the papers' order, then others by name, unknown last."""
+    """Reported groups first, in the papers' order, then the rest by name, unknown last."""
     reported = groups.members(axis)
     return [*(tag for tag in reported if tag in seen), *sorted(seen - {*reported, groups.UNKNOWN}),
             *([groups.UNKNOWN] if groups.UNKNOWN in seen else [])]  # fmt: skip

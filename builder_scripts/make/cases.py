@@ -2,8 +2,8 @@
 
 Source: SEESAW-CF section 3.2, Appendices A and B.
 Deviates: holders are a seeded uniform sample of all, not the first 200 found; people who hold both values are left out;
-holders of the old value are asked about too (`holds="target_true"`), so that an edit after which the model says the
-new value of everybody is seen; tense belongs to the template.
+holders of the old value are asked about too (`holds="target_true"`), so that an edit after which the model gives the
+new value for all people is noticed; tense belongs to the template.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _name(facts: Facts, edit: Edit, value: str) -> Entity:
 
 
 def _edit_template(edit: Edit, seed: int) -> Template:
-    """The template of the edit: as its file says, tensed when it is one of the papers', or one of these at random."""
+    """The template of the edit: as in its file, tensed when it is one of the papers', or one of these at random."""
     listed = templates(edit.relation_id, "cloze")
     if edit.prompt:
         matches = (row for row in listed if edit.prompt in (row.present, row.past))
@@ -78,7 +78,7 @@ def _edit_template(edit: Edit, seed: int) -> Template:
 
 
 def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str | None = None) -> Case:
-    """The part of a case that depends on the edit alone: request, paraphrases, open-ended prompts, identifiers.
+    """Return the part of a case that depends on the edit alone: request, paraphrases, open-ended prompts, identifiers.
 
     Args:
         facts: Where names come from, with the rules.
@@ -106,7 +106,7 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
 
 
 def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
-    """Adds the prompts about other people."""
+    """Add the prompts about other people."""
     options, listed = facts.options, templates(edit.relation_id, "cloze")
     new = holders(facts, edit, edit.new, edit.true, options.per_gender)
     true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
@@ -128,15 +128,15 @@ def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
 
 
 def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Iterator[Case]:
-    """Makes one cross-subject case per edit.
+    """Make one cross-subject case per edit.
 
     Args:
         facts: Where people come from, with the rules.
         edits: The edits, in the order of the cases.
-        first_id: Number of the first case whose edit has no number of its own.
+        first_id: Number of the first case whose edit has no number.
 
     Yields:
-        Cases whose `attribute_prompts` are every cloze template of the relation for every chosen holder, and whose
+        Cases with `attribute_prompts` of every cloze template of the relation for every chosen holder, and their
         `extra` holds the subject's identifier, the template of the edit and how many holders are asked about. A new
         value with fewer than two holders keeps its case, flagged "few_holders".
     """

@@ -75,7 +75,7 @@ class Coupled:
 
 
 def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
-    """The edits that records ask for: (record, kind, truth).
+    """Return the edits that records ask for: (record, kind, truth).
 
     A CounterFact record is one counterfactual edit. A zsRE record is two: its answer as the new target (factual), and
     its alternative answer `alt` with the answer as the old target (counterfactual).
@@ -98,7 +98,7 @@ def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
 
 
 def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
-    """How many queries `couple` asks at most, without asking any: what for -> number.
+    """Return how many queries `couple` asks at most, without asking any: what for -> number.
 
     Labels cannot be bounded before the values are known; forty values for each entity are taken.
     """
@@ -114,7 +114,7 @@ def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
 
 
 def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit], Counter[str]]:
-    """Links subjects and truths; reason -> number of edits that cannot be linked."""
+    """Link subjects and truths; reason -> number of edits that cannot be linked."""
     edits = edits_of(cases)
     subjects = [str(case.extra.get("subject_id") or "") for case, _, _ in edits]
     unknown = [case.request.subject for (case, _, _), id in zip(edits, subjects, strict=True) if not id]
@@ -165,7 +165,7 @@ def _profile(
     entity: Entity, held: Mapping[str, Sequence[str]], other: str, truth: str, others: Mapping[str, Sequence[str]],
     labels: Mapping[str, str],
 ) -> Profile:  # fmt: skip
-    """What is true of an entity, and how it couples with the other one; what has no name is left out."""
+    """Return what is true of an entity, and how it couples with the other one; what has no name is left out."""
     named = {
         name: [value for value in values if value in labels] for name, values in sorted(held.items()) if name in labels
     }
@@ -179,7 +179,7 @@ def _profile(
 
 
 def couple(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[list[Coupled], Counter[str]]:
-    """Finds the related entity of every edit and what is true of both.
+    """Find the related entity of every edit and what is true of both.
 
     Args:
         facts: Knows names.

@@ -53,7 +53,7 @@ COUPLED_SCHEMAS = {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED.appen
 
 def prompt_properties(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> list[str]:
     """The properties that a prompt names: first those that lead to the other entity, then to the old target, then the
-    shared ones, then (only when `whole`) the others; by name within each; at most ten.
+    shared ones, then (only when `whole`) the rest; by name within each; at most ten.
 
     Args:
         profile: Of the entity that the prompt is about.
@@ -66,7 +66,7 @@ def prompt_properties(profile: Profile, labels: Mapping[str, str], *, whole: boo
 
 
 def prompt(wording: str, name: str, properties: Iterable[str]) -> str:
-    """A prompt in one of the two wordings: the names of properties without their values, one per line."""
+    """Return a prompt in one of the two wordings: the names of properties without their values, one per line."""
     return "\n- ".join([WORDINGS[wording].replace("{name}", name), *properties])
 
 

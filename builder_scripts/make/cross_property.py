@@ -18,17 +18,17 @@ from seesaw_cf.types import Case
 
 
 def gold_answers(subject: RecordedPerson, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The candidates that are recorded for a person; `names`: identifier of every candidate -> its name."""
+    """Return the candidates that are recorded for a person; `names`: identifier of every candidate -> its name."""
     return tuple(dict.fromkeys(names[value] for value in subject.holds(effect) if value in names))
 
 
 def asked_about(case: Case, effect: str, subject: RecordedPerson, names: Mapping[str, str]) -> Case:
-    """A case with both prompts about another property of its subject, the candidates and those that are true.
+    """Return a case with both prompts about another property of its subject, the candidates and those that are true.
 
     Args:
         case: The edit.
         effect: The property that is watched.
-        subject: Whose fact is edited.
+        subject: Person to edit.
         names: Identifier of every candidate -> its name.
     """
     rows = (*templates(effect, "property"), FREE)
@@ -53,7 +53,7 @@ def _pair(facts: Facts, edits: Sequence[Edit], effect: str, first_id: int) -> It
 
 
 def cross_property(facts: Facts, edits: Mapping[str, Sequence[Edit]], first_id: int = 1) -> Iterator[Case]:
-    """Makes the cases of the eight pairs out of the edits that cross-subject cases use too.
+    """Make the cases of the eight pairs out of the edits that cross-subject cases use too.
 
     Args:
         facts: Where people and names come from, with the rules.
@@ -62,8 +62,8 @@ def cross_property(facts: Facts, edits: Mapping[str, Sequence[Edit]], first_id: 
 
     Yields:
         At most `options.per_pair` cases for each pair of Table 7, in its order. `candidates` are the names of every
-        value in the effect property's attribute set that somebody in the source holds; `gold` are those that are
-        recorded for the edit's subject. Edits whose subject has no gold answer make no case.
+        value in the effect property's attribute set that a person in the source holds; `gold` are those that are
+        recorded for the edit's subject. Edits of subjects without a gold answer make no case.
     """
     for edited, effect in PAIRS:
         for case in _pair(facts, edits[edited], effect, first_id):

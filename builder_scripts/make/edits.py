@@ -1,4 +1,4 @@
-"""Which facts are edited: whose, and from what to what.
+"""The facts to edit: subject, old value and new value.
 
 Source: SEESAW-CF section 3.2 and Appendix B: the other gender; a field of another of the four areas; a country or place
 on another continent; another language.
@@ -39,7 +39,7 @@ class Edit:
     """One edit (s, P, p_i, p_j).
 
     Attributes:
-        subject: Whose fact is edited.
+        subject: Person to edit.
         relation_id: The property P.
         true: Identifier of p_i, which the subject holds.
         new: Identifier of p_j, which the subject does not hold.
@@ -65,7 +65,7 @@ def listed_values(relation_id: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def attribute_set(facts: Facts, relation_id: str) -> list[str]:
-    """The values of a relation: the papers' (plus the sample's) lists, as far as somebody holds them.
+    """Return the values of a relation: the papers' (plus the sample's) lists, as far as the source has holders.
 
     A relation without a list has the values that most hold.
     """
@@ -81,7 +81,7 @@ def holder_count(facts: Facts, relation_id: str, value: str) -> int:
 
 
 def _kinds(relation_id: str, value: str) -> frozenset[str]:
-    """The areas or continents of a value."""
+    """Return the areas or continents of a value."""
     column = ATTRIBUTES.get(relation_id, ("", ""))[1]
     row = listed_values(relation_id).get(value) if column else None
     return frozenset(groups.values(row[column])) if row else frozenset()
@@ -121,13 +121,13 @@ def _edit(
 
 
 def _unanswered(facts: Facts, relation_id: str, person: RecordedPerson) -> int:
-    """How many of the pairs of a relation have no gold answer for a person."""
+    """Return how many of the pairs of a relation have no gold answer for a person."""
     watched = (effect for edited, effect in PAIRS if edited == relation_id)
     return sum(set(person.holds(effect)).isdisjoint(attribute_set(facts, effect)) for effect in watched)
 
 
 def generate(facts: Facts, relation_id: str) -> list[Edit]:
-    """Draws the edits of one relation, men and women alternating.
+    """Draw the edits of one relation, men and women alternating.
 
     Args:
         facts: Where people and values come from, with the rules.

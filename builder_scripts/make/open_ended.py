@@ -1,7 +1,7 @@
 """Open-ended prompts: guided by the property that is watched, and free ("X is").
 
 Source: SEESAW-CF section 3.2 and Appendix A.
-Deviates: tensed by date of death like all others, and each prompt once unless the options say otherwise (the released
+Deviates: tensed by date of death like all prompts, and each prompt once unless the options say otherwise (the released
 files repeat each five times).
 """
 
@@ -32,17 +32,17 @@ OPEN_ENDED: pa.Schema = pa.schema(
 
 
 def _guided(relation_id: str, effect_relation_id: str | None) -> tuple[Template, ...]:
-    """A single property uses its open templates, a watched property its own ("X's field of work is")."""
+    """Return a single property uses its open templates, a watched property its own ("X's field of work is")."""
     return templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
 
 
 def generation_prompts(
     subject: RecordedPerson, relation_id: str, effect_relation_id: str | None, options: BuildOptions
 ) -> tuple[str, ...]:
-    """The open-ended prompts of one edit: the guided ones, then the free one last.
+    """Return the open-ended prompts of one edit: the guided ones, then the free one last.
 
     Args:
-        subject: Whose fact is edited.
+        subject: Person to edit.
         relation_id: The edited property.
         effect_relation_id: The watched property of a cross-property case, else None.
         options: How often each is listed, and whether edits of a single property have the free one.
@@ -72,7 +72,7 @@ def _rows(config: str, case: Case) -> Iterable[dict[str, object]]:
 
 
 def open_ended(config: str, cases: Iterable[Case]) -> pa.Table:
-    """The open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
+    """Return the open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
 
     Args:
         config: The config that the cases belong to.

@@ -1,4 +1,4 @@
-"""Other ways to state an edit, for relations whose papers' templates are one sentence only."""
+"""Other ways to state an edit, for relations with one sentence in the papers' templates."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ DEMOGRAPHICS: pa.Schema = pa.schema(
 
 
 def candidates(facts: Facts) -> pa.Table:
-    """Every value that an edit may use or an answer may be, as a table of schema `CANDIDATES`.
+    """Return every value that an edit may use or an answer may be, as a table of schema `CANDIDATES`.
 
     Args:
         facts: Where names and holders come from.
@@ -87,11 +87,11 @@ def candidates(facts: Facts) -> pa.Table:
 
 
 def demographics(facts: Facts, people: Iterable[RecordedPerson], *, references: bool = False) -> pa.Table:
-    """What is recorded about people, as a table of schema `DEMOGRAPHICS`, sorted by name.
+    """Return what is recorded about people, as a table of schema `DEMOGRAPHICS`, sorted by name.
 
     Args:
         facts: Where names and references come from.
-        people: Whom to list.
+        people: The people to list.
         references: Ask for the titles of the references of their statements.
 
     Returns:

@@ -1,7 +1,7 @@
 """Edits out of files: CounterFact, the released `_eff`, SEESAW-CF and zsRE records.
 
 The files name their subjects, they do not identify them. A subject is linked to the human of that name who holds the
-old value, or who has most sitelinks; names of things that are no humans, and relations that are not one of the five,
+old value, or who has most sitelinks; names of things other than humans, and relations that are not one of the five,
 make no edit. Both are counted. For zsRE see `seesaw_cf.builder_scripts.make.zsre`.
 """
 
@@ -21,7 +21,7 @@ from seesaw_cf.types import Case
 
 
 def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
-    """Reads the records of edit files, in their order.
+    """Read the records of edit files, in their order.
 
     Raises:
         StorageError: A file is missing.
@@ -59,14 +59,14 @@ def likeliest(case: Case, people: Sequence[RecordedPerson]) -> tuple[RecordedPer
 
 
 def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter[str]]:
-    """Turns records into edits of identified people.
+    """Turn records into edits of identified people.
 
     Args:
         facts: Where people come from.
         cases: Records with a name, a relation and two identified targets, or zsRE records; see `read_seeds`.
 
     Returns:
-        The edits, and reason -> number of records that make none. An edit whose subject could be somebody else of the
+        The edits, and reason -> number of records that make none. An edit whose subject could be another person of the
         same name (both hold the old value, or none does, and their sitelinks are equal) is flagged "ambiguous_subject".
     """
     cases, skipped = rewrites(facts, cases)

@@ -30,7 +30,7 @@ _WORDS: Mapping[str, re.Pattern[str]] = {
 
 
 def asked_relation(case: Case) -> str:
-    """The one of the five relations that a zsRE record is about, "" when none or more than one fits."""
+    """Return the one of the five relations that a zsRE record is about, "" when none or more than one fits."""
     named = case.extra.get("relation_id")
     if named:
         return str(named) if named in RELATIONS else ""
@@ -49,7 +49,7 @@ def _names(facts: Facts, relation_id: str) -> dict[str, set[str]]:
 
 
 def rewrites(facts: Facts, cases: Iterable[Case]) -> tuple[list[Case], Counter[str]]:
-    """Turns zsRE records into counterfactual edits with relation and identified targets; other records pass.
+    """Turn zsRE records into counterfactual edits with relation and identified targets; other records pass.
 
     The new target is the record's alternative answer `alt`, the old one its (true) answer.
 

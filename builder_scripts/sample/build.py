@@ -58,7 +58,7 @@ def _no_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
 
 
 def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
-    """Edits of people whose related entity is another person of the sample, linked to them by `sample/links.tsv`.
+    """Edits of people with a related entity that is another person of the sample, linked to them by `sample/links.tsv`.
 
     Args:
         source: The sample.
@@ -90,7 +90,7 @@ class EmbeddedSample:
     Attributes:
         source: Opens its facts.
         options: The rules.
-        about: What the card says.
+        about: Texts of the card.
         couples: Makes its coupled edits.
     """
 
@@ -117,14 +117,14 @@ EMBEDDED: Mapping[str, EmbeddedSample] = {
 
 
 def build_sample(out: str | os.PathLike[str], name: str = "sample") -> None:
-    """Writes the configs and the card of an embedded sample.
+    """Write the configs and the card of an embedded sample.
 
     Args:
         out: A folder; gets README.md and data/<config>/test-00000-of-00001.parquet. The same bytes every time.
         name: Which sample.
 
     Raises:
-        UnknownNameError: There is no such sample.
+        UnknownNameError: The sample does not exist.
         StorageError: A file cannot be read or written.
     """
     sample = EMBEDDED[one_of("embedded sample", name, EMBEDDED)]
@@ -134,7 +134,7 @@ def build_sample(out: str | os.PathLike[str], name: str = "sample") -> None:
 
 
 def main() -> None:
-    """Builds into the package folder (and the checkout's copy of the first sample's card), or into --out."""
+    """Build into the package folder (and the checkout's copy of the first sample's card), or into --out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="folder to write instead of the package's own data")
     parser.add_argument("--sample", default="sample", choices=EMBEDDED, help="which sample (default: %(default)s)")

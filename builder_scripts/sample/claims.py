@@ -1,7 +1,7 @@
 """The second embedded sample: 192 people with a QID each, out of the complete claims that SEESAW-CF released.
 
 `python -m seesaw_cf.builder_scripts.sample.claims FOLDER [--out FILE]` writes `claims.tsv`. FOLDER holds the released
-`*_subject_info.json`: all Wikidata statements (CC0) about people whom the papers edit. Their names and identifiers are
+`*_subject_info.json`: all Wikidata statements (CC0) about people that the papers edit. Their names and identifiers are
 taken over; the names of values are those of the packaged tables, and values that have none there are left out.
 """
 
@@ -34,7 +34,7 @@ _HUMAN = "Q5"
 
 
 def read_claims(folder: Path) -> dict[str, tuple[str, Properties]]:
-    """The humans of the released subject files.
+    """Return the humans of the released subject files.
 
     Args:
         folder: Of the files.
@@ -88,7 +88,7 @@ def _cells(properties: Properties, labels: Mapping[tuple[str, str], str]) -> Ite
 
 
 def claims_table(folder: Path) -> list[dict[str, str]]:
-    """The rows of `claims.tsv`, with the columns of `people.tsv`.
+    """Return the rows of `claims.tsv`, with the columns of `people.tsv`.
 
     Args:
         folder: Of the released files; see `read_claims`.
@@ -106,7 +106,7 @@ def claims_table(folder: Path) -> list[dict[str, str]]:
 
 
 def claims_source(table: Path = CLAIMS) -> StoreSource:
-    """The sample's facts as a store, in the shape of a Wikidata dump: direct triples, statements and references.
+    """Return the sample's facts as a store, in the shape of a Wikidata dump: direct triples, statements and references.
 
     Raises:
         RecordError: A value is not among the known ones, or a fact has no provenance.
@@ -126,7 +126,7 @@ def claims_source(table: Path = CLAIMS) -> StoreSource:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Writes `claims.tsv` from the released files."""
+    """Write `claims.tsv` from the released files."""
     parser = argparse.ArgumentParser(description="write the table of the sample of released claims")
     parser.add_argument("folder", type=Path, help="folder of the released SEESAW-CF files")
     parser.add_argument("--out", type=Path, default=CLAIMS)

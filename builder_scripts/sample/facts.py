@@ -72,7 +72,7 @@ _YEAR = "http://www.w3.org/2001/XMLSchema#dateTime"
 
 
 def read_tsv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """Reads a tab-separated file with a header line; no quoting.
+    """Read a tab-separated file with a header line; no quoting.
 
     Raises:
         StorageError: The file cannot be read.
@@ -94,7 +94,7 @@ def read_tsv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
 
 
 def full_id(id: str) -> str:
-    """A QID as it is; "s:slug" as an IRI in the project's own namespace."""
+    """Return a QID as it is; "s:slug" as an IRI in the project's own namespace."""
     return OWN + id.removeprefix("s:") if id.startswith("s:") else id
 
 
@@ -113,7 +113,7 @@ def _direct(id: str, property_id: str, value: str) -> str:
 
 
 def _statement(id: str, property_id: str, number: int, value: str, reference: str) -> Iterator[str]:
-    """The statement behind a direct triple: claim, value and reference."""
+    """Yield the statement behind a direct triple: claim, value and reference."""
     name = id.removeprefix(OWN)
     statement = f"<{ROOT}statement/{name}-{property_id}-{number}>"
     yield f"<{entity_iri(id)}> <http://www.wikidata.org/prop/{property_id}> {statement} ."
@@ -126,7 +126,7 @@ def provenance(cell: str, name: str) -> tuple[tuple[tuple[str, ...], str], ...]:
 
     Args:
         cell: Of the column "provenance".
-        name: Whose, for the message.
+        name: Name of the person, for the message.
 
     Raises:
         RecordError: A part is not of this form.
@@ -146,7 +146,7 @@ def _origins(row: dict[str, str]) -> dict[str, str]:
 
 
 def _four_digits(year: int) -> str:
-    """A year as XML Schema writes it: at least four digits, which the sign of years before Christ precedes."""
+    """Return a year as XML Schema writes it: at least four digits, which the sign of years before Christ precedes."""
     return f"{'-' * (year < 0)}{abs(year):04d}"
 
 
@@ -205,7 +205,7 @@ def _link_lines(
 def render(
     people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]], links: Iterable[dict[str, str]] = ()
 ) -> str:
-    """Renders facts as N-Triples.
+    """Render facts as N-Triples.
 
     Args:
         people: Rows of people.tsv.
@@ -237,7 +237,7 @@ def render(
 
 
 def main() -> None:
-    """Writes `sample/sample.nt` from the three tables beside it."""
+    """Write `sample/sample.nt` from the three tables in its folder."""
     people, entities, links = (read_tsv(SAMPLE / f"{name}.tsv") for name in ("people", "entities", "links"))
     write_text(SAMPLE / "sample.nt", render(people, entities, links))
 

@@ -1,4 +1,4 @@
-"""The curated people of the sample and the values their labels stand for, as the two tables beside this file say."""
+"""The curated people of the sample and the values their labels stand for, as in the two tables next to this file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CuratedPerson:
 
 
 def _rows(path: Path, kind: type[LabelledValue | CuratedPerson]) -> list[dict[str, Any]]:
-    """The rows of a table whose columns are the fields of a class; cells with several values are split."""
+    """Return the rows of a table with the fields of a class as columns; cells with several values are split."""
     rows, columns = read_tsv(path), {field.name: field.type for field in fields(kind)}
     header = [*rows[0]] if rows else []
     if header != [*columns]:
@@ -79,7 +79,7 @@ def _year(row: dict[str, Any], column: str) -> int:
 
 
 def load_people(path: Path = HERE / "people.tsv") -> list[CuratedPerson]:
-    """Reads the people, in the order of the file.
+    """Read the people, in the order of the file.
 
     Raises:
         StorageError: The file cannot be read.
@@ -99,7 +99,7 @@ def load_people(path: Path = HERE / "people.tsv") -> list[CuratedPerson]:
 
 
 def load_entities(path: Path = HERE / "entities.tsv") -> dict[tuple[str, str], LabelledValue]:
-    """Reads the labelled values, keyed by kind and label.
+    """Read the labelled values, keyed by kind and label.
 
     Raises:
         StorageError: The file cannot be read.

@@ -22,12 +22,12 @@ KINDS = {
 
 
 def published(name: str) -> list[Mapping[str, str]]:
-    """The rows of a table that do not come from the sample."""
+    """Return the rows of a table that do not come from the sample."""
     return [row for row in groups.table(name).values() if row["provenance"] != PROVENANCE]
 
 
 def missing(entities: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
-    """The sample's rows that each table lacks.
+    """Return the sample's rows that are missing in each table.
 
     Args:
         entities: Rows of entities.tsv.
@@ -50,7 +50,7 @@ def missing(entities: list[dict[str, str]]) -> dict[str, list[dict[str, str]]]:
 
 
 def main() -> None:
-    """Writes the sample's rows behind the published ones, in the order of entities.tsv."""
+    """Write the sample's rows behind the published ones, in the order of entities.tsv."""
     for name, rows in missing(read_tsv(SAMPLE / "entities.tsv")).items():
         published_rows = published(name)
         with atomic_path(groups.TABLES / f"{name}.csv") as path, path.open("w", encoding="utf-8", newline="") as file:

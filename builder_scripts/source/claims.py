@@ -1,4 +1,4 @@
-"""Entities of all kinds, not only people: found by name, with everything they say about others."""
+"""Entities of all kinds, not only people: found by name, with their statements about other entities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Claims:
     """Claims, names and couplings of entities, each asked once."""
 
     def __init__(self, source: Source, facts: Facts):
-        """Remembers who is asked.
+        """Remember who is asked.
 
         Args:
             source: The source behind `facts`.

@@ -1,7 +1,7 @@
-"""Samples of everybody who holds a value, in ways that an endpoint with a time limit finishes.
+"""Samples of the people who hold a value, in ways that an endpoint with a time limit finishes.
 
 What takes an endpoint long is to look at all of a million holders and to sort them. So it is first asked how many
-statements there are, which its index knows, and the sort is for values with few. Of the others a range of hashes is
+statements there are, which its index knows, and the sort is for values with few. Of larger ones a range of hashes is
 asked after the other, until there are enough people: that is the beginning of the same order, so these are the same
 people. An endpoint that cannot even look through the identifiers gives pages of its index, at places that the seed
 decides.
@@ -40,13 +40,13 @@ WAYS = {
 
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
-    """Whom a sample is drawn from.
+    """The people that a sample is drawn from.
 
     Attributes:
         relation_id: The relation that it is for.
-        query: Name of the query file that sorts everybody.
+        query: Name of the query file that sorts all people.
         parameters: Its parameters.
-        scanned: A property and its values (none for any) that everybody wanted has.
+        scanned: A property and its values (none for any) that all people of the sample have.
         limit: People at most.
         fit: Those of some identifiers who are wanted, in the order given.
     """
@@ -68,7 +68,7 @@ class Draws:
     """
 
     def __init__(self, source: Source, seed: int):
-        """Remembers who is asked, and the seed of the order."""
+        """Remember who is asked, and the seed of the order."""
         self.limited = source.limited
         self.ways: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._source, self._seed = source, seed
@@ -169,7 +169,7 @@ class Draws:
                 reach = reach if len(rows) == PAGE else min(reach, place)  # behind the last page there is nothing
 
     def _size(self, scanned: tuple[str, tuple[str, ...]]) -> int | None:
-        """How many statements there are; None when the source does not count them in time."""
+        """Return how many statements there are; None when the source does not count them in time."""
         rows = self._source.try_select("size", property=scanned[0], held=scanned[1])
         return int(rows[0]["statements"]) if rows else None
 

@@ -37,7 +37,7 @@ class RequestPolicy:
     Attributes:
         contact: Mail address or web page in the User-Agent, as Wikimedia's policy asks.
         timeout: Seconds for one whole reply, however slowly its parts come.
-        attempts: How often a query is tried when the endpoint says that it is busy.
+        attempts: How often a query is tried when the endpoint is busy.
         silent_attempts: How often a query is tried when nothing comes, or nothing whole, or the server ends it.
         pause: Seconds before the second try; doubled each time, with jitter.
         longest_pause: Seconds; a server that asks for more than this ends the build with a message.
@@ -54,7 +54,7 @@ class RequestPolicy:
     knock: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuses settings no request could be made with.
+        """Refuse settings no request could be made with.
 
         Raises:
             RecordError: A number that is not positive, or a contact that would break the header.
@@ -86,7 +86,7 @@ class EndpointSource(Source):
         *,
         sleep: Callable[[float], None] = time.sleep,
     ):
-        """Remembers the address; nothing is asked yet.
+        """Remember the address; nothing is asked yet.
 
         Args:
             url: The endpoint's query address, http or https.
@@ -105,10 +105,10 @@ class EndpointSource(Source):
         self._jitter = random.Random(0)
 
     def ask(self, text: str) -> bytes:
-        """Sends a query and gives the raw reply, checked to be whole and well-formed.
+        """Send a query and return the raw reply, checked to be whole and well-formed.
 
         Raises:
-            SourceTimeout: Nothing whole came in time, or the server says that the query took too long, in the last try.
+            SourceTimeout: Nothing whole came in time, or the server reports that it took too long, in the last try.
             SourceError: The endpoint refused the query, is not SPARQL, or did not answer in any of the tries; the text
                 names the address, the last failure and what to do.
         """
@@ -155,7 +155,7 @@ class EndpointSource(Source):
         return reply
 
     def _knock(self) -> None:
-        """Asks for next to nothing; whatever is answered, somebody is there.
+        """Send a query that needs no search. Any reply shows that the endpoint is up.
 
         Raises:
             SourceError: Nothing comes.
@@ -175,7 +175,7 @@ class EndpointSource(Source):
                 ) from error
 
     def _waiting_message(self) -> str:
-        """How long an endpoint that has not answered yet is waited for."""
+        """Return how long an endpoint that has not answered yet is waited for."""
         if self._answered:
             return ""
         tries, seconds = self.policy.silent_attempts, self.policy.timeout
@@ -196,7 +196,7 @@ class EndpointSource(Source):
             return _read(response, deadline)
 
     def _retry_delay(self, error: Exception, explanation: str) -> tuple[str, float | None]:
-        """What went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
+        """Return what went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
         http_error = _http_error(error)
         if http_error is None:
             if not isinstance(error, (OSError, http.client.HTTPException, SourceError)):
@@ -237,7 +237,7 @@ _REMEDIES = {
 
 
 def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
-    """Reads a whole reply; raises TimeoutError when parts still come after the deadline."""
+    """Read a whole reply; raises TimeoutError when parts still come after the deadline."""
     parts = []
     while part := response.read1(CHUNK):
         parts.append(part)
@@ -247,7 +247,7 @@ def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
 
 
 def _http_error(error: Exception) -> urllib.error.HTTPError | None:
-    """The HTTP error behind what SPARQLWrapper raised, if it was one."""
+    """Return the HTTP error behind what SPARQLWrapper raised, if it was one."""
     for candidate in (error, error.__context__):
         if isinstance(candidate, urllib.error.HTTPError):
             return candidate
@@ -255,7 +255,7 @@ def _http_error(error: Exception) -> urllib.error.HTTPError | None:
 
 
 def _explanation(error: Exception) -> str:
-    """The beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
+    """Return the beginning of the server's explanation; SPARQLWrapper has read it for the codes that it knows."""
     http_error = _http_error(error)
     if http_error is None or error is not http_error:
         return str(error)
@@ -272,7 +272,7 @@ _KNOCK = "SELECT ?answer WHERE { VALUES ?answer { 1 } }"
 
 
 def _is_timeout(error: Exception, explanation: str) -> bool:
-    """Whether nothing, or nothing whole, came in time, or the server says that the query took too long."""
+    """Return whether nothing, or nothing whole, came in time, or the server reports that the query took too long."""
     http_error = _http_error(error)
     if http_error is not None:
         return http_error.code in {408, 504} or (
@@ -282,15 +282,15 @@ def _is_timeout(error: Exception, explanation: str) -> bool:
 
 
 def _is_silent(error: Exception) -> bool:
-    """Whether nothing came at all, or nothing whole."""
+    """Return whether nothing came at all, or nothing whole."""
     return _http_error(error) is None and any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", 0)))
 
 
 def _check(reply: bytes) -> None:
-    """Refuses what is no whole result.
+    """Raise for a reply that is not a complete result.
 
     Raises:
-        SourceTimeout: Wikidata's server ended the query in the middle of the reply, and says so there.
+        SourceTimeout: Wikidata's server ended the query in the middle of the reply, and reports it there.
         SourceError: Anything else.
     """
     try:

@@ -34,7 +34,7 @@ class Progress(Protocol):
     """Shows how far a long list of queries is."""
 
     def __call__(self, steps: Sequence[T], what: str, /) -> Iterable[T]:
-        """Passes `steps` through, one after the other; `what` says what is counted."""
+        """Pass `steps` through, one after the other; `what` names the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class RecordedPerson:
 
     @property
     def id(self) -> str:
-        """The identifier; "" for somebody who is known by name only."""
+        """The identifier; "" for a person known by name only."""
         return self.entity.id or ""
 
     def holds(self, relation_id: str) -> tuple[str, ...]:
-        """The values of one property, sorted; none is an empty tuple."""
+        """Return the values of one property, sorted; none is an empty tuple."""
         return self.values.get(relation_id, ())
 
 
@@ -75,7 +75,7 @@ def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
 
 
 def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
-    """The answer to `queries/facts.rq`: person -> property -> values, for those of whom something is recorded."""
+    """The answer to `queries/facts.rq`: person -> property -> values, for people with recorded facts."""
     people: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         values = people.setdefault(entity_id(row["person"]), {}).setdefault(entity_id(row["property"]), [])
@@ -84,7 +84,7 @@ def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
 
 
 def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> RecordedPerson:
-    """A person and the tags that recorded facts give.
+    """Return a person and the tags that recorded facts give.
 
     Args:
         entity: Who.
@@ -106,7 +106,7 @@ def person_of(entity: Entity, rows: Mapping[str, Sequence[str]]) -> RecordedPers
 
 
 def _is(person: RecordedPerson, gender: str) -> bool:
-    """Whether somebody is of a gender, or of none of the two when it is ""."""
+    """Return whether a person is of a gender, or of none of the two when it is ""."""
     recorded = set(person.holds("P21"))
     return gender in recorded if gender else bool(recorded) and recorded.isdisjoint((MALE, FEMALE))
 
@@ -118,7 +118,7 @@ def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
 
 
 def silent(steps: Sequence[T], _: str) -> Iterable[T]:
-    """A progress that shows nothing."""
+    """Return a progress that shows nothing."""
     return steps
 
 
@@ -126,7 +126,7 @@ class Facts:
     """A source seen through what the builder asks: labels, people, holders of a value. Every answer is kept."""
 
     def __init__(self, source: Source, options: BuildOptions, progress: Progress = silent):
-        """Remembers the source and the rules; nothing is asked yet.
+        """Remember the source and the rules; nothing is asked yet.
 
         Args:
             source: Who is asked.
@@ -160,7 +160,7 @@ class Facts:
         return {id: self._labels[id] for id in ids if id in self._labels}
 
     def people(self, ids: Iterable[str]) -> list[RecordedPerson]:
-        """What is recorded about people, in the order given; people without a usable name are left out."""
+        """Return what is recorded about people, in the order given; people without a usable name are left out."""
         ids = list(ids)
         for batch in self.progress(batches(id for id in ids if id not in self._people), "people"):
             self._fetch(batch)
@@ -180,7 +180,7 @@ class Facts:
         Args:
             relation_id: Property id.
             value: Identifier of the value.
-            gender: Identifier of a gender, or "" for everybody who is neither male nor female.
+            gender: Identifier of a gender, or "" for all people neither male nor female.
 
         Returns:
             At most `per_gender` + 25 identifiers; fewer means these are all, or all that the source found in time.
@@ -206,7 +206,7 @@ class Facts:
         limit: int,
         fits: Callable[[RecordedPerson], bool],
     ) -> list[str]:
-        """A sample of named humans; see `SampleRequest`."""
+        """Return a sample of named humans; see `SampleRequest`."""
         options = self.options
         rules: Mapping[str, Parameter] = {"language": options.language, "seed": options.seed, "limit": limit}
 
@@ -217,7 +217,7 @@ class Facts:
         return self.draws.sample(SampleRequest(relation_id, query, {**parameters, **rules}, scanned, limit, fit))
 
     def prefetch(self, holders: Iterable[Holder]) -> None:
-        """Asks for holders and what is recorded about them, in as few queries as possible."""
+        """Ask for holders and what is recorded about them, in as few queries as possible."""
         keys = sorted(set(holders))
         ids_of_holders = [self.holders(*key) for key in self.progress(keys, "holders of a value")]
         self.people(id for ids in ids_of_holders for id in ids)
@@ -238,7 +238,7 @@ class Facts:
         return self.people(ids)
 
     def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
-        """Those of some values that somebody holds and that have a name, sorted by name then identifier."""
+        """Those of some values that a person holds and that have a name, sorted by name then identifier."""
         parts = batches(values)
         key = (relation_id, str(parts))
         if key not in self._present:
@@ -286,7 +286,7 @@ class Facts:
         return ids
 
     def everyone(self) -> list[RecordedPerson]:
-        """Everybody in a small store, page by page."""
+        """All people in a small store, page by page."""
         ids: list[str] = []
         while True:
             rows = self._source.select("everyone", language=self.options.language, limit=PAGE, offset=len(ids))

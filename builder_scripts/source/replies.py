@@ -1,6 +1,6 @@
 """A cache of raw replies: a build that was killed goes on without asking twice, and can be replayed offline.
 
-Every reply is one gzip file named after the SHA-256 of the source's identity and the query; a JSON file beside it keeps
+Every reply is one gzip file named after the SHA-256 of the source's identity and the query. A JSON file with it keeps
 query, source, time and the reply's digest. The JSON file is written last: without it there is no reply. Of a query that
 the source did not finish in time, and that was then asked in another way, there is only the JSON file.
 """
@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class CachedSource(Source):
-    """A source whose replies are kept on disk and asked for once."""
+    """A source that keeps replies on disk and asks for each once."""
 
     def __init__(self, source: Source, folder: str | os.PathLike[str], *, offline: bool = False):
-        """Puts a cache in front of a source.
+        """Put a cache in front of a source.
 
         Args:
             source: Who is asked when a reply is not there.
@@ -43,7 +43,7 @@ class CachedSource(Source):
         self._folder = Path(folder)
 
     def ask(self, text: str) -> bytes:
-        """The reply out of the cache, or from the source and then kept.
+        """Return the reply out of the cache, or from the source and then kept.
 
         Raises:
             SourceError: Offline and the reply is not there, or the source does not answer.
@@ -54,7 +54,7 @@ class CachedSource(Source):
         return reply
 
     def within_time(self, text: str) -> bytes | None:
-        """See `Source.within_time`; that a query was not finished is kept too, so that nobody waits for it again.
+        """See `Source.within_time`; that a query was not finished is kept too, so that no later build waits for it.
 
         Raises:
             SourceError, StorageError: As `ask`.
@@ -66,7 +66,7 @@ class CachedSource(Source):
 
     def _reply(self, text: str, ask: Callable[[str], bytes | None]) -> bytes | None:
         stem = self._stem(text)
-        cached = self._kept(stem)
+        cached = self._cached(stem)
         if cached is not None:
             self.hits += 1
             self._used(text)
@@ -91,7 +91,7 @@ class CachedSource(Source):
         return str(self._described(text).get("time", ""))
 
     def _described(self, text: str) -> dict[str, object]:
-        """What is kept beside the reply to a query; nothing when there is none."""
+        """Return the record kept with the reply to a query; empty when there is none."""
         try:
             return dict(json.loads(self._stem(text).with_suffix(".json").read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -102,8 +102,8 @@ class CachedSource(Source):
         key = hashlib.sha256(f"{self.identity}\n{text}".encode()).hexdigest()
         return self._folder / key[:2] / key
 
-    def _kept(self, stem: Path) -> bytes | None:
-        """A whole reply, or None; a damaged one is reported and asked for again."""
+    def _cached(self, stem: Path) -> bytes | None:
+        """Return a whole reply, or None; a damaged one is reported and asked for again."""
         try:
             facts = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
             reply = gzip.decompress(stem.with_suffix(".gz").read_bytes())

@@ -49,7 +49,7 @@ class Source(Protocol):
     limited: bool = False  # ends queries that take long, as public endpoints do
 
     def ask(self, text: str) -> bytes:
-        """Runs a query and gives the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
+        """Run a query and return the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
 
     def within_time(self, text: str) -> bytes | None:
         """As `ask`, for a query that can be put in another way: None when it is not finished in time."""
@@ -59,7 +59,7 @@ class Source(Protocol):
             return None
 
     def select(self, name: str, **parameters: Parameter) -> list[Binding]:
-        """Runs `queries/<name>.rq`.
+        """Run `queries/<name>.rq`.
 
         Args:
             name: File name without ".rq".
@@ -81,7 +81,7 @@ class Source(Protocol):
 
 
 def entity_iri(id: str) -> str:
-    """The IRI of an identifier: "Q42" and "P27" are Wikidata's (P as the direct property), IRIs are themselves.
+    """Return the IRI of an identifier: "Q42" and "P27" are Wikidata's (P as the direct property), IRIs are themselves.
 
     Raises:
         RecordError: Not an identifier; nothing else may enter a query.
@@ -99,7 +99,7 @@ def entity_iri(id: str) -> str:
 
 
 def entity_id(iri: str) -> str:
-    """The short identifier of an IRI: Wikidata's entities and properties lose their prefix, others stay as they are."""
+    """The short identifier of an IRI: Wikidata's entities and properties lose their prefix, other IRIs stay."""
     for prefix in (f"{WIKIDATA}entity/", f"{WIKIDATA}prop/direct/"):
         rest = iri.removeprefix(prefix)
         if rest != iri and (_QID.fullmatch(rest) or _PID.fullmatch(rest)):
@@ -141,7 +141,7 @@ def _names(name: str, value: Parameter) -> str:
 
 
 def _held(name: str, value: Parameter) -> str:
-    """What is held: one identifier, one of several, or anything."""
+    """Return what is held: one identifier, one of several, or anything."""
     ids = _identifiers(name, value)
     if ids.count("<") == 1:
         return ids
@@ -173,7 +173,7 @@ _KINDS = {
 
 
 def query(name: str, parameters: Mapping[str, Parameter]) -> str:
-    """Reads a query file and fills its places.
+    """Read a query file and fill its places.
 
     Args:
         name: File name without ".rq".
@@ -185,7 +185,7 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
         The query text.
 
     Raises:
-        UnknownNameError: There is no such file.
+        UnknownNameError: The file does not exist.
         RecordError: A parameter is missing, is not asked for, or is not what its place takes.
     """
     files = {file.stem: file for file in QUERIES.glob("*.rq")}
@@ -201,7 +201,7 @@ def query(name: str, parameters: Mapping[str, Parameter]) -> str:
 
 
 def rows(reply: bytes) -> list[Binding]:
-    """The solutions of a raw reply, as `Source.select` gives them.
+    """Return the solutions of a raw reply, as `Source.select` gives them.
 
     Raises:
         SourceError: Not whole JSON, or not SPARQL results.
@@ -232,7 +232,7 @@ class StoreSource(Source):
     """An embedded SPARQL store: files loaded into memory, or a store folder on disk."""
 
     def __init__(self, files: Iterable[str | os.PathLike[str]] = (), *, store: str | os.PathLike[str] | None = None):
-        """Loads files into a new store in memory, or opens a folder made by `oxigraph load` read-only.
+        """Load files into a new store in memory, or open a folder made by `oxigraph load` read-only.
 
         Args:
             files: N-Triples (.nt), Turtle (.ttl) or other RDF files that the suffix names.
@@ -240,7 +240,7 @@ class StoreSource(Source):
 
         Raises:
             StorageError: A file or the store cannot be read.
-            RecordError: A file is not valid RDF (the text says where), or files and a store were given.
+            RecordError: A file is not valid RDF (the text gives the place), or files and a store were given.
         """
         listed = [Path(file) for file in files]
         if listed and store is not None:
@@ -266,7 +266,7 @@ class StoreSource(Source):
         self.identity = _identity(listed, store)
 
     def ask(self, text: str) -> bytes:
-        """Runs a query; see `Source.ask`.
+        """Run a query; see `Source.ask`.
 
         Raises:
             SourceError: The query is not valid SPARQL.
@@ -279,7 +279,7 @@ class StoreSource(Source):
 
 
 def _identity(files: Sequence[Path], store: str | os.PathLike[str] | None) -> str:
-    """A digest of the files' contents; of a store folder, of its files' names, sizes and times."""
+    """Return a digest of the files' contents; of a store folder, of its files' names, sizes and times."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as content:

@@ -1,4 +1,4 @@
-"""Whom records are about, and everything that the sources say about them."""
+"""The people of records, and everything that the sources record about them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import AttributePrompt, Case
 
 _ID = re.compile(r"Q[1-9][0-9]*|https?://[^\x00-\x20<>\"{}|^`\\]+")
-_SHOWN = 3
+MAX_NAMES = 3
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class People:
     """What sources say about people.
 
     Attributes:
-        records: Per source, in the order given: identifier -> what it says.
+        records: Per source, in the order given: identifier -> its record.
         names: Name of an edited person without identifier -> identifiers of the people of that name in any source.
     """
 
@@ -30,41 +30,41 @@ class People:
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def of(self, id: str, own: Sequence[RecordedPerson] = ()) -> tuple[RecordedPerson, frozenset[str]] | None:
-        """Everything about one person, and what the sources differ about; None when nobody knows them.
+        """Return everything about one person, and what the sources differ about; None when no source knows them.
 
         Args:
             id: Identifier.
-            own: What the records themselves say, as one more source before the others.
+            own: The records' own tags, as one more source before the sources.
         """
         people = [*own, *(records[id].person for records in self.records.values() if id in records)]
         return merged(people) if people else None
 
 
 def is_pair(case: Case) -> bool:
-    """Whether a record watches another property of its subject than the edited one."""
+    """Return whether a record watches another property of its subject than the edited one."""
     return case.effect_relation_id not in (None, case.request.relation_id)
 
 
 def tested(case: Case) -> Iterator[AttributePrompt]:
-    """The prompts of a record that carry tags."""
+    """Yield the prompts of a record that carry tags."""
     yield from case.attribute_prompts
     yield from case.effect_prompts
 
 
 def subject_id(case: Case) -> str:
-    """The identifier of the edited person where the record has one, else ""."""
+    """Return the identifier of the edited person where the record has one, else ""."""
     id = case.extra.get("subject_id")
     return id if isinstance(id, str) and _ID.fullmatch(id) else ""
 
 
 def ask(sources: Sequence[TagSource], cases: Sequence[Case]) -> People:
-    """Asks every source about everybody: what the tags need, and of edited people the values of the relations too.
+    """Ask every source about all people: what the tags need, and of edited people the values of the relations too.
 
     Names lead to identifiers for the edited people of pair records only, which have none in the released files; who is
     meant is decided later, by the edited fact.
 
     Raises:
-        RecordError: Nobody can be asked about, or a source knows none of them.
+        RecordError: No record identifies a person, or a source knows none of them.
         SourceError: A source does not answer.
     """
     ids = {str(row.subject.id) for case in cases for row in tested(case) if _ID.fullmatch(row.subject.id or "")}
@@ -92,7 +92,7 @@ def ask(sources: Sequence[TagSource], cases: Sequence[Case]) -> People:
 
 
 def _nobody(source: TagSource, ids: Sequence[str], labels: Iterable[str]) -> str:
-    some = ", ".join([*ids, *labels][:_SHOWN])
+    some = ", ".join([*ids, *labels][:MAX_NAMES])
     return (
         f"{source.name} knows nobody: it was asked about {len(ids):,} people ({some}, ...) and has nothing about any "
         "of them. Check that it is the right source, in Wikidata's shape (direct properties such as wdt:P21 of "

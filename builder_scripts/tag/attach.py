@@ -2,7 +2,7 @@
 
 Source: SEESAW-CF section 3.2 and Appendix A: an answer is ranked among all values of the paper's table of the watched
 property; gold are those recorded for the edited person; a record without gold has no candidates.
-Deviates: an edited person that a record only names is somebody who holds the edited fact, never just the first of that
+Deviates: an edited person that a record only names is a person who holds the edited fact, never just the first of that
 name.
 """
 
@@ -39,7 +39,7 @@ def paper_candidates(relation_id: str) -> Mapping[str, str]:
 
 
 def attach(cases: Sequence[Case], people: People, coverage: Coverage) -> list[Case]:
-    """Tags every prompt whose person somebody knows, and answers every pair whose edited person is found.
+    """Tag every prompt about a person that a source knows, and answer every pair with an identified person.
 
     Args:
         cases: Records.
@@ -47,7 +47,7 @@ def attach(cases: Sequence[Case], people: People, coverage: Coverage) -> list[Ca
         coverage: Counts what was found.
 
     Returns:
-        The same cases in the same order. Tags that they had are kept beside the new ones.
+        The same cases in the same order. Tags that they had are kept in addition to the new ones.
     """
     own = _own(cases)
     tags = {id: person for id, rows in own.items() if (person := people.of(id, rows)) is not None}
@@ -56,7 +56,7 @@ def attach(cases: Sequence[Case], people: People, coverage: Coverage) -> list[Ca
 
 
 def _own(cases: Iterable[Case]) -> dict[str, list[RecordedPerson]]:
-    """What the records themselves say of each identified person: one tag each, without repeats."""
+    """Return the records' own tags of each identified person: one tag each, without repeats."""
     people: dict[str, list[RecordedPerson]] = {}
     for case in cases:
         for row in tested(case):
@@ -95,7 +95,7 @@ def _tagged(row: AttributePrompt, tags: Mapping[str, tuple[RecordedPerson, froze
 
 
 def _answered(case: Case, effect: str, people: People, coverage: Coverage) -> tuple[Case, str]:
-    """A record of a pair with candidates and gold, and "gold" or why it has none."""
+    """Return a record of a pair with candidates and gold, and "gold" or why it has none."""
     if case.effect_prompts and case.candidates and case.gold:
         return case, "had gold"
     names = paper_candidates(effect)

@@ -21,17 +21,17 @@ class Coverage:
 
     Attributes:
         people: Identified people that prompts are about.
-        found: Those of whom a source knows anything.
-        merged: Those whose identifier was merged into another.
+        found: Those that a source knows.
+        merged: Those with an identifier that was merged into another.
         knows: Source -> identified people that it knows.
-        known, conflicts: Tag -> people who have it; people about whom two sources (or a source and the records) differ.
+        known, conflicts: Tag -> people who have it; people on which two sources (or a source and the records) differ.
         members: Tag -> group -> people.
-        prompts, unnamed: Prompts that carry tags; those about somebody without identifier.
+        prompts, unnamed: Prompts that carry tags; those about a person without identifier.
         prompts_known: Tag -> prompts that have it.
         pairs: "gold", "had gold" or why a record of a pair has no gold answer -> records.
-        linked, namesakes: Edited people who were found by their name and the edited fact; those for whom several people
-            of that name hold it, of whom the best known is taken.
-        answer_conflicts: Records of pairs about whose watched property sources differ; all their answers are gold.
+        linked, namesakes: Edited people who were found by their name and the edited fact; those with several people
+            of that name hold it: the best known is taken.
+        answer_conflicts: Records of pairs with a watched property on which sources differ; all their answers are gold.
     """
 
     people: int = 0
@@ -52,7 +52,7 @@ class Coverage:
     def count_people(
         self, people: People, ids: Iterable[str], tags: Mapping[str, tuple[RecordedPerson, frozenset[str]]]
     ) -> None:
-        """Counts what is known about the people that prompts are about.
+        """Count what is known about the people that prompts are about.
 
         Args:
             people: What the sources say.
@@ -73,14 +73,14 @@ class Coverage:
                     self.members[tag].update(getattr(person, tag))
 
     def count_prompts(self, rows: Iterable[AttributePrompt]) -> None:
-        """Counts the prompts of one tagged record."""
+        """Count the prompts of one tagged record."""
         for row in rows:
             self.prompts += 1
             self.unnamed += not row.subject.id
             self.prompts_known.update(tag for tag in TAGS if getattr(row, tag) not in ((), None))
 
     def numbers(self) -> dict[str, Any]:
-        """Everything as JSON takes it."""
+        """Return everything as JSON takes it."""
         tags = {
             tag: {
                 "people": self.people,
@@ -109,7 +109,7 @@ class Coverage:
         }
 
     def to_markdown(self) -> str:
-        """The tables to print and to put on a card."""
+        """Return the tables to print and to put on a card."""
         parts = []
         if self.prompts or self.people:
             rows = [
@@ -132,7 +132,7 @@ class Coverage:
         return "\n\n".join(parts)
 
     def _people(self) -> str:
-        """Whom nobody knows, in a sentence."""
+        """The people that no source knows, in a sentence."""
         knows = ", ".join(f"{name} knows {number:,}" for name, number in self.knows.items()) or "no source knows any"
         return (
             f"Of {self.people:,} identified people {knows}; nothing is recorded about {self.people - self.found:,} "

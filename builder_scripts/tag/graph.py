@@ -22,7 +22,7 @@ class GraphSource(TagSource):
     """Knows the people of a source of facts in Wikidata's shape."""
 
     def __init__(self, name: str, source: Source, language: str = "en", progress: Progress = silent):
-        """Remembers who is asked; nothing is asked yet.
+        """Remember who is asked; nothing is asked yet.
 
         Args:
             name: As it is called in tables and messages.
@@ -68,7 +68,7 @@ class GraphSource(TagSource):
         return {entity_id(row["person"]): entity_id(row["target"]) for row, _ in self._select("redirects", ids)}
 
     def _select(self, name: str, ids: Collection[str], **more: Sequence[str]) -> list[tuple[Binding, str]]:
-        """The rows of a query about any number of people, each with the time of its reply."""
+        """Return the rows of a query about any number of people, each with the time of its reply."""
         parts = self._progress(batches(ids), f"{name} from {self.name}")
         return [row for part in parts for few in batches(part, self._size) for row in self._ask(name, few, **more)]
 
@@ -82,7 +82,7 @@ class GraphSource(TagSource):
         return [(row, time) for row in rows(reply)]
 
     def _few(self, text: str, people: int) -> bytes:
-        """The reply to a query that cannot be made smaller."""
+        """Return the reply to a query that cannot be made smaller."""
         try:
             return self._source.ask(text)
         except SourceTimeout as error:

@@ -17,14 +17,14 @@ TAGS = (*LISTED, "living", "sitelinks")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One thing that a source says; a row of `FACTS`.
+    """One statement of a source; a row of `FACTS`.
 
     Attributes:
         entity: The identifier that the source has it under; another than the person's where that was merged.
         property: Property such as "P172", "sitelinks", or a column of a table.
         value: An identifier, a date, a number or a tag.
         reference: What the source itself names as its origin; "" when nothing.
-        time: When the source said so (ISO 8601, UTC); of a table, when its file was last changed; "" when unknown.
+        time: When the source stated it (ISO 8601, UTC); of a table, when its file was last changed; "" when unknown.
     """
 
     entity: str
@@ -41,7 +41,7 @@ FACTS: pa.Schema = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """What one source says about one person.
+    """Facts of one source about one person.
 
     Attributes:
         person: Values and tags.
@@ -64,11 +64,11 @@ class TagSource(Protocol):
     identity: str
 
     def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, SourceRecord]:
-        """What is recorded about people; those of whom nothing is are left out.
+        """Return what is recorded about people; those without any record are left out.
 
         Args:
             ids: Of the people.
-            properties: Relations whose values are wanted beside the tags.
+            properties: Relations with values that are needed in addition to the tags.
         """
 
     def named(self, labels: Iterable[str]) -> Mapping[str, Sequence[str]]:
@@ -76,10 +76,10 @@ class TagSource(Protocol):
 
 
 def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[str]]:
-    """What several sources say about one person together, and what they differ about.
+    """Return what several sources say about one person together, and what they differ about.
 
-    Groups and values of all sources are kept. Somebody of whom one source records a death is not living, whatever the
-    others do not record. The number of sitelinks is that of the first source that has one.
+    Groups and values of all sources are kept. A person with a recorded death in one source is not living, even if the
+    rest records none. The number of sitelinks is that of the first source that has one.
 
     Args:
         people: The same person in each source that knows them; at least one.

@@ -57,7 +57,7 @@ def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, CaseFile]
 
 
 def _configs(folder: Path) -> dict[str, Path]:
-    """The configs of a dataset folder whose rows are cases."""
+    """Return the configs of a dataset folder that hold cases."""
     shards = {path.parent: path for path in sorted((folder / "data").glob("*/*.parquet"), reverse=True)}
     cases = [path for path, shard in shards.items() if set(CASES.names) <= set(pq.read_schema(shard).names)]
     if not cases:

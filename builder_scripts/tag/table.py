@@ -1,4 +1,4 @@
-"""A table of people as a source: `demographics` of a built data set, or one of the same columns made by somebody."""
+"""A table of people as a source: `demographics` of a built data set, or another one of the same columns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TableSource(TagSource):
     """Knows the people of a Parquet file with the columns `id` and some tags."""
 
     def __init__(self, path: str | os.PathLike[str]):
-        """Reads the table.
+        """Read the table.
 
         Args:
             path: Columns as in the config `demographics`, of which `id` and at least one tag must be there.
@@ -48,21 +48,21 @@ class TableSource(TagSource):
         self.name = file.name
         self.identity = f"table:sha256:{hashlib.sha256(read_bytes(file)).hexdigest()}"
         time = datetime.datetime.fromtimestamp(int(file.stat().st_mtime), datetime.UTC).isoformat()
-        self._known: dict[str, SourceRecord] = {}
+        self._records: dict[str, SourceRecord] = {}
         self._named: dict[str, list[str]] = {}
         for number, row in enumerate(_read(file)):
             id = row.get("id")
-            if not id or id in self._known:
+            if not id or id in self._records:
                 raise RecordError(
                     f"{file}: row {number}: id is {id!r}, expected an identifier that no other row has. Merge the rows "
                     "of one person, and drop those without."
                 )
-            self._known[id] = _known(row, f"{file}: row {number} ({id})", time)
+            self._records[id] = _record(row, f"{file}: row {number} ({id})", time)
             self._named.setdefault(row.get("label") or "", []).append(id)
 
     def people(self, ids: Collection[str], properties: Sequence[str] = ()) -> dict[str, SourceRecord]:
         """See `TagSource`; everything that the table has is given."""
-        return {id: self._known[id] for id in ids if id in self._known}
+        return {id: self._records[id] for id in ids if id in self._records}
 
     def named(self, labels: Iterable[str]) -> Mapping[str, Sequence[str]]:
         """See `TagSource`."""
@@ -88,7 +88,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _known(row: dict[str, Any], where: str, time: str) -> SourceRecord:
+def _record(row: dict[str, Any], where: str, time: str) -> SourceRecord:
     for tag, vocabulary in _GROUPS.items():
         for value in row.get(tag) or ():
             one_of(f"{tag} of {where}", value, vocabulary)

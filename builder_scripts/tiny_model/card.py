@@ -96,7 +96,7 @@ def held_out_texts(people: Sequence[Person], seed: int) -> tuple[list[str], list
 
 
 def knowledge_table(cells: Sequence[CardCell]) -> str:
-    """The cells as a Markdown table, one row for each relation."""
+    """Return the cells as a Markdown table, one row for each relation."""
     by_relation = {(cell.relation_id, cell.split): cell for cell in cells}
     rows = [
         "| relation | facts | seen | p | other wording | p | new wording | p |",
@@ -125,11 +125,11 @@ def _phrasing_list() -> str:
 def write_card(
     folder: Path, people: Sequence[Person], settings: Mapping[str, int | float], facts: Mapping[str, str]
 ) -> None:
-    """Loads the finished model from its folder, measures it and writes README.md beside it.
+    """Load the finished model from its folder, measure it and write README.md into it.
 
     Args:
         folder: The model folder.
-        people: Whose facts it was trained on.
+        people: The people of its training facts.
         settings: Training settings, shown as a table; "seed" also decides what was held out.
         facts: Further rows of that table, such as the loss.
     """

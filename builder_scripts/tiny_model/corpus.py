@@ -1,7 +1,7 @@
 """The training corpus of the embedded model: facts of the sample's people rendered as short documents.
 
 Everything is a function of the people and a seed. What is held out is decided by a hash of (seed, person, relation,
-phrasing), so that adding a person changes nothing for the others.
+phrasing), so that adding a person changes nothing for the rest.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Prompt:
     """A cloze question of the card.
 
     Attributes:
-        person: About whom.
+        person: The person asked about.
         phrasing: How it is asked.
         split: "seen" (this sentence was trained), "held_pair" (the phrasing was trained, but not for this person) or
-            "held_phrasing" (the phrasing was trained for nobody).
+            "held_phrasing" (the phrasing was never trained).
     """
 
     person: Person
@@ -76,10 +76,10 @@ def _split(cell: str | None) -> tuple[str, ...]:
 
 
 def read_people(path: Path) -> list[Person]:
-    """Reads people.tsv (tab-separated, header, several values joined by "|").
+    """Read people.tsv (tab-separated, header, several values joined by "|").
 
     Raises:
-        RecordError: The file lacks a column that is needed, or names a person twice.
+        RecordError: A column is missing in the file, or names a person twice.
     """
     with path.open(encoding="utf-8", newline="") as handle:
         rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
@@ -104,12 +104,12 @@ def read_people(path: Path) -> list[Person]:
 
 
 def values(people: Sequence[Person], relation_id: str) -> list[str]:
-    """Every attribute that occurs for a relation, sorted."""
+    """Return every attribute that occurs for a relation, sorted."""
     return sorted({value for person in people for value in person.facts.get(relation_id, ())})
 
 
 def is_trained(person: Person, phrasing: Phrasing, seed: int) -> bool:
-    """Whether the corpus may state this person's fact in this phrasing."""
+    """Return whether the corpus may state this person's fact in this phrasing."""
     if phrasing.kind != "own":
         return phrasing.kind == "paper"
     if chance_of(seed, "fact", person.name, phrasing.relation_id, bits=64, joined="\x1f") >= HELD_FACTS:
@@ -118,7 +118,7 @@ def is_trained(person: Person, phrasing: Phrasing, seed: int) -> bool:
 
 
 def prompts(people: Sequence[Person], seed: int) -> Iterator[Prompt]:
-    """Every (person, relation, phrasing) with the split it belongs to."""
+    """Yield every (person, relation, phrasing) with the split it belongs to."""
     for person in people:
         for relation_id in person.facts:
             for phrasing in phrasings(relation_id):
@@ -151,7 +151,7 @@ class _Writer:
         return f"{self.rng.choice(allowed).fill(person.name, living=present)} {answer}."
 
     def description(self, person: Person) -> str:
-        """An open sentence, as the papers' open prompts begin one."""
+        """Return an open sentence, as the papers' open prompts begin one."""
         job = self.rng.choice(person.occupations) if person.occupations else "writer"
         field = person.facts.get("P101", ("many things",))[0]
         place = person.facts.get("P19", ("far away",))[0]
@@ -191,7 +191,7 @@ def documents(people: Sequence[Person], seed: int, stream: int = 0) -> Iterator[
     """Endless documents; the same people, seed and stream give the same documents.
 
     Args:
-        people: Whose facts are told; people without facts are left out.
+        people: The people to write about; people without facts are left out.
         seed: Decides what is held out.
         stream: Decides the draws; 0 trains, other numbers give fresh documents with the same sentences held out.
     """

@@ -1,4 +1,4 @@
-"""Measures what the embedded model knows: does it rank the true attribute of a person over all others?"""
+"""Measures what the embedded model knows: does it rank the true attribute of a person over all other attributes?"""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class CardCell:
 def rank(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, people: Sequence[Person], prompts: Sequence[Prompt]
 ) -> list[Ranked]:
-    """Ranks the true attribute among all attributes that `people` have in its relation.
+    """Rank the true attribute among all attributes that `people` have in its relation.
 
     Exact, yet far cheaper than scoring every attribute: an attribute is never more probable than its own first token,
-    so only those whose first token beats the whole true answer are scored in full.
+    so only those with a first token that beats the whole true answer are scored in full.
 
     Args:
         model, tokenizer: As `HFScorer` takes them.

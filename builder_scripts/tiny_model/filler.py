@@ -71,10 +71,10 @@ def _fill(template: str, rng: random.Random) -> str:
 
 
 def filler_sentence(rng: random.Random) -> str:
-    """A random sentence about nobody in particular."""
+    """Return a random sentence about no particular person."""
     return _fill(rng.choice(_SENTENCES), rng)
 
 
 def mention_sentence(name: str, rng: random.Random) -> str:
-    """A random sentence that names `name` without stating any of the five relations."""
+    """Return a random sentence that names `name` without stating any of the five relations."""
     return _fill(rng.choice(_MENTIONS), rng).replace("{}", name)

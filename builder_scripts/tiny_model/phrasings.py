@@ -1,4 +1,4 @@
-"""How the embedded model's training corpus says each fact: the papers' templates and own phrasings.
+"""How the embedded model's training corpus words each fact: the papers' templates and own phrasings.
 
 Three kinds: the papers' templates (always trained), own phrasings that are trained, and own phrasings that are never
 trained for anybody, so that a test can ask whether the model knows the facts or only the sentences. The own ones are
@@ -32,7 +32,7 @@ class Phrasing:
     kind: str
 
     def fill(self, name: str, *, living: bool) -> str:
-        """The sentence up to the attribute; past tense for people whose death is confirmed."""
+        """Return the sentence up to the attribute; past tense for people with a confirmed death."""
         return (self.present if living else self.past).replace("{}", name)
 
 
@@ -55,5 +55,5 @@ PHRASINGS: tuple[Phrasing, ...] = _all()
 
 
 def phrasings(relation_id: str, *kinds: str) -> tuple[Phrasing, ...]:
-    """The phrasings of one relation, of the given kinds ("paper", "own", "held"; none given = all)."""
+    """Return the phrasings of one relation, of the given kinds ("paper", "own", "held"; none given = all)."""
     return tuple(p for p in PHRASINGS if p.relation_id == relation_id and (not kinds or p.kind in kinds))

@@ -72,7 +72,7 @@ class TrainSettings:
 
 
 def make_tokenizer(texts: Iterator[str], settings: TrainSettings) -> PreTrainedTokenizerFast:
-    """Trains a byte-level BPE tokenizer that puts BOS first; a word's space belongs to the word ("Ġfield")."""
+    """Train a byte-level BPE tokenizer that puts BOS first; a word's space belongs to the word ("Ġfield")."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     raw.decoder = decoders.ByteLevel()
@@ -97,7 +97,7 @@ def make_tokenizer(texts: Iterator[str], settings: TrainSettings) -> PreTrainedT
 
 
 def make_model(settings: TrainSettings, vocab_size: int) -> LlamaForCausalLM:
-    """A Llama with tied embeddings and random weights; BOS is token 0, EOS and padding token 1."""
+    """Return a Llama with tied embeddings and random weights; BOS is token 0, EOS and padding token 1."""
     torch.manual_seed(settings.seed)
     config = LlamaConfig(
         vocab_size=vocab_size,
@@ -120,10 +120,10 @@ def make_model(settings: TrainSettings, vocab_size: int) -> LlamaForCausalLM:
 def batch(
     people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: TrainSettings, step: int
 ) -> tuple[Tensor, Tensor]:
-    """The token ids and attention mask of one step, a function of the step alone.
+    """Return the token ids and attention mask of one step, a function of the step alone.
 
     Documents are packed as "BOS document EOS" and the last one of a row is cut. Every eighth step has rows of the full
-    context, the others short rows, which are cheap and put many documents at the very beginning.
+    context, the rest short rows, which are cheap and put many documents at the very beginning.
 
     In `settings.names_hidden` of the rows no token outside a name sees any but the name's last token. What is known
     about a person must then be found there, which is where causal tracing finds it in large models (Meng et al. 2022,
@@ -153,7 +153,7 @@ def batch(
 
 
 def _mentions(names: re.Pattern[str], text: str, offsets: Sequence[tuple[int, int]], first: int) -> list[int]:
-    """For each token 0, or a number that tells the mention of a name it belongs to from all others of the row."""
+    """Return for each token the number of the mention of a name it belongs to, unique in the row, or 0."""
     mentions = [0] * len(offsets)
     for number, name in enumerate(names.finditer(text), start=first):
         for place, (_, end) in enumerate(offsets):
@@ -197,7 +197,7 @@ def _save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: 
 
 
 def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key: str) -> tuple[int, float]:
-    """Loads a checkpoint of the same settings; the next step and the last loss, or 0 and NaN when there is none."""
+    """Load a checkpoint of the same settings; the next step and the last loss, or 0 and NaN when there is none."""
     if not path.exists():
         return 0, math.nan
     with safe_open(path, framework="pt") as file:
@@ -227,10 +227,10 @@ def train(
     checkpoint: Path,
     every: int = 200,
 ) -> tuple[LlamaForCausalLM, float]:
-    """Trains, or goes on training, and saves a checkpoint every `every` steps.
+    """Train, or continue training, and save a checkpoint every `every` steps.
 
     Args:
-        people: Whose facts are learned.
+        people: The people of the training facts.
         tokenizer: From `make_tokenizer`.
         settings: All hyper-parameters.
         checkpoint: File for the state between steps.
@@ -268,12 +268,12 @@ def train(
 
 
 def hash_people(people: Sequence[Person]) -> str:
-    """A short fingerprint of the facts, kept in the checkpoint and the card."""
+    """Return a short fingerprint of the facts, kept in the checkpoint and the card."""
     return hashlib.sha256(repr(people).encode()).hexdigest()[:16]
 
 
 def _publish(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, corpus: Sequence[str]) -> None:
-    """Writes the model folder file by file, each whole or not at all."""
+    """Write the model folder file by file, each whole or not at all."""
     model.generation_config = GenerationConfig(bos_token_id=0, eos_token_id=1, pad_token_id=1)
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:

@@ -61,7 +61,7 @@ _COLUMNS = {
 
 
 def _success(columns: SuccessColumns) -> Success:
-    """A tie is what it is for float32: columns do not say which model they are from."""
+    """Return a tie is what it is for float32: columns do not say which model they are from."""
     return edit_success(columns)
 
 

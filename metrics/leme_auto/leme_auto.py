@@ -1,4 +1,4 @@
-"""Simple measures of passages, beside the ratings they should stand for: an `evaluate` module."""
+"""Simple measures of passages, next to the ratings they should stand for: an `evaluate` module."""
 
 from __future__ import annotations
 

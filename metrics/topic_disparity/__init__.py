@@ -1,1 +1,1 @@
-"""Topics of statements about groups of people, and how far they are from those about the others."""
+"""Topics of statements about groups of people, and how far they are from those about the rest."""

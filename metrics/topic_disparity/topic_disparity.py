@@ -1,4 +1,4 @@
-"""What groups of people are spoken of as, and how far that is from the others: an `evaluate` measurement."""
+"""What groups of people are spoken of as, and how far that is from the rest: an `evaluate` measurement."""
 
 from __future__ import annotations
 

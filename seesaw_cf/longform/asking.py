@@ -42,11 +42,11 @@ def ask_until_read(
     tries: int,
     retry_temperature: float = 0.0,
 ) -> list[Answer[T]]:
-    """Ask every question, and those again whose reply could not be read.
+    """Ask every question, and repeat questions with unreadable replies.
 
     Args:
         prompts: The questions.
-        read: (number of the question, reply) -> what it says and a status; "ok" ends the asking.
+        read: (number of the question, reply) -> its value and a status; "ok" ends the asking.
         seed: (number of the question, try from 0 on) -> seed of the reply.
         generator, sampling: Who answers, and how.
         tries: Times one question is asked at the most; at least once.

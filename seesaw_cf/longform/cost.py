@@ -52,7 +52,7 @@ def judge_cost(
     price_in: float | None = None,
     price_out: float | None = None,
 ) -> JudgeCost:
-    """Adds up a job.
+    """Add up a job.
 
     Args:
         prompts: Every question that will be asked.
@@ -71,10 +71,10 @@ def judge_cost(
 
 @dataclass
 class Counted:
-    """A generator that asks nobody: it keeps what would be asked, and gives replies that every judge can read.
+    """A generator that sends nothing: it keeps what would be asked, and gives replies that every judge can read.
 
     Attributes:
-        name: Of the judge whose place it takes.
+        name: Name of the judge that it replaces.
         asked: Longest reply in tokens -> prompts, the turns of a conversation as one text.
     """
 
@@ -82,7 +82,7 @@ class Counted:
     asked: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """Keeps the prompts."""
+        """Keep the prompts."""
         for ask in asks:
             turns = [ask.prompt] if isinstance(ask.prompt, str) else [turn.content for turn in ask.prompt]
             self.asked[sampling.max_new_tokens].append("\n".join(turns))

@@ -2,7 +2,7 @@
 
 Source: LEME, section 5.6 and Table 20 (types). Deviates: the sentences are ours, the paper explains most of them by an
 example only; "Cross Passage Consistency issue" is coded as "Cross Passage Contradiction"; the two examples of a good
-edit, a minimal and an impossible one are codes like the others.
+edit, a minimal and an impossible one are codes like the rest.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class Flaw:
     Attributes:
         name: Short name, used in tables: "anglo_centrism", ...
         title: For readers.
-        people: What counts, as told to human raters.
-        model: What counts, as told to language models.
+        people: Definition for human raters.
+        model: Definition for language models.
         released: Name of its column in the authors' files of ratings.
     """
 
@@ -114,10 +114,10 @@ FLAWS_BY_NAME: Mapping[str, Flaw] = MappingProxyType({flaw.name: flaw for flaw i
 
 
 def chosen_flaws(names: Sequence[str] = ()) -> list[Flaw]:
-    """The named flaws in the papers' order; all seven when no name is given.
+    """Return the named flaws in the papers' order; all seven when no name is given.
 
     Raises:
-        UnknownNameError: There is no such flaw.
+        UnknownNameError: The flaw does not exist.
     """
     for name in names:
         one_of("flaw", name, FLAWS_BY_NAME)

@@ -62,7 +62,7 @@ class LemeJob:
         seed: Seed of sampling cases and of every text.
 
     Raises:
-        RecordError: A count is no whole number of at least 1, or the seed is no whole number from 0.
+        RecordError: A count is not a whole number of at least 1, or the seed is not a whole number from 0.
     """
 
     model: str
@@ -110,7 +110,7 @@ class LemeJob:
                 whole(f"leme run: {name}", value, least)
 
     def texts(self) -> Generation:
-        """How many texts, and how they are drawn.
+        """Return how many texts, and how they are drawn.
 
         Raises:
             SeesawError: See `read_generation`.
@@ -132,7 +132,7 @@ PRESETS: dict[str, LemeJob] = {
 
 
 def read_preset(name: str) -> LemeJob:
-    """A preset by name, or a JSON file with fields of `LemeJob`.
+    """Return a preset by name, or a JSON file with fields of `LemeJob`.
 
     Raises:
         UnknownNameError: No such preset, or the file has a field that no job has.

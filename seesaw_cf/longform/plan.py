@@ -25,7 +25,7 @@ _LIKE = "the "  # a word that is one token to most tokenizers, and four bytes
 
 
 def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]:
-    """Every question to the judge: of the survey and, where it annotates, about claims.
+    """Return every question to the judge: of the survey and, where it annotates, about claims.
 
     Args:
         job: The run.

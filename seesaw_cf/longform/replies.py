@@ -8,5 +8,5 @@ _REFUSAL = re.compile(r"\b(?:i(?:['’]m| am) sorry|i (?:can(?:no|['’])t|am (?
 
 
 def is_refusal(reply: str) -> bool:
-    """Whether a reply declines to answer, in the usual words of chat models."""
+    """Return whether a reply declines to answer, in the usual words of chat models."""
     return _REFUSAL.search(reply) is not None

@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
-    """Runs a job into a folder, continuing it when it was interrupted.
+    """Run a job into a folder, continuing it when it was interrupted.
 
     Args:
         job: What to do.
@@ -132,7 +132,7 @@ def cases_of_job(
 
 
 def _check_editors(job: LemeJob) -> None:
-    """Refuses names that would be found wrong only after texts were written."""
+    """Refuse names that would be found wrong only after texts were written."""
     one_of("value of chat", job.chat, ("auto", "yes", "no"))
     for name, fields in (job.editor_config or {}).items():
         names = {part for editor in job.editors for part in split_control(editor) if part}
@@ -146,14 +146,14 @@ def _check_editors(job: LemeJob) -> None:
 
 
 def _check_keys(job: LemeJob) -> None:
-    """Asks for the keys of both servers before a model is loaded for anything."""
+    """Ask for the keys of both servers before a model is loaded for anything."""
     for url, name, key_env in ((job.base_url, job.model, job.key_env), (job.judge_url, job.judge, job.judge_key_env)):
         if url and name:
             OpenAIGenerator(url, name, key_env).check()
 
 
 def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, dict[str, object]]:
-    """The model that writes, and what the manifest says of it."""
+    """Return the model that writes, and its entry in the manifest."""
     if job.base_url:
         api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
         return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}

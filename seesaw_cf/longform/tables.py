@@ -77,7 +77,7 @@ class AnnotationRow(SampleRow):
 
 
 class SpanRow(SampleRow):
-    """A row of `SPANS`: a stretch of a passage that somebody marked as evidence for a label.
+    """A row of `SPANS`: a stretch of a passage that a person marked as evidence for a label.
 
     start, end: Unicode characters from 0, the end not included, of the passage's text without white space around it.
     text: what stands there.
@@ -132,7 +132,7 @@ class FlawRow(TypedDict):
 
 
 class CallRow(TypedDict):
-    """What a row about a request to a judge ends with: all that was sent and said."""
+    """What a row about a request to a judge ends with: the whole request and reply."""
 
     prompt: str
     temperature: float
@@ -152,10 +152,10 @@ FLAWS = schema_of(FlawRow)
 
 
 def call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> CallRow:
-    """A request and its reply; the turns of a conversation as one text, each after its role.
+    """Return a request and its reply; the turns of a conversation as one text, each after its role.
 
     Args:
-        ask, reply: What was asked and said.
+        ask, reply: Request and reply.
         status: What reading the reply gave.
         temperature: Of the reply.
     """

@@ -1,11 +1,11 @@
 """The words of an instrument: ours by default, the papers' own or any other from a file.
 
-What people and judges are told decides what they answer, and the papers' texts are not ours to ship. A file (JSON or
-YAML) replaces any part; what it leaves out stays as here. Results carry `facts()`: whose words they rest on.
+The instructions of people and judges decide their answers, and the papers' texts are not ours to ship. A file (JSON or
+YAML) replaces any part; what it leaves out stays as here. Results carry `facts()`: the wording that they rest on.
 
     source: SEESAW-CF, appendix F
     task: |
-      What raters are told first.
+      Opening of the instructions for raters.
     judge: |
       The question, with {entity}, {title}, {definition}, {one} and {two} in it.
     survey: |
@@ -15,9 +15,9 @@ YAML) replaces any part; what it leaves out stays as here. Results carry `facts(
     flaws:
       sexism: {title: Sexism, people: [one mark of the flaw, another], model: [...]}
     writing: |
-      What people are told who write passages.
+      Instructions for people who write passages.
     failures: |
-      What people are told who look for failure modes.
+      Instructions for people who look for failure modes.
     items:
       fluency: Both passages read well.
 """
@@ -73,16 +73,16 @@ In which text is this flaw more present? If it is in neither, or equally in both
 
 @dataclass(frozen=True)
 class Wording:
-    """What raters are told.
+    """Instructions for raters.
 
     Attributes:
-        source: Whose words these are.
+        source: Source of the wording.
         sha256: Of the file; "" for the package's own.
         task: What people read before the definitions.
         judge: The question to a language model; the form of the answer is added to it.
         survey: The task of a judge of LEME's survey, before criterion, examples and scale; "" for ours.
-        guidelines: What an annotating model is told of supports, contradicts and neutral; "" for ours.
-        writing, failures: What people are told who write passages, and who look for failure modes; "" for ours.
+        guidelines: Definitions, for an annotating model, of supports, contradicts and neutral; "" for ours.
+        writing, failures: Instructions for people who write passages, and who look for failure modes; "" for ours.
         items: Item of the survey or failure mode -> what raters read; only those that are replaced.
         flaws: Name -> definition, for people and for models.
         replaced: Which parts are from the file, such as "task" or "flaws.sexism.people".
@@ -101,11 +101,11 @@ class Wording:
     replaced: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, object]:
-        """What results say of the words they rest on."""
+        """Return the facts about the wording that results rest on."""
         return {"source": self.source, "sha256": self.sha256, "replaced": list(self.replaced)}
 
     def chosen(self, names: Iterable[str]) -> list[Flaw]:
-        """The named flaws in these words."""
+        """Return the named flaws in these words."""
         return [self.flaws[name] for name in names]
 
 
@@ -113,11 +113,11 @@ OURS = Wording()
 
 
 def read_wording(path: str | os.PathLike[str] | None) -> Wording:
-    """The wording in a file; the package's own when there is none.
+    """Return the wording in a file; the package's own when there is none.
 
     Raises:
         StorageError: The file cannot be read.
-        RecordError: It is neither JSON nor YAML, a part is no text, or the judge's question lacks a place.
+        RecordError: It is neither JSON nor YAML, a part is not text, or a place is missing in the judge's question.
         UnknownNameError: A part or flaw that does not exist; near names are suggested.
     """
     if path is None:

@@ -115,7 +115,7 @@ def assigned(items: Sequence[RatingItem], design: RaterDesign) -> dict[str, list
 
 
 def tasks(items: Sequence[RatingItem], shared: Sequence[RatingItem], design: RaterDesign) -> list[RatingTask]:
-    """The sequence of every rater.
+    """Return the sequence of every rater.
 
     Args:
         items: To be rated, each by `design.per_item` raters.

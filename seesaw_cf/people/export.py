@@ -1,4 +1,4 @@
-"""From a study to the tables that judges write, too: the answers that count, un-blinded."""
+"""From a study to the tables that judges write: the answers that count, un-blinded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Exported:
 
     Attributes:
         rows: File -> rows.
-        raters: Whose answers are in them.
+        raters: The raters with answers in them.
         left_out: Rater -> why there are none of theirs.
     """
 
@@ -32,7 +32,7 @@ class Exported:
 
 
 def export_study(store: StudyStore, out: Path, *, attention: float = 0.0, overwrite: bool = False) -> Exported:
-    """Writes the tables of a study, and `raters.json` with how well hidden items were answered.
+    """Write the tables of a study, and `raters.json` with how well hidden items were answered.
 
     Only the last answer to each item counts. An item without one has a row with the status "not rated".
 

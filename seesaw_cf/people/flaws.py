@@ -1,6 +1,6 @@
 """Flaws in pairs of descriptions, one from before an edit and one from after it, blind.
 
-Source: SEESAW-CF, appendix F. Deviates: raters choose the text with more of a flaw and are not told which is which
+Source: SEESAW-CF, appendix F. Deviates: raters choose the text with more of a flaw and do not know which is which
 (published: -1, 0, 1 for a text before and one after); training and attention items are ours.
 """
 

@@ -16,7 +16,7 @@ SENTENCES, SPANS = ".sentences", ".spans"  # what follows a claim's name in a fo
 
 
 def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> dict[str, Any]:
-    """What a form says about an item; whatever it should not hold is left out."""
+    """Return the answers of a form about an item; unknown content is left out."""
     return {question.name: _READ[question.shape](question, item, form) for question in study.asked(item)}
 
 
@@ -69,7 +69,7 @@ def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, st
 
 
 def expected(item: RatingItem, task: RatingTask) -> dict[str, Any]:
-    """The right answers, in the order in which this rater saw the texts."""
+    """Return the right answers, in the order in which this rater saw the texts."""
     if item.gold is None:
         return {}
     turned = {"A": "B", "B": "A"} if task.first == "post" else {}
@@ -79,7 +79,7 @@ def expected(item: RatingItem, task: RatingTask) -> dict[str, Any]:
 
 
 def agrees(answer: Any, right: Any, *, exactly: bool) -> bool:
-    """Whether an answer is the right one.
+    """Return whether an answer is the right one.
 
     Args:
         answer, right: Values of one question.

@@ -32,7 +32,7 @@ class Guard:
     """Refuses other names of this host (a page elsewhere could point its own name here) and sets the headers."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
-        """Wraps an application.
+        """Wrap an application.
 
         Args:
             app: What is guarded.
@@ -41,7 +41,7 @@ class Guard:
         self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers or refuses."""
+        """Answer or refuse."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,10 +60,10 @@ class Guard:
 
 
 async def read_form(request: Request) -> Form:
-    """The fields of a posted form.
+    """Return the fields of a posted form.
 
     Raises:
-        HTTPException: 413 for more than `LARGEST` bytes, 400 for what is no form.
+        HTTPException: 413 for more than `LARGEST` bytes, 400 for a body that is not a form.
     """
     body = bytearray()
     async for chunk in request.stream():
@@ -79,5 +79,5 @@ async def read_form(request: Request) -> Form:
 
 
 def first_of(form: Form, name: str) -> str:
-    """The value of a field that is there once; "" when it is not there."""
+    """Return the value of a field that is there once; "" when it is not there."""
     return (form.get(name) or [""])[0]

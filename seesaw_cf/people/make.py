@@ -33,7 +33,7 @@ You may take a break at any time; what you answered is kept. You may stop at any
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """What a study asks, of whom, and how.
+    """Questions, raters and design of a study.
 
     Attributes:
         kind: Name out of `KINDS`.
@@ -83,7 +83,7 @@ class StudyFiles:
 
 
 def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
-    """Makes a study and writes its file.
+    """Make a study and write its file.
 
     Args:
         folder: A run of `seesaw-cf leme run`.
@@ -100,7 +100,7 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
         why = "; ".join(f"{count}: {reason}" for reason, count in material.left_out.items()) or "no such passages"
         raise RecordError(f"{folder}: no texts for {plan.kind} ({why}). Expected a run with {kind.about}.")
     gold, rest = _gold(kind, plan.gold, material.items)
-    chosen = sampled(rest, _wanted(plan, kind, rest), seed)
+    chosen = sampled(rest, _sample_size(plan, kind, rest), seed)
     shared = [item for item in material.shared if plan.training or item.about["role"] != "training"]
     design = replace(plan.design, orders=kind.orders)
     design = design if kind.repeats else replace(design, duplicates=0.0, attention=0)
@@ -112,14 +112,14 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
     return StudyFiles(len(chosen), len(material.items), len(dealt), groups, material.left_out)
 
 
-def _wanted(plan: StudyPlan, kind: Kind, items: Sequence[RatingItem]) -> int | dict[str, int]:
+def _sample_size(plan: StudyPlan, kind: Kind, items: Sequence[RatingItem]) -> int | dict[str, int]:
     if plan.sample is None:
         return kind.sample or len(items)
     return plan.sample if isinstance(plan.sample, int) else dict(plan.sample)
 
 
 def _gold(kind: Kind, file: Path | None, items: Sequence[RatingItem]) -> tuple[list[RatingItem], list[RatingItem]]:
-    """Items whose right answers are known, and the others."""
+    """The items with known right answers, and the rest."""
     if file is None:
         return [], list(items)
     if kind.gold is None:

@@ -20,9 +20,9 @@ class Settings:
     """What is asked of a run.
 
     Attributes:
-        blind_edit: Raters are not told what was edited.
+        blind_edit: Raters do not see the edit.
         passages: Kinds of passages that are paired (flaws only).
-        wording: Whose words the task is in.
+        wording: Wording of the task.
     """
 
     blind_edit: bool = False
@@ -35,8 +35,8 @@ class Made:
     """Items of a run, before any is drawn.
 
     Attributes:
-        task: What raters are told, paragraph by paragraph.
-        questions: Of items that have none of their own.
+        task: Instructions for raters, paragraph by paragraph.
+        questions: Of items without own questions.
         items: To be rated.
         shared: Training and attention items; `about` has their role.
         left_out: Why -> how many texts have no item.
@@ -58,7 +58,7 @@ class RatedTask(NamedTuple):
 
 
 class GuideExample(NamedTuple):
-    """A rated example of the guide: the criterion, what was said of it, and what was shown."""
+    """A rated example of the guide: the criterion, its rating, and the texts."""
 
     criterion: str
     words: str
@@ -78,8 +78,8 @@ class Kind:
         examples: Shown in the guide.
         orders: Two texts are shown in two orders.
         repeats: Items may come twice, and some only look whether texts are read.
-        per_item: Raters of an item, unless it is said otherwise; 0 = all.
-        sample: Items drawn, unless it is said otherwise; 0 = all.
+        per_item: Raters of an item, by default; 0 = all.
+        sample: Items drawn, by default; 0 = all.
     """
 
     about: str
@@ -95,12 +95,12 @@ class Kind:
 
 
 def item_id(*parts: object) -> str:
-    """A name that tells a rater nothing; the same for the same parts."""
+    """Return a name that tells a rater nothing; the same for the same parts."""
     return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def of_sample(row: Mapping[str, Any], item: RatingItem) -> bool:
-    """Whether a row is about the texts of an item."""
+    """Return whether a row is about the texts of an item."""
     return all(row[name] == value for name, value in item.about["sample"].items())
 
 

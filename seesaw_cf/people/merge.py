@@ -1,7 +1,7 @@
 """One study from the copies of its file that were served on several machines.
 
 Every entry of every log is kept. Where two copies end with different answers of one rater to one item, and neither
-knows the other's, no clock decides: it is a conflict, it is named, and who runs the study says which copy counts.
+knows the other's, no clock decides: it is a conflict, it is named, and who runs the study decides which copy counts.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ class Conflict:
 
     Attributes:
         rater, position, item: Which.
-        said: File -> the answer that counts there.
+        answers: File -> the answer that counts in it.
     """
 
     rater: str
     position: int
     item: str
-    said: Mapping[str, Any]
+    answers: Mapping[str, Any]
 
     def __str__(self) -> str:
         """Which answers stand against each other."""
-        answers = "; ".join(f"{file} has {_differing(self.said, file)}" for file in self.said)
+        answers = "; ".join(f"{file} has {_differing(self.answers, file)}" for file in self.answers)
         return f"{self.rater}/{self.position} (item {self.item}): {answers}"
 
     @property
@@ -59,7 +59,7 @@ class Merged:
 
 
 def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path] = MappingProxyType({})) -> Merged:
-    """Writes a study with the logs of all files. One file alone gives a whole copy of it, also while it is served.
+    """Write a study with the logs of all files. One file alone gives a whole copy of it, also while it is served.
 
     Args:
         files: Copies of one study.
@@ -123,7 +123,7 @@ def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[
     for conflict in conflicts:
         file = next((str(prefer[name]) for name in reversed(conflict.names) if name in prefer), "")
         files[conflict.rater, conflict.position] = file
-        if file not in conflict.said:
+        if file not in conflict.answers:
             left.append(f"{conflict}{f'; {file}, which is preferred, has none of these' if file else ''}")
     if left:
         named = "\n  ".join(left)
@@ -136,7 +136,7 @@ def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[
 
 
 def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: StudyStore) -> list[Conflict]:
-    """Tasks whose answers that count differ, and none of the files was made knowing the others'.
+    """Return tasks with different final answers in files that were made independently.
 
     Args:
         logs: File -> its log.
@@ -171,7 +171,7 @@ def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]
 
 
 def _log(logs: Mapping[str, Sequence[Entry]], by_id: Mapping[str, Entry], decided: Mapping[_Place, str]) -> list[Entry]:
-    """All entries; within a task, those of the file that decides it come last, in that file's order."""
+    """Return all entries; within a task, those of the file that decides it come last, in that file's order."""
     own: dict[str, dict[_Place, list[Entry]]] = {name: {} for name in logs}
     for name, log in logs.items():
         for entry in log:

@@ -51,7 +51,7 @@ class Standing:
         qualified: None while there are qualifying items without an answer.
         seconds: Middle time of an item; None while too few are known.
         last: When the rater last did something; "" before that.
-        back: Entries whose clock is before that of the entry before them.
+        back: Entries with an earlier clock than the entry before them.
     """
 
     tasks: Sequence[RatingTask]
@@ -93,7 +93,7 @@ class Standing:
         return sum(task.role in MAIN for task in self.tasks[:position])
 
     def locked(self, task: RatingTask) -> bool:
-        """Whether its answer can no longer be changed."""
+        """Return whether its answer can no longer be changed."""
         return self.submitted or (task.role == "gold" and self.qualified is not None)
 
     def may_open(self, position: int) -> bool:
@@ -105,7 +105,7 @@ class Standing:
 
 
 def standing(store: StudyStore, rater: str) -> Standing:
-    """Reads where a rater stands from the log."""
+    """Read where a rater stands from the log."""
     log, tasks = store.entries(rater), store.tasks[rater]
     answers = {entry.position: entry for entry in log if entry.act == "answer"}
     drafts = {entry.position: entry for entry in log if entry.act == "draft"}

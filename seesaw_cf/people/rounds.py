@@ -21,7 +21,7 @@ from seesaw_cf.people.study import RatingTask
 from seesaw_cf.people.views import FormState, guide_page, task_page, words_page
 
 _LOG = logging.getLogger("uvicorn.error")
-_SHOWN = 20_000  # pages whose time of showing is remembered
+_MAX_PAGES = 20_000  # pages whose time of showing is remembered
 _LONGEST = 3600.0  # seconds; who takes longer was not at the page
 _TABS = (
     "This item was also answered on another page, perhaps in a second tab. Both answers are kept; the one that "
@@ -45,17 +45,17 @@ class Rounds:
     """The pages of all raters of a study."""
 
     def __init__(self, store: StudyStore, keys: Keys) -> None:
-        """Prepares the pages.
+        """Prepare the pages.
 
         Args:
             store: The study.
             keys: For the tokens of forms.
         """
         self._store, self._keys = store, keys
-        self._shown: OrderedDict[str, float] = OrderedDict()
+        self._times: OrderedDict[str, float] = OrderedDict()
 
     def home(self, request: Request, rater: str) -> Response:
-        """The next thing to do."""
+        """Return the next thing to do."""
         study, now = self._store.study, standing(self._store, rater)
         if not now.consented:
             more = {"post": "/consent", "csrf": self._csrf(rater), "button": "I have read this and take part"}
@@ -71,7 +71,7 @@ class Rounds:
         return _go(f"/task/{now.next}" if now.next else "/review")
 
     def consent(self, request: Request, rater: str, form: Form) -> Response:
-        """The rater takes part."""
+        """Return the rater takes part."""
         try:
             self._store.add(Entry(rater, "consent"))
         except StorageError as error:
@@ -79,7 +79,7 @@ class Rounds:
         return _go("/guide")
 
     def guide(self, request: Request, rater: str) -> Response:
-        """What is asked."""
+        """Return what is asked."""
         return HTMLResponse(guide_page(self._store.study, "/"))
 
     def task(self, request: Request, rater: str) -> Response:
@@ -91,7 +91,7 @@ class Rounds:
         return self._page(now, task, self._state(now, task, answer, notes=[note] if note else []))
 
     def answer(self, request: Request, rater: str, form: Form) -> Response:
-        """An answer; when it is whole it is on the disk before the next page is shown."""
+        """Return an answer; when it is whole it is on the disk before the next page is shown."""
         now, task = self._open(request, rater)
         item = self._store.items[task.item]
         content = read_answer(self._store.study, item, form)
@@ -111,7 +111,7 @@ class Rounds:
         return _go(self._after(standing(self._store, rater), task, new=task.position not in now.answers), note)
 
     def draft(self, request: Request, rater: str, form: Form) -> Response:
-        """What stands in a form that is not sent yet."""
+        """Store the content of a form that is not sent yet."""
         now, task = self._open(request, rater)
         content = read_answer(self._store.study, self._store.items[task.item], form)
         try:
@@ -125,14 +125,14 @@ class Rounds:
         )
 
     def rest(self, request: Request, rater: str) -> Response:
-        """A break."""
+        """Return a break."""
         now = standing(self._store, rater)
         return HTMLResponse(
             words_page("A break?", [_BREAK.format(done=now.done, total=now.total)], link="/", button="Go on")
         )
 
     def review(self, request: Request, rater: str) -> Response:
-        """All items once more before they are submitted."""
+        """Return all items once more before they are submitted."""
         now = standing(self._store, rater)
         note = _NOTES.get(request.query_params.get("note", ""))
         answered = [task for task in now.tasks if task.role in MAIN and task.position in now.answers]
@@ -146,7 +146,7 @@ class Rounds:
         return HTMLResponse(words_page("All done", [text], notes=[note] if note else [], **more))
 
     def submit(self, request: Request, rater: str, form: Form) -> Response:
-        """The rater is done."""
+        """Return the rater is done."""
         if standing(self._store, rater).next is not None:
             raise HTTPException(409, "Some items have no answer yet.")
         try:
@@ -175,9 +175,9 @@ class Rounds:
     ) -> FormState:
         name = first_of(form, "form") if form else secrets.token_hex(8)
         if not form:
-            self._shown[name] = time.monotonic()
-            while len(self._shown) > _SHOWN:
-                self._shown.popitem(last=False)
+            self._times[name] = time.monotonic()
+            while len(self._times) > _MAX_PAGES:
+                self._times.popitem(last=False)
         seen = max((entry.seq for entry in _entries(now, task)), default=0)
         return FormState(self._csrf(task.rater), name, seen, content, wrong or {}, notes or [])
 
@@ -186,7 +186,7 @@ class Rounds:
 
     def _keep(self, rater: str, act: str, task: RatingTask, content: dict[str, object], form: Form) -> Entry:
         name = first_of(form, "form")[:32]
-        then = self._shown.get(name)
+        then = self._times.get(name)
         duration = None if then is None else round(time.monotonic() - then, 1)
         seconds = duration if duration is not None and act == "answer" and duration <= _LONGEST else None
         return self._store.add(Entry(rater, act, task.position, content, name, seconds))
@@ -202,12 +202,12 @@ class Rounds:
 
 
 def _entries(now: Standing, task: RatingTask) -> list[Entry]:
-    """What is stored about a task: its answer and its draft."""
+    """Return what is stored about a task: its answer and its draft."""
     return [entries[task.position] for entries in (now.answers, now.drafts) if task.position in entries]
 
 
 def _elsewhere(now: Standing, task: RatingTask, form: Form) -> bool:
-    """Whether another page has written about the task since this one was shown."""
+    """Return whether another page has written about the task since this one was shown."""
     seen, name = first_of(form, "seen"), first_of(form, "form")
     last = int(seen) if seen.isdecimal() and len(seen) < 16 else 0
     return any(entry.seq > last and entry.form != name for entry in _entries(now, task))

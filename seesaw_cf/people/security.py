@@ -1,6 +1,6 @@
 """Who is who: secret links, cookies, tokens of forms, and rate limits.
 
-All are made from the study's secret by HMAC, so a server that was killed knows everybody again, and copies of a study
+All are made from the study's secret by HMAC, so a restarted server knows all raters again, and copies of a study
 on several machines share their links. Nothing is kept of a caller but a count in memory.
 """
 
@@ -19,7 +19,7 @@ class Keys:
     """Tokens of one study."""
 
     def __init__(self, secret: str, raters: Sequence[str]) -> None:
-        """Prepares the tokens.
+        """Prepare the tokens.
 
         Args:
             secret: Of the study.
@@ -32,12 +32,12 @@ class Keys:
 
         Args:
             use: "link", "cookie", "form" or "status"; a token is good for one use.
-            rater: Whose; "" for nobody's.
+            rater: Rater of the token; "" for a token of no rater.
         """
         return hmac.new(self._secret, f"{use}\0{rater}".encode(), hashlib.sha256).hexdigest()[:40]
 
     def rater_of(self, use: str, token: str) -> str | None:
-        """Whose token it is; all are compared, each in constant time."""
+        """Return the rater of a token. All are compared, each in constant time."""
         owner = None
         for rater in self._raters:
             if self.same(self.token(use, rater), token):
@@ -45,7 +45,7 @@ class Keys:
         return owner
 
     def same(self, right: str, candidate: str) -> bool:
-        """Compares in constant time."""
+        """Compare in constant time."""
         return hmac.compare_digest(right.encode(), candidate.encode("utf-8", "replace"))
 
 
@@ -53,7 +53,7 @@ class Limit:
     """So many times at once, and so many a second after that, for each caller."""
 
     def __init__(self, burst: float, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Starts with nobody.
+        """Start without any clients.
 
         Args:
             burst: Times at once.
@@ -64,7 +64,7 @@ class Limit:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, caller: str) -> float:
-        """Counts one; the seconds after which it would be allowed, 0 when it is."""
+        """Count one; the seconds after which it would be allowed, 0 when it is."""
         now = self._clock()
         left, then = self._left.pop(caller, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)

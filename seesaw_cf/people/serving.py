@@ -70,7 +70,7 @@ def links(store: StudyStore, place: Place) -> dict[str, str]:
 
 
 def _bound(place: Place) -> socket.socket:
-    """The port, taken before anybody is told of it."""
+    """Return the port, bound before its address is printed."""
     try:
         return socket.create_server(
             (place.host, place.port), family=socket.AF_INET6 if ":" in place.host else socket.AF_INET, backlog=256
@@ -95,13 +95,13 @@ def _stops_by_signals(server: Any) -> None:
 
 
 def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, idle: float = math.inf) -> None:
-    """Serves a study until it is stopped.
+    """Serve a study until it is stopped.
 
     Args:
         file: The study.
         place: Where; port 0 takes a free one.
         tell: Called with `links` before the first request.
-        idle: It also stops when nobody has asked for so many seconds.
+        idle: It also stops after so many seconds without a request.
 
     Raises:
         MissingExtraError: Starlette or uvicorn is not installed.

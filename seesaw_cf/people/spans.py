@@ -13,11 +13,11 @@ from seesaw_cf.effects.leme_annotation import sentences
 
 Span = tuple[int, int]
 _WORD = re.compile(r"\S+")
-_SAID = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """The sentences of a text."""
+    """Return the sentences of a text."""
     spans, at = [], 0
     for sentence in sentences(text):
         start = text.index(sentence, at)
@@ -27,7 +27,7 @@ def sentence_spans(text: str) -> list[Span]:
 
 
 def word_spans(text: str, span: Span) -> list[Span]:
-    """The words of a stretch: what stands between white space."""
+    """Return the words of a stretch: what stands between white space."""
     return [match.span() for match in _WORD.finditer(text, *span)]
 
 
@@ -40,7 +40,7 @@ def read_spans(text: str, fields: Iterable[str]) -> list[Span]:
     """
     words = word_spans(text, (0, len(text)))
     starts, ends = ({word[side] for word in words} for side in (0, 1))
-    pairs = ((int(match[1]), int(match[2])) for match in map(_SAID.fullmatch, fields) if match)
+    pairs = ((int(match[1]), int(match[2])) for match in map(_RANGE.fullmatch, fields) if match)
     spans: list[Span] = []
     for start, end in sorted(pair for pair in pairs if pair[0] < pair[1]):
         if start not in starts or end not in ends:
@@ -52,6 +52,6 @@ def read_spans(text: str, fields: Iterable[str]) -> list[Span]:
 
 
 def marked(text: str, answer: Mapping[str, Any]) -> list[Span]:
-    """Everything that an answer about a claim marks, in order: whole sentences, and words."""
+    """Return everything that an answer about a claim marks, in order: whole sentences, and words."""
     numbered = sentence_spans(text)
     return sorted({*(numbered[number - 1] for number in answer["sentences"]), *map(tuple, answer.get("spans", ()))})

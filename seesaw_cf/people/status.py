@@ -64,7 +64,7 @@ def _share(judged: GoldJudgements) -> dict[str, Any]:
 
 
 def status_of(store: StudyStore) -> list[RaterStatus]:
-    """Every rater, in order."""
+    """Return every rater, in order."""
     return [_status(store, rater) for rater in store.study.raters]
 
 

@@ -1,6 +1,6 @@
 """A study in one file of SQLite: items and tasks, which never change, and a log of what raters did, which grows.
 
-The order of the log decides, never a clock. An entry is on the disk before the rater is told so (WAL,
+The order of the log decides, never a clock. An entry is on the disk before the rater is answered (WAL,
 `synchronous=FULL`), and triggers refuse to change or delete one.
 """
 
@@ -76,7 +76,7 @@ def create_study(
     secret: str = "",
     log: Sequence[Entry] = (),
 ) -> None:
-    """Writes a new file whole or not at all; only its owner may read it.
+    """Write a new file whole or not at all; only its owner may read it.
 
     Args:
         path: The file; it must not exist.
@@ -89,7 +89,7 @@ def create_study(
     """
     if path.exists():
         raise StorageError(f"{path} exists; it may hold answers. Name another file.")
-    with atomic_path(path) as temporary, _told(path):
+    with atomic_path(path) as temporary, _file_errors(path):
         temporary.chmod(0o600)  # the links' secret and people's answers: for nobody else on the machine
         base = sqlite3.connect(temporary)
         try:
@@ -118,7 +118,7 @@ class StudyStore:
     """
 
     def __init__(self, path: Path, *, readonly: bool = False) -> None:
-        """Opens a file.
+        """Open a file.
 
         Args:
             path: The file.
@@ -126,12 +126,12 @@ class StudyStore:
 
         Raises:
             StorageError: It is not there or cannot be read.
-            RecordError: It is no study, or one of another version.
+            RecordError: It is not a study, or one of another version.
         """
         if not path.is_file():
             raise StorageError(f"{path}: no such file. Make it with `seesaw-cf annotate make`.")
         self.path, self._lock, self._inode = path, threading.Lock(), _inode(path)
-        with _told(path):
+        with _file_errors(path):
             self._base = _connection(path, "ro")
             tables = {name for (name,) in self._base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if not tables >= {"facts", "items", "tasks", "log"}:
@@ -162,30 +162,30 @@ class StudyStore:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection; the last one folds the log of changes into the file, so that it moves as one."""
+        """End the connection; the last one folds the log of changes into the file, so that it moves as one."""
         with self._lock:
             self._base.close()
 
     def entries(self, rater: str | None = None) -> list[Entry]:
-        """The log, or the part of it that is about one rater, in order."""
+        """Return the log, or the part of it that is about one rater, in order."""
         where, values = ("WHERE rater = ?", (rater,)) if rater is not None else ("", ())
-        with self._lock, _told(self.path):
+        with self._lock, _file_errors(self.path):
             rows = self._base.execute(f"SELECT {_COLUMNS} FROM log {where} ORDER BY seq", values).fetchall()
         return [_entry(row) for row in rows]
 
     def add(self, entry: Entry) -> Entry:
-        """Writes an entry; when it returns, the entry is on the disk.
+        """Write an entry; when it returns, the entry is on the disk.
 
         What was sent twice from one form is kept once. An answer after "submit" becomes "late".
 
         Raises:
             StorageError: The disk is full, the file is gone or cannot be written; nothing was stored.
         """
-        with self._lock, _told(self.path):
+        with self._lock, _file_errors(self.path):
             self._check_place()
             try:
                 self._base.execute("BEGIN IMMEDIATE")
-                stored = self._known(entry) or self._written(entry)
+                stored = self._find(entry) or self._written(entry)
                 self._base.commit()
             except BaseException:
                 self._base.rollback()
@@ -193,14 +193,14 @@ class StudyStore:
         return stored
 
     def _check_place(self) -> None:
-        """What is written to a file that was moved or deleted meanwhile would be found by nobody."""
+        """What is written to a file that was moved or deleted meanwhile would be lost."""
         if _inode(self.path) != self._inode:
             raise StorageError(
                 f"{self.path}: the file was moved, deleted or replaced while it was in use; nothing more is written to "
                 "it. Stop the server, put the file back with the files beside it (-wal), and start again."
             )
 
-    def _known(self, entry: Entry) -> Entry | None:
+    def _find(self, entry: Entry) -> Entry | None:
         row = self._base.execute(
             f"SELECT {_COLUMNS} FROM log WHERE rater = ? AND position = ? ORDER BY seq DESC LIMIT 1",
             (entry.rater, entry.position),
@@ -267,7 +267,7 @@ def _now() -> str:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     """SQLite's errors as this package's."""
     try:
         yield

@@ -56,7 +56,7 @@ class Gold:
 
     Attributes:
         answers: Question -> the right value; for texts in two orders, of the order as stored.
-        why: What a rater is told after a training item.
+        why: Explanation after a training item.
     """
 
     answers: Mapping[str, Any] = field(hash=False)
@@ -116,13 +116,13 @@ class RatingStudy:
         kind: Name out of `kinds.KINDS`.
         raters: Their names, such as "R1-4f09ac": a number, and the beginning of the study's id, so that tables of
             several studies fit together. Nothing else is known of them.
-        task: What raters are told, paragraph by paragraph.
-        questions: Of every item that has none of its own.
+        task: Instructions for raters, paragraph by paragraph.
+        questions: Of every item without own questions.
         consent: Shown before anything else.
         qualify: Share of gold answers that must be right; 0 = no such test.
         breaks: A break is offered after this many items; 0 = never.
         seed: Of the sample and the design.
-        facts: Where the items come from, whose words are used, and the settings of the design.
+        facts: Where the items come from, the wording, and the settings of the design.
     """
 
     id: str
@@ -137,21 +137,21 @@ class RatingStudy:
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def asked(self, item: RatingItem) -> tuple[ItemQuestion, ...]:
-        """The questions about an item."""
+        """Return the questions about an item."""
         return item.questions or tuple(
             question for question in self.questions if not item.ask or question.name in item.ask
         )
 
 
 def plain_study(fields: Mapping[str, Any]) -> RatingStudy:
-    """A study from what `dataclasses.asdict` and JSON made of it."""
+    """Return a study from what `dataclasses.asdict` and JSON made of it."""
     questions = tuple(map(_question, fields["questions"]))
     lists = {name: tuple(fields[name]) for name in ("raters", "task")}
     return RatingStudy(**{**fields, **lists, "questions": questions})
 
 
 def plain_item(fields: Mapping[str, Any]) -> RatingItem:
-    """An item from what `dataclasses.asdict` and JSON made of it."""
+    """Return an item from what `dataclasses.asdict` and JSON made of it."""
     facts = tuple((label, tuple(lines)) for label, lines in fields["told"])
     texts = tuple(Text(**text) for text in fields["texts"])
     gold = Gold(**fields["gold"]) if fields["gold"] else None

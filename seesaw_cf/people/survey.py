@@ -56,7 +56,7 @@ def _questions(settings: Settings) -> tuple[ItemQuestion, ...]:
 
 
 def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The new fact, and the old facts about both entities."""
+    """Return the new fact, and the old facts about both entities."""
     facts = [
         ("New fact", (sample.new_fact,) if not blind_edit else ()),
         ("Subject", (sample.subject,)),
@@ -104,7 +104,7 @@ def _training() -> list[RatingItem]:
 
 
 def _examples() -> tuple[GuideExample, ...]:
-    """The published example of a high and of a low rating, item by item."""
+    """Return the published example of a high and of a low rating, item by item."""
     examples = []
     for item in ITEMS:
         for example in (item.good, item.bad):

@@ -34,21 +34,21 @@ class FormState:
     Attributes:
         csrf, form: Its tokens.
         seen: The last entry about the task that the rater has seen.
-        said: Question -> value.
+        answers: Question -> value.
         wrong: Question -> what is wanted.
-        notes: Said above.
+        notes: Shown above the item.
     """
 
     csrf: str
     form: str
     seen: int
-    said: Mapping[str, Any]
+    answers: Mapping[str, Any]
     wrong: Mapping[str, str]
     notes: Sequence[str] = ()
 
 
 def words_page(title: str, parts: Sequence[str], **more: object) -> str:
-    """A page of text, with a button, a link or a list where they are given."""
+    """Return a page of text, with a button, a link or a list where they are given."""
     blank: dict[str, object] = {"notes": (), "help": (), "examples": (), "todo": (), "post": "", "csrf": ""}
     parts = [paragraph for part in parts for paragraph in _paragraphs(part)]
     return render("words.html", {**blank, "link": "", "button": "", "title": title, "parts": parts, **more}, _LOOK)
@@ -61,7 +61,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def guide_page(study: RatingStudy, onward: str) -> str:
-    """What is asked, what counts, and the examples."""
+    """Return what is asked, what counts, and the examples."""
     help = [question for question in study.questions if question.help]
     examples = KINDS[study.kind].examples
     keys = [f"With a keyboard: {KINDS[study.kind].keys}"] if KINDS[study.kind].keys else []
@@ -70,7 +70,7 @@ def guide_page(study: RatingStudy, onward: str) -> str:
 
 
 def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
-    """How far the raters are, for who runs the study."""
+    """Return how far the raters are, for who runs the study."""
     answered, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
     notes = [
         f"{status.rater}: the clock went back {status.clock_back} times." for status in statuses if status.clock_back
@@ -86,7 +86,7 @@ def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
 
 
 def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
-    """One item with its form; a training item that is answered with what others would say."""
+    """One item with its form; a training item that is answered with the answers of other people."""
     in_order = item.texts if task.first != "post" else item.texts[::-1]
     marked = any(text.marked for text in item.texts)
     questions = study.asked(item)
@@ -108,7 +108,7 @@ def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Stand
         "csrf": state.csrf,
         "form": state.form,
         "seen": state.seen,
-        "said": {question.name: state.said.get(question.name) for question in questions},
+        "said": {question.name: state.answers.get(question.name) for question in questions},
         "wrong": state.wrong,
         "locked": now.locked(task),
         "keys": KINDS[study.kind].keys,
@@ -140,7 +140,7 @@ def _where(task: RatingTask, now: Standing) -> str:
 def _feedback(
     study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing
 ) -> list[tuple[object, object, object, bool]]:
-    """Question by question: what is right, what was said, whether that agrees."""
+    """Return, question by question, the right answer, the rater's, and whether they agree."""
     right, answer = expected(item, task), now.answers[task.position].content
     return [
         (question, value, own := answer.get(question.name), agrees(own, value, exactly=False))

@@ -43,7 +43,7 @@ class Access:
 
 
 def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
-    """The application.
+    """Return the application.
 
     Args:
         store: The study.
@@ -90,7 +90,7 @@ class _Site:
         self._busy, self._bad = Limit(access.burst, access.rate), Limit(access.bad_links, 0.1)
 
     def asked(self, page: Callable[[Request, str], Response]) -> Callable[[Request], Awaitable[Response]]:
-        """A page that only a rater may see."""
+        """Return a page that only a rater may see."""
 
         async def answer(request: Request) -> Response:
             return await run_in_threadpool(page, request, self._rater(request))
@@ -98,7 +98,7 @@ class _Site:
         return answer
 
     def sent(self, act: Callable[[Request, str, Form], Response]) -> Callable[[Request], Awaitable[Response]]:
-        """A form that only a rater may send, from a page of this server."""
+        """Return a form that only a rater may send, from a page of this server."""
 
         async def answer(request: Request) -> Response:
             rater, form = self._rater(request), await read_form(request)
@@ -141,7 +141,7 @@ class _Site:
         return HTTPException(404, "There is no such link. Copy it whole, as you were given it.")
 
     async def status(self, request: Request) -> Response:
-        """How far everybody is, for who runs the study; the file is read and cannot be written."""
+        """Return how far all raters are, for who runs the study; the file is read and cannot be written."""
         if not self._keys.same(self._keys.token("status"), request.path_params["token"]):
             raise self._bad_link(request)
         return HTMLResponse(status_page(self._look.study, await run_in_threadpool(status_of, self._look)))

@@ -1,6 +1,6 @@
 """Writing: two passages by hand for an edit, as if it were true.
 
-Source: LEME, appendix C and Table 4: the prompts and the recorded facts stand beside. The words are ours.
+Source: LEME, appendix C and Table 4: the prompts and the recorded facts stand next to the form. The words are ours.
 """
 
 from __future__ import annotations

@@ -72,12 +72,12 @@ _NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
 
 
 def entity_row(entity: Entity) -> dict[str, str | None]:
-    """An entity as a value of type `ENTITY`."""
+    """Return an entity as a value of type `ENTITY`."""
     return {"str": entity.label, "id": entity.id}
 
 
 def request_row(request: EditRequest) -> dict[str, object]:
-    """An edit request as a value of type `REQUEST`."""
+    """Return an edit request as a value of type `REQUEST`."""
     return {
         "prompt": request.prompt,
         "relation_id": request.relation_id,
@@ -88,7 +88,7 @@ def request_row(request: EditRequest) -> dict[str, object]:
 
 
 def _column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
-    """A column out of values: records, sequences of anything, or what Arrow takes as it is."""
+    """Return a column out of values: records, sequences of anything, or what Arrow takes as it is."""
     if pa.types.is_list(kind):
         offsets = pa.array(itertools.accumulate(map(len, values), initial=0), pa.int32())
         items = _column(kind.value_type, list(itertools.chain.from_iterable(values)))
@@ -104,7 +104,7 @@ def _attributes(records: Iterable[object], column: str) -> list[Any]:
 
 
 def cases_to_table(cases: Iterable[Case]) -> pa.Table:
-    """Turns cases into a table of schema `CASES`, one row per case, in the order given.
+    """Turn cases into a table of schema `CASES`, one row per case, in the order given.
 
     Args:
         cases: Cases; none gives a table of 0 rows.
@@ -130,7 +130,7 @@ def _table(rows: Sequence[Case]) -> pa.Table:
 
 
 def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
-    """Names the first case that does not fit on its own."""
+    """Name the first case that does not fit on its own."""
     for row in rows:
         try:
             _table([row])
@@ -143,7 +143,7 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
 
 
 def _values(column: pa.Array, name: str) -> list[Any]:
-    """The inverse of `_column`; null only where `_NULLABLE` names the column, or as an item of a list."""
+    """Return the inverse of `_column`; null only where `_NULLABLE` names the column, or as an item of a list."""
     if pa.types.is_list(column.type):
         offsets, items = column.offsets.to_pylist(), _values(column.flatten(), "")
         return [tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets)]
@@ -162,15 +162,15 @@ def _records(kind: type[T], columns: Mapping[str, Iterable[Any]]) -> list[T]:
 
 
 def table_to_cases(table: pa.Table) -> list[Case]:
-    """Turns a table of schema `CASES` into cases, the inverse of `cases_to_table`.
+    """Turn a table of schema `CASES` into cases, the inverse of `cases_to_table`.
 
     Args:
-        table: A table with the columns of `CASES`; others are ignored. Of a config `coupled_*`, whose rows are made for
+        table: A table with the columns of `CASES`; further ones are ignored. Of a config `coupled_*`, made for
             long texts: its edits, their paraphrases and neighbourhood prompts; what is not there is empty, and `extra`
             holds `kind` ("counterfactual" or "factual") and, of zsRE, `loc_ans`, the answer of its neighborhood prompt.
 
     Raises:
-        RecordError: A column is missing or has another type, or a row is no usable edit request.
+        RecordError: A column is missing or has another type, or a row is not a usable edit request.
     """
     if set(table.column_names) >= _COUPLED:
         table = _without_passages(table)

@@ -1,4 +1,4 @@
-"""What records of EasyEdit, KnowEdit and zsRE ask beside the edit: consequences of it, and what it must not touch."""
+"""What records of EasyEdit, KnowEdit and zsRE ask besides the edit: its consequences, and what it must not touch."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ _PAIRS = (("prompt", "ground_truth"), ("New Question", "New Answer"))
 
 
 def portability(case: Case) -> list[tuple[str, str]]:
-    """Prompts whose answers follow from the edit, with those answers (the first spelling of each).
+    """Return prompts with answers that follow from the edit, with those answers (the first spelling of each).
 
     Source: EasyEdit's portability ("portability" of its files, of KnowEdit and of its zsRE: a reasoning hop, an alias
         of the subject, a reversed relation); LEME appendix H reports it.
     """
-    return _asked(case, "portability")
+    return _prompts(case, "portability")
 
 
 def locality(case: Case) -> list[tuple[str, str]]:
-    """Prompts of EasyEdit's records whose answers must stay, with those answers.
+    """Return prompts of EasyEdit's records with answers that must stay, with those answers.
 
     zsRE's own locality prompt is one of `Case.neighborhood_prompts`, its answer `extra["loc_ans"]`.
     """
-    return _asked(case, "locality") if case.record_format == "easyedit" else []
+    return _prompts(case, "locality") if case.record_format == "easyedit" else []
 
 
-def _asked(case: Case, name: str) -> list[tuple[str, str]]:
+def _prompts(case: Case, name: str) -> list[tuple[str, str]]:
     flat = _pair(case.extra.get(f"{name}_prompt"), case.extra.get(f"{name}_ground_truth"))
     return list(dict.fromkeys(pair for pair in (flat, *_pairs(case.extra.get(name))) if pair is not None))
 
 
 def _pairs(value: object) -> Iterator[tuple[str, str] | None]:
-    """Every prompt with its answer, however deep: by kind, in lists, or alone."""
+    """Yield every prompt with its answer, however deep: by kind, in lists, or alone."""
     if isinstance(value, list):
         for part in value:
             yield from _pairs(part)

@@ -36,7 +36,7 @@ def write_config(
     *,
     rows_per_shard: int = ROWS_PER_SHARD,
 ) -> list[Path]:
-    """Writes one config as `folder/data/NAME/SPLIT-00000-of-00001.parquet`, the same bytes for the same rows.
+    """Write one config as `folder/data/NAME/SPLIT-00000-of-00001.parquet`, the same bytes for the same rows.
 
     Args:
         folder: The dataset folder.
@@ -87,7 +87,7 @@ def write_card(
     version: str = "1.0.0",
     filename: str = "README.md",
 ) -> str:
-    """Writes the card of a dataset folder whose shards `write_config` has written.
+    """Write the card of a dataset folder with shards that `write_config` wrote.
 
     Features, split sizes and the content hash are read from the shards. The same shards and arguments give the same
     bytes.

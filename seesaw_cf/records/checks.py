@@ -1,4 +1,4 @@
-"""Checks of single values in a record; every message says where, what was got, what was expected and what to do."""
+"""Checks of single values in a record; messages name place, value, expectation and remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Record = dict[str, Any]  # a JSON object: what is in it is checked value by valu
 
 
 def short(value: object) -> str:
-    """The value as it is shown in messages, cut to 120 characters."""
+    """Return the value as it is shown in messages, cut to 120 characters."""
     text = f"{value!r}"
     return text if len(text) <= 120 else f"{text[:100]}... ({type(value).__name__}, {len(text)} characters)"
 
@@ -25,7 +25,7 @@ def names(keys: Iterable[object]) -> str:
 
 
 def text(value: object, where: str) -> str:
-    """The value, which must be a string with more than white space.
+    """Return the value, which must be a string with more than white space.
 
     Raises:
         RecordError: It is not.
@@ -36,10 +36,10 @@ def text(value: object, where: str) -> str:
 
 
 def texts(value: object, where: str) -> tuple[str, ...]:
-    """The value, which must be a list of strings with more than white space.
+    """Return the value, which must be a list of strings with more than white space.
 
     Raises:
-        RecordError: It is no list, or one of its entries is no such string; its position is given, from 0.
+        RecordError: It is not a list, or one of its entries is not such a string; its position is given, from 0.
     """
     return tuple(text(entry, f"{where}[{position}]") for position, entry in enumerate(_list(value, where)))
 
@@ -59,10 +59,10 @@ def _list(value: object, where: str) -> list[object]:
 
 
 def entity(value: object, where: str) -> Entity:
-    """An entity from `{"str": ..., "id": ...}`; the id may be absent or null.
+    """Return an entity from `{"str": ..., "id": ...}`; the id may be absent or null.
 
     Raises:
-        RecordError: It is no such object.
+        RecordError: It is not such an object.
     """
     if not isinstance(value, dict) or "str" not in value:
         raise RecordError(
@@ -73,7 +73,7 @@ def entity(value: object, where: str) -> Entity:
 
 
 def edit_request(prompt: str, subject: str, relation_id: str, new: Entity, true: Entity, where: str) -> EditRequest:
-    """An edit request whose own complaints say where the record is.
+    """Return an edit request. Its errors name the place of the record.
 
     Raises:
         RecordError: See `EditRequest`.
@@ -85,7 +85,7 @@ def edit_request(prompt: str, subject: str, relation_id: str, new: Entity, true:
 
 
 def known_relation(relation_id: str, where: str) -> None:
-    """Checks that a relation is one of the papers' five.
+    """Check that a relation is one of the papers' five.
 
     Raises:
         UnknownNameError: It is not; near names are suggested.
@@ -95,7 +95,7 @@ def known_relation(relation_id: str, where: str) -> None:
 
 
 def check_unique(cases: list[Case], path: Path) -> list[Case]:
-    """Gives the cases back when each has a case_id of its own.
+    """Return the cases when each case_id is unique.
 
     Raises:
         RecordError: Two share one.

@@ -37,7 +37,7 @@ _DISAMBIGUATOR = re.compile(r" \([^()]*\)$")
 
 
 def past_everywhere(text: str) -> str:
-    """The reference code's past tense: three replacements in the whole text, whatever they hit; to recognise it."""
+    """The reference code's past tense: three replacements anywhere in the text; to recognise it."""
     for present, past in _TENSES:
         text = text.replace(present, past)
     return text
@@ -72,7 +72,7 @@ def _shared_labels(cases: Iterable[Case]) -> set[str]:
 
 
 def _ordered(table: dict[str, str], names: set[str], before: tuple[str, ...]) -> tuple[str, ...]:
-    """The flags found, in the order of the table, after those that other programs set."""
+    """Return the flags found, in the order of the table, after those that other programs set."""
     return tuple(name for name in before if name not in table) + tuple(name for name in table if name in names)
 
 
@@ -103,11 +103,11 @@ def _case_flags(case: Case) -> tuple[str, ...]:
 
 
 def flag_cases(cases: Sequence[Case]) -> list[Case]:
-    """Sets the flags of `PROMPT_FLAGS` on every attribute prompt and those of `CASE_FLAGS` on every case.
+    """Set the flags of `PROMPT_FLAGS` on every attribute prompt and those of `CASE_FLAGS` on every case.
 
     Flags with other names stay as they are; flags of these tables that no longer hold are taken off. Whether a
     generation prompt should be in the past cannot be seen from a record (it does not say if its subject has died), so
-    there is no flag for it.
+    it has no flag.
 
     Args:
         cases: All cases of one file: `label_shared` compares them with each other.
@@ -123,7 +123,7 @@ def flag_cases(cases: Sequence[Case]) -> list[Case]:
 
 
 def count_flags(cases: Iterable[Case]) -> tuple[dict[str, int], dict[str, int]]:
-    """Counts flags.
+    """Count flags.
 
     Returns:
         Two dicts, flag → number of attribute prompts and flag → number of cases; only flags that occur, most frequent

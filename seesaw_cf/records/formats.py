@@ -36,7 +36,7 @@ _PROPERTY = re.compile(r"P\d+")
 
 
 def _parse_rewrite(record: Record, case_id: int, where: str) -> Case:
-    """What SEESAW-CF, `_eff` and CounterFact records share."""
+    """Return what SEESAW-CF, `_eff` and CounterFact records share."""
     rewrite = record["requested_rewrite"]
     record_where, where = where, f"{where}: requested_rewrite"
     keys = ("prompt", "subject", "relation_id", "target_new", "target_true")
@@ -78,7 +78,7 @@ def _parse_seesaw(record: Record, case_id: int, where: str) -> Case:
 
 
 def _attribute(text: str, subject: Entity, listed: tuple[Template, ...]) -> AttributePrompt:
-    """A prompt about someone who has the new attribute, with the template and tense that its text proves."""
+    """Return a prompt about someone who has the new attribute, with the template and tense that its text proves."""
     bare = text.rstrip(" ")
     for template in listed:
         present, past = (template.fill(subject.label, living=living) for living in (None, False))

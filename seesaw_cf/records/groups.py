@@ -6,7 +6,7 @@ person are allowed, and "unknown" is a value: an empty tuple here, the word `UNK
 
 Source: SEESAW-CF section 3.2, Appendix E, Tables 8-18.
 Deviates: the two published group sheets are merged and "black" is folded into "Black"; where they disagree the group is
-unknown; genders other than male and female keep a tag of their own instead of being dropped.
+unknown; genders other than male and female keep their own tag instead of being dropped.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ AREAS: tuple[str, ...] = ("science", "social science", "humanities", "arts")
 
 @cache
 def table(name: str) -> Mapping[str, Mapping[str, str]]:
-    """Reads one of the packaged tables.
+    """Read one of the packaged tables.
 
     Args:
         name: "ethnic_groups" (columns label, race, region), "genders" (label, tags), "fields_of_work" (label, area),
@@ -72,7 +72,7 @@ def table(name: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def values(cell: str) -> tuple[str, ...]:
-    """The values of a cell: split at "|", none for an empty cell."""
+    """Return the values of a cell: split at "|", none for an empty cell."""
     return tuple(cell.split("|")) if cell else ()
 
 
@@ -101,7 +101,7 @@ def gender_tags(gender_ids: Iterable[str]) -> tuple[str, ...]:
     """Gender tags from recorded genders (Wikidata P21), named as in the papers' tables: "men", "women".
 
     Args:
-        gender_ids: Identifiers. Others than male and female keep a tag of their own; trans men and women have both
+        gender_ids: Identifiers. Genders other than male and female keep their own tag; trans men and women have both
             ("men", "trans men"); a gender outside the table is tagged "other".
 
     Returns:
@@ -111,7 +111,7 @@ def gender_tags(gender_ids: Iterable[str]) -> tuple[str, ...]:
 
 
 def members(axis: str) -> tuple[str, ...]:
-    """The groups that the papers report for an axis, in their order.
+    """Return the groups that the papers report for an axis, in their order.
 
     Raises:
         UnknownNameError: The axis is not "gender", "race" or "region".

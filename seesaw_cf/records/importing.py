@@ -47,9 +47,9 @@ def import_files(
     *,
     force: bool = False,
 ) -> ImportSummary:
-    """Turns released files into a folder that `datasets.load_dataset(out, config)` opens, one config per file.
+    """Turn released files into a folder that `datasets.load_dataset(out, config)` opens, one config per file.
 
-    The folder is built beside `out` under a temporary name and appears whole or not at all. A folder that an earlier
+    The folder is built next to `out` under a temporary name and appears whole or not at all. A folder that an earlier
     import made, and to which nothing was added, is replaced.
 
     Args:
@@ -63,9 +63,9 @@ def import_files(
 
     Raises:
         RecordError: A file is damaged or malformed (its name and the record are named), two files would have the same
-            config name, or what was given is no path.
+            config name, or an argument is not a path.
         UnknownNameError: A record has an unknown relation.
-        StorageError: A file is missing, the disk is full, there is no right to read or write, or `out` holds something
+        StorageError: A file is missing, the disk is full, reading or writing is not allowed, or `out` holds something
             else and `force` is off.
     """
     sources = config_files([paths] if isinstance(paths, (str, os.PathLike)) else paths)
@@ -132,7 +132,7 @@ def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:
 
 
 def _foreign(folder: Path) -> list[str]:
-    """Files in the folder that no import wrote; all of them when there is no manifest to say otherwise."""
+    """Files in the folder that no import wrote; all of them without a manifest."""
     try:
         manifest = read_json(folder / _MANIFEST)
         own = {_MANIFEST, *manifest["written"]} if manifest["made_by"] == _MADE_BY else set()
@@ -152,7 +152,7 @@ def _import_one(folder: Path, name: str, path: Path) -> FileSummary:
 
 
 def _describe(folder: Path, summary: ImportSummary) -> None:
-    """Writes the card and the manifest of a folder whose shards are there."""
+    """Write the card and the manifest of a folder with all its shards."""
     meanings = "\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items())
     names = [file.name for file in summary.files]
     body = _BODY.format(manifest=_MANIFEST, first=names[0], table=summary.to_markdown(), flags=meanings)

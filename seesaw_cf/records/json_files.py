@@ -1,4 +1,4 @@
-"""JSON and JSON-lines files of records; what is wrong with one is said with its line, character or record."""
+"""JSON and JSON-lines files of records; errors are reported with line, character or record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAIR_FILE = re.compile(r"seesaw_cf_(P\d+)_(P\d+)\.jsonl?")
 
 
 def parse_json(content: bytes, path: Path) -> list[Case]:
-    """Reads and flags the cases in the bytes of a JSON list or JSON-lines file.
+    """Read and flag the cases in the bytes of a JSON list or JSON-lines file.
 
     Args:
         content: The whole file.
@@ -48,7 +48,7 @@ def parse_json(content: bytes, path: Path) -> list[Case]:
 
 
 def write_json(path: str | os.PathLike[str], cases: Iterable[Case]) -> None:
-    """Writes cases as a JSON list of records, each in its own format.
+    """Write cases as a JSON list of records, each in its own format.
 
     A released SEESAW-CF file that was read and is written again has the same bytes.
 
@@ -59,7 +59,7 @@ def write_json(path: str | os.PathLike[str], cases: Iterable[Case]) -> None:
 
 
 def _records(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
-    """Yields (position for messages, JSON value); records are counted from 0, lines from 1."""
+    """Yield (position for messages, JSON value); records are counted from 0, lines from 1."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

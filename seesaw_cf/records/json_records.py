@@ -1,6 +1,6 @@
 """One JSON record ↔ one `Case`: released SEESAW-CF files, their `_eff` files, CounterFact, zsRE and EasyEdit.
 
-Reading is exact by construction: whatever `write_record` would not give back (unknown keys, empty lists) is kept in
+Reading is exact by construction: all that `write_record` would not give back (unknown keys, empty lists) is kept in
 `Case.extra`, and a record that still would not come back equal is refused.
 """
 
@@ -32,12 +32,12 @@ _MARKS: tuple[tuple[str, str], ...] = (
 def parse_record(
     record: object, *, where: str = "record", number: int = 0, effect_relation_id: str | None = None
 ) -> Case:
-    """Reads one record; its keys tell the format.
+    """Read one record; its keys tell the format.
 
     Attribute prompts of SEESAW-CF records get what can be verified from their text: the template that gives exactly
     this text with this name, `living=False` when it is the template's past form and differs from the present one, and
     `holds="target_new"` (the released files ask about people who have the new attribute). The one attribute prompt of
-    an `_eff` record is the edit's own prompt and asks about nobody else, so it becomes no `attribute_prompts` entry;
+    an `_eff` record is the edit's own prompt and asks about no other people: it becomes no `attribute_prompts` entry;
     `write_record` puts it back. zsRE: target_new is the first answer, target_true is unknown and empty. EasyEdit:
     target_true is "ground_truth" (its first spelling), empty where the file has none.
 
@@ -80,7 +80,7 @@ def parse_record(
 
 
 def write_record(case: Case) -> Record:
-    """Turns a case into a record of its `record_format`; the inverse of `parse_record`.
+    """Turn a case into a record of its `record_format`; the inverse of `parse_record`.
 
     Args:
         case: The case. What the format has no key for (flags, group tags, candidates, ...) is not written.
@@ -104,7 +104,7 @@ def _format(record: Record, where: str) -> str:
 
 
 def _rest(record: Record, written: Record) -> Record:
-    """What `record` has and `written` has not, object by object."""
+    """Return what `record` has and `written` has not, object by object."""
     rest = {key: value for key, value in record.items() if key not in written}
     for key, value in written.items():
         inner = record.get(key)
@@ -114,7 +114,7 @@ def _rest(record: Record, written: Record) -> Record:
 
 
 def _merge(written: Record, rest: Record) -> Record:
-    """`written` with what it lacks from `rest`, object by object."""
+    """`written` with what is missing in it from `rest`, object by object."""
     merged = dict(written)
     for key, value in rest.items():
         own = merged.setdefault(key, value)

@@ -17,7 +17,7 @@ CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact")
 
 
 def load_cases(source: str, config: str) -> list[Case]:
-    """Reads the cases of one config.
+    """Read the cases of one config.
 
     Args:
         source: "sample", "sample-claims", a folder with one sub-folder (or `data/` sub-folder) per config, a .json,

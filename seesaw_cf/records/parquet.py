@@ -1,4 +1,4 @@
-"""Files of cases: Parquet (a file or a folder of shards), JSON and JSON lines, told apart by what they contain."""
+"""Files of cases: Parquet (a file or a folder of shards), JSON and JSON lines, recognised by what they contain."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from seesaw_cf.types import Case
 
 
 def read_cases(path: str | os.PathLike[str]) -> list[Case]:
-    """Reads cases from a Parquet file, a folder of Parquet shards, or a JSON or JSON-lines file.
+    """Read cases from a Parquet file, a folder of Parquet shards, or a JSON or JSON-lines file.
 
     What the file contains decides, not its name. JSON records are flagged (`seesaw_cf.records.flags`); cases from
     Parquet keep the flags they have.
 
     Args:
-        path: The file or folder. A name `seesaw_cf_P27_P101.json` says that P101 is the effect relation.
+        path: The file or folder. A name `seesaw_cf_P27_P101.json` means that P101 is the effect relation.
 
     Returns:
         The cases in file order; of a folder, shard after shard by name.
 
     Raises:
-        StorageError: There is no such file.
+        StorageError: The file does not exist.
         RecordError: The file is empty, damaged or of another kind, a record is malformed, two cases share a case_id.
         UnknownNameError: A relation is unknown.
     """

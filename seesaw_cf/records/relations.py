@@ -33,7 +33,7 @@ class Template:
     past: str
 
     def fill(self, name: str, *, living: bool | None = None) -> str:
-        """The prompt about `name`; past tense only when `living` is False, i.e. a date of death is confirmed."""
+        """Return the prompt about `name`; past tense only when `living` is False, i.e. a date of death is confirmed."""
         return (self.past if living is False else self.present).replace("{}", name)
 
 
@@ -122,7 +122,7 @@ FREE: Template = TEMPLATES[-1]
 
 
 def relation(id_or_name: str) -> Relation:
-    """Looks a relation up by its property id ("P27") or the papers' name ("citizenship").
+    """Look a relation up by its property id ("P27") or the papers' name ("citizenship").
 
     Raises:
         UnknownNameError: Neither; near names are suggested.
@@ -135,9 +135,9 @@ def relation(id_or_name: str) -> Relation:
 
 
 def templates(relation_id: str, use: Use) -> tuple[Template, ...]:
-    """The templates of one relation for one use.
+    """Return the templates of one relation for one use.
 
-    A relation without a "property" or "open" template of its own uses its "cloze" templates (P21, P27 and P19 have one
+    A relation without a "property" or "open" template uses its "cloze" templates (P21, P27 and P19 have one
     hand-written template each, which the papers use for everything).
 
     Raises:

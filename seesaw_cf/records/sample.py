@@ -1,6 +1,6 @@
-"""The embedded samples: people as edit cases, prompts, candidates and demographics, beside the program.
+"""The embedded samples: people as edit cases, prompts, candidates and demographics, in the package.
 
-"sample" has 320 well-known people, balanced over groups; "sample-claims" 175 of the people whom the papers edit, each
+"sample" has 320 well-known people, balanced over groups; "sample-claims" 175 of the people that the papers edit, each
 with a Wikidata QID. The folder of each is a `datasets` data folder: README.md describes the configs, `data/<config>/`
 holds them. The first one's is the package folder.
 """
@@ -24,24 +24,24 @@ SAMPLES: Mapping[str, Path] = {"sample": _PACKAGE, "sample-claims": _PACKAGE / "
 
 
 def path(sample: str = "sample") -> Path:
-    """The folder that `datasets.load_dataset(str(path()), config)` opens, in a checkout or installed.
+    """Return the folder that `datasets.load_dataset(str(path()), config)` opens, in a checkout or installed.
 
     Args:
         sample: One of `SAMPLES`.
 
     Raises:
-        UnknownNameError: There is no such sample.
+        UnknownNameError: The sample does not exist.
     """
     return SAMPLES[one_of("sample", sample, SAMPLES)]
 
 
 def configs(sample: str = "sample") -> tuple[str, ...]:
-    """The configs of a sample, sorted: "candidates", "cross_property", "cross_subject", ..."""
+    """Return the configs of a sample, sorted: "candidates", "cross_property", "cross_subject", ..."""
     return tuple(sorted({file.parent.name for file in (path(sample) / "data").glob("*/*.parquet")}))
 
 
 def load(config: str = "cross_subject", split: str = "test", *, sample: str = "sample", **options: object) -> Dataset:
-    """Loads one config with `datasets.load_dataset`, from any directory and without network.
+    """Load one config with `datasets.load_dataset`, from any directory and without network.
 
     Args:
         config: One of `configs(sample)`.
@@ -53,8 +53,8 @@ def load(config: str = "cross_subject", split: str = "test", *, sample: str = "s
         The rows, with the features that README.md declares.
 
     Raises:
-        UnknownNameError: There is no such sample or config.
-        RecordError: There is no such split, or part of one.
+        UnknownNameError: The sample or config does not exist.
+        RecordError: The split, or the part of one, does not exist.
     """
     one_of("config", config, configs(sample))
     from datasets import load_dataset

@@ -69,7 +69,7 @@ def _tagged(row: AttributePrompt) -> bool:
 
 
 def summarise(name: str, source: str, sha256: str, cases: Sequence[Case]) -> FileSummary:
-    """Counts what a file of at least one case holds; see `FileSummary` for the meaning of each number."""
+    """Count what a file of at least one case holds; see `FileSummary` for the meaning of each number."""
     rows = [row for case in cases for row in case.attribute_prompts]
     per_case = [len(case.attribute_prompts) for case in cases]
     open_ended = [text for case in cases for text in case.generation_prompts]
@@ -128,7 +128,7 @@ class ImportSummary:
         return table
 
     def to_markdown(self) -> str:
-        """The table as aligned Markdown, readable in a terminal too."""
+        """Return the table as aligned Markdown, readable in a terminal too."""
         table = self.rows()
         widths = [max(map(len, column)) for column in zip(*table)]
         lines = [

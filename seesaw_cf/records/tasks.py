@@ -1,4 +1,4 @@
-"""The data set as a benchmark: what is measured with which config, each a leaderboard of its own on the Hub."""
+"""The data set as a benchmark: what is measured with which config, each with its own leaderboard on the Hub."""
 
 from __future__ import annotations
 

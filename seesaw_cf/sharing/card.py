@@ -26,7 +26,7 @@ GIVEN_WARNING = (
     "measured about it. Facts that it was edited with may be **false on purpose**. Do not use it as a source of facts "
     "and do not deploy it."
 )
-_SHOWN = 50
+_MAX_ROWS = 50
 _LIBRARY = {"adapter": "peft", "checkpoint": "transformers", "delta": "seesaw_cf"}
 _PLAIN = set(" ,-")
 
@@ -50,7 +50,7 @@ tokenizer = AutoTokenizer.from_pretrained("{repo}")""",
 
 
 def escaped(text: object) -> str:
-    """Makes any text harmless in Markdown and HTML: all but letters, digits, space, comma and hyphen become entities.
+    """Make any text harmless in Markdown and HTML: all but letters, digits, space, comma and hyphen become entities.
 
     Control and formatting characters (line ends, direction marks) become spaces.
     """
@@ -64,12 +64,12 @@ def escaped(text: object) -> str:
 
 
 def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evidence | None) -> str:
-    """The text of `README.md`: metadata for the Hub, then what a reader needs.
+    """Return the text of `README.md`: metadata for the Hub, then what a reader needs.
 
     Args:
         repo: "org/name" on the Hub.
         as_: "delta", "adapter" or "checkpoint".
-        facts: What `seesaw_cf.models.delta_files.describe` says of the edit.
+        facts: What `seesaw_cf.models.delta_files.describe` returns for the edit.
         base: Name of the base model.
         evidence: What was measured, None when nothing was.
     """
@@ -96,7 +96,7 @@ def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evi
 
 
 def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
-    """The results as `model-index`; numbers that are not finite have no place in it."""
+    """Return the results as `model-index`; numbers that are not finite have no place in it."""
     if evidence is None:
         return []
     return [
@@ -113,19 +113,19 @@ def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
             source_name=_source(evidence, repo)["source_name"],
             source_url=_source(evidence, repo)["source_url"],
         )
-        for result in _shown(evidence)
+        for result in _task_results(evidence)
     ]
 
 
 def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]:
-    """The same results for `.eval_results/`, the Hub's newer form; it takes Hub data sets only, so else none.
+    """Return the same results for `.eval_results/`, the Hub's newer form; it takes Hub data sets only, so else none.
 
     Args:
         evidence: What was measured about the edit in the repository.
         repo: "org/name" of that repository.
 
     Returns:
-        One entry for each task id whose records the run was made with: what was measured with other records of the
+        One entry for each task id with records of the run: what was measured with other records of the
         data set has no task.
     """
     if evidence is None or "/" not in evidence.data:
@@ -141,7 +141,7 @@ def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]
                 notes=_notes(result, evidence),
                 **_source(evidence, repo),
             )
-            for result in _shown(evidence)
+            for result in _task_results(evidence)
             if TASKS[result.task].config in evidence.config.split(",")
         ]
     )
@@ -154,8 +154,8 @@ def _notes(result: Result, evidence: Evidence) -> str:
     )
 
 
-def _shown(evidence: Evidence) -> list[Result]:
-    """What has a task id of its own: one finite number about everybody for each."""
+def _task_results(evidence: Evidence) -> list[Result]:
+    """Return the results with their own task id: one finite number about all people for each."""
     return [result for result in evidence.results if not result.group and math.isfinite(result.estimate.value)]
 
 
@@ -184,7 +184,7 @@ def _number(value: float) -> float | None:
 
 
 def _label(value: object) -> str:
-    """The name in a target, whether it is a string, an entity or CounterFact's `{"str": ...}`."""
+    """Return the name in a target, whether it is a string, an entity or CounterFact's `{"str": ...}`."""
     if isinstance(value, Mapping):
         value = value.get("label", value.get("str", ""))
     return escaped(value or "")
@@ -197,12 +197,12 @@ def _edited(facts: Mapping[str, Any], base: str) -> str:
     lines = [f"Base model: {escaped(base)}{revision}. {len(requests) or 'Unrecorded'} edit request(s):\n"]
     if requests:
         lines += ["| prompt | subject | true (before) | **counterfactual (now)** |", "|---|---|---|---|"]
-    for request in requests[:_SHOWN]:
+    for request in requests[:_MAX_ROWS]:
         cells = [escaped(request.get("prompt", "")), escaped(request.get("subject", ""))]
         cells += [_label(request.get("target_true")), _label(request.get("target_new"))]
         lines.append(f"| {' | '.join(cells)} |")
-    if len(requests) > _SHOWN:
-        lines.append(f"\nand {len(requests) - _SHOWN} more, all in the JSON file of this repository.")
+    if len(requests) > _MAX_ROWS:
+        lines.append(f"\nand {len(requests) - _MAX_ROWS} more, all in the JSON file of this repository.")
     return "\n".join(lines) + "\n"
 
 
@@ -220,21 +220,21 @@ def _method(facts: Mapping[str, Any]) -> str:
 
 
 def _moved(facts: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The parameters that a model which others edited moved; none of an edit that this package made."""
+    """Return the parameters moved in a model that was edited elsewhere; none of an edit that this package made."""
     parameters: Sequence[Mapping[str, Any]] = (facts.get("meta") or {}).get("moved") or ()
     return parameters
 
 
 def _movement(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The largest changes; relative: Frobenius norm of the change over that of the base's weights."""
+    """Return the largest changes; relative: Frobenius norm of the change over that of the base's weights."""
     lines = [f"{len(rows)} parameter(s) of the base, the largest changes first.\n"]
     lines += ["| parameter | shape | rank | norm | relative |", "|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: -(row["relative"] or 0.0))[:_SHOWN]:
+    for row in sorted(rows, key=lambda row: -(row["relative"] or 0.0))[:_MAX_ROWS]:
         rank, relative = row["rank"] or "whole", "" if row["relative"] is None else f"{row['relative']:.3g}"
         shape = " x ".join(map(str, row["shape"]))
         lines.append(f"| {escaped(row['name'])} | {shape} | {rank} | {row['norm']:.3g} | {relative} |")
-    if len(rows) > _SHOWN:
-        lines.append(f"\nand {len(rows) - _SHOWN} more, all in the JSON file of this repository.")
+    if len(rows) > _MAX_ROWS:
+        lines.append(f"\nand {len(rows) - _MAX_ROWS} more, all in the JSON file of this repository.")
     return "\n".join(lines) + "\n"
 
 
@@ -277,7 +277,7 @@ def _citation(editor: str) -> str:
 
 
 def _loading(repo: str, as_: str, base: str, facts: Mapping[str, Any]) -> str:
-    """The program that loads the edit; imports first."""
+    """Return the program that loads the edit; imports first."""
     lines = _LOADED[as_].format(repo=repo).splitlines()
     if as_ != "checkpoint":
         dtype = str((facts.get("base") or {}).get("dtype") or "float32")

@@ -1,4 +1,4 @@
-"""A run as records of Every Eval Ever 0.3.0: a JSON file for each edited model, its prompts as rows beside it."""
+"""A run as records of Every Eval Ever 0.3.0: a JSON file for each edited model, its prompts as rows next to it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def export_run(
     relationship: str = "third_party",
     when: int | None = None,
 ) -> list[Path]:
-    """Writes `data/seesaw_cf/DEVELOPER/MODEL/UUID.json` and `UUID_samples.jsonl` for each editor, controls left out.
+    """Write `data/seesaw_cf/DEVELOPER/MODEL/UUID.json` and `UUID_samples.jsonl` for each editor, controls left out.
 
     Args:
         run: A finished run.
@@ -62,7 +62,7 @@ def export_run(
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
-        RecordError: Nobody's name, or there is nothing to export: the run asked nothing that has two answers.
+        RecordError: The name is empty, or there is nothing to export: the run asked nothing that has two answers.
         UnknownNameError: `relationship`.
         StorageError: A file could not be written.
     """
@@ -125,7 +125,7 @@ def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: 
 
 
 def _safe(name: str) -> str:
-    """A name as a part of a path."""
+    """Return a name as a part of a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "unknown"
 
 
@@ -151,7 +151,7 @@ def _model(manifest: Mapping[str, Any], model: str, editor: str) -> dict[str, An
 
 
 def _evaluation(results: Results, number: Number) -> dict[str, Any]:
-    """An effect has no best end; it may be of either sign."""
+    """Return an effect has no best end; it may be of either sign."""
     uncertainty: dict[str, Any] = {"num_samples": number.n}
     if math.isfinite(number.low) and math.isfinite(number.high):
         limits = {"lower": number.low, "upper": number.high, "confidence_level": _LEVEL}

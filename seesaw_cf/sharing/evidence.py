@@ -39,7 +39,7 @@ class Result:
         task: Out of `seesaw_cf.records.tasks.TASKS`.
         estimate: The number after the edit (for D: the change), with n prompts and n_clusters people or edits.
         before: The same number before the edit; None for changes.
-        group: People it is about, such as "race Black"; "" for everybody.
+        group: People it is about, such as "race Black"; "" for all people.
     """
 
     task: str
@@ -59,7 +59,7 @@ class Evidence:
         protocol: "single" (each case edited alone) or "batch"; "" when unknown.
         revision: Commit of the Hub data set that was read; "" when unknown or local.
         date: Day of the measurement (UTC), YYYY-MM-DD; "" when unknown.
-        scores: The rows that the numbers are made of; pushed beside the card when given.
+        scores: The rows that the numbers are made of; pushed with the card when given.
     """
 
     results: tuple[Result, ...]
@@ -72,7 +72,7 @@ class Evidence:
 
 
 def edit_evidence(run: str | os.PathLike[str], editor: str, unit: str) -> Evidence:
-    """What a finished run measured about one of its edits, and about no other.
+    """Return what a finished run measured about one of its edits, and about no other.
 
     Args:
         run: A run folder with `manifest.json`, `edits.parquet` and `scores.parquet`.
@@ -107,7 +107,7 @@ def edit_evidence(run: str | os.PathLike[str], editor: str, unit: str) -> Eviden
 
 
 def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
-    """The score rows of one unit of one editor."""
+    """Return the score rows of one unit of one editor."""
     tables = {}
     for name, schema in (("scores", SCORES), ("edits", None)):
         file = folder / f"{name}.parquet"
@@ -137,7 +137,7 @@ def _unit(row: Mapping[str, Any], protocol: str) -> str:
 
 
 def _results(rows: pa.Table) -> Iterator[Result]:
-    """Numbers of the records that ask about other properties have tasks of their own, about the edits, too."""
+    """Numbers of the records that ask about other properties have their own tasks, also about the edits."""
     cases = pc.unique(rows.filter(pc.equal(rows["kind"], "cross_property"))["case_id"])
     of_properties = pc.is_in(rows["case_id"], cases)
     for part, prefix in ((rows.filter(pc.invert(of_properties)), ""), (rows.filter(of_properties), "cross_property_")):

@@ -34,7 +34,7 @@ class ShareOptions:
     """What belongs to an edit that is shared, and which one it is.
 
     Attributes:
-        model: The unedited base; loaded as the run's manifest or the delta's folder says when None and needed.
+        model: The unedited base; loaded as the run's manifest or the delta's folder states when None and needed.
         tokenizer: Needed for a checkpoint; loaded with the model.
         evidence: What was measured about this edit; taken from the run folder when None.
         base_model: Name of the base on the Hub; needed when the model came from a local path.
@@ -60,7 +60,7 @@ def share(
     private: bool | None = None,
     overwrite: bool = False,
 ) -> str:
-    """Creates a repository on the Hub, writes the card and pushes an edit in one commit.
+    """Create a repository on the Hub, write the card and push an edit in one commit.
 
     Sharing the same edit again changes nothing. The endpoint is HF_ENDPOINT, the token HF_TOKEN or the one of
     `hf auth login`, as everywhere in huggingface_hub.
@@ -97,7 +97,7 @@ def prepare_repo(
     as_: str = "delta",
     options: ShareOptions | None = None,
 ) -> None:
-    """Writes what `share` would push into a local folder, card included; nothing leaves the machine.
+    """Write what `share` would push into a local folder, card included; nothing leaves the machine.
 
     See `share` for arguments and errors.
     """
@@ -146,7 +146,7 @@ def _check_worth(delta: WeightDelta) -> None:
 def _located(
     source: WeightDelta | str | os.PathLike[str], editor: str | None, unit: str | None
 ) -> tuple[Path, dict[str, Any]]:
-    """The folder of the one delta that is meant, and the id, revision and dtype of its base."""
+    """Return the folder of the one delta that is meant, and the id, revision and dtype of its base."""
     if isinstance(source, WeightDelta):
         return Path(), _base_of(source.meta.get("base"))
     place = Path(source)
@@ -161,13 +161,13 @@ def _located(
 
 
 def _base_of(facts: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a delta says of its base, by the names of a run's manifest."""
+    """Return what a delta records about its base, by the names of a run's manifest."""
     base = facts or {}
     return {"id": base.get("model_id"), "revision": base.get("revision"), "dtype": base.get("dtype") or "float32"}
 
 
 def _delta_of_run(run: Path, editor: str | None, unit: str | None) -> Path:
-    """The folder of the one delta of a run that fits."""
+    """Return the folder of the one delta of a run that fits."""
     deltas = sorted(file.parent for file in run.glob("deltas/*/*/delta.json"))
     fits = [p for p in deltas if editor in (None, p.parent.name) and unit in (None, p.name)]
     if not deltas:
@@ -201,7 +201,7 @@ def _own(model: PreTrainedModel | None) -> str:
 
 
 def base_name(name: str) -> str:
-    """Refuses local paths: they mean nothing elsewhere and tell about the machine."""
+    """Refuse local paths: they mean nothing elsewhere and tell about the machine."""
     parts = name.split("/")
     if not name or len(parts) > 2 or not all(NAME.fullmatch(part) for part in parts) or os.path.exists(name):
         raise RecordError(
@@ -214,7 +214,7 @@ def base_name(name: str) -> str:
 def push_folder(
     folder: Path, repo: str, private: bool | None, overwrite: bool, *, kind: str = "model", message: str = _MESSAGE
 ) -> str:
-    """Makes a repository hold the files of a folder and no others, in one commit.
+    """Make a repository hold exactly the files of a folder, in one commit.
 
     Args:
         folder: With the card as README.md.
@@ -255,7 +255,7 @@ def push_folder(
 
 
 def _same(file: Path, entry: Any) -> bool:
-    """The file in the repository is, byte for byte, the one about to be pushed."""
+    """Return the file in the repository is, byte for byte, the one about to be pushed."""
     if not file.is_file():
         return False
     content = file.read_bytes()

@@ -27,7 +27,7 @@ from seesaw_cf.sharing.hub import base_name, push_folder
 def push_moments(
     name: str, repo: str, *, base_model: str | None = None, public: bool = False, overwrite: bool = False
 ) -> str:
-    """Publishes a set as a data set on the Hub, with a card, in one commit; the same set again changes nothing.
+    """Publish a set as a data set on the Hub, with a card, in one commit; the same set again changes nothing.
 
     Args:
         name: See `find_set`.
@@ -41,7 +41,7 @@ def push_moments(
 
     Raises:
         RecordError: The name of the repository or the model is malformed.
-        StorageError: There is no such set, a file of it is damaged, or the Hub refused or did not answer.
+        StorageError: The set does not exist, a file of it is damaged, or the Hub refused or did not answer.
     """
     check_repo(repo)
     moments = find_set(name)
@@ -60,7 +60,7 @@ def push_moments(
 
 
 def pull_moments(repo: str, revision: str | None = None) -> MomentSet:
-    """Fetches a published set into the cache, where `fit` finds it for the same texts, or by the repository's name.
+    """Fetch a published set into the cache, where `fit` finds it for the same texts, or by the repository's name.
 
     Args:
         repo: ORG/NAME.
@@ -99,7 +99,7 @@ def pull_moments(repo: str, revision: str | None = None) -> MomentSet:
 
 
 def published_set(repo: str, revision: str | None = None) -> tuple[dict[str, Any], str]:
-    """What a repository's `set.json` says, and the commit.
+    """Return the content of a repository's `set.json`, and the commit.
 
     Raises:
         RecordError, StorageError: See `pull_moments`.
@@ -110,7 +110,7 @@ def published_set(repo: str, revision: str | None = None) -> tuple[dict[str, Any
 
 
 def described(record: Mapping[str, Any]) -> dict[str, str]:
-    """What a set is of, in words: model, dtype, corpus, texts, part."""
+    """Return what a set is of, in words: model, dtype, corpus, texts, part."""
     facts, model, corpus = record["facts"], record["model"], record["corpus"]
     revision = f" at {model['revision']}" if model.get("revision") else ""
     source = "no file: texts given in Python, or the model's own"
@@ -130,7 +130,7 @@ def described(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _fetch(repo: str, revision: str | None, folder: Path) -> tuple[str, dict[str, str]]:
-    """The commit and the files that were put into a folder, their hashes checked."""
+    """Return the commit and the files that were put into a folder, their hashes checked."""
     from huggingface_hub import HfApi
 
     sha = _fetch_record(repo, revision, folder)
@@ -152,7 +152,7 @@ def _fetch(repo: str, revision: str | None, folder: Path) -> tuple[str, dict[str
 
 
 def _fetch_record(repo: str, revision: str | None, folder: Path) -> str:
-    """Puts `set.json` into a folder; the commit."""
+    """Put `set.json` into a folder; the commit."""
     from huggingface_hub import HfApi
 
     check_repo(repo)
@@ -169,7 +169,7 @@ def _fetch_record(repo: str, revision: str | None, folder: Path) -> str:
 
 
 def _check_files(moments: MomentSet) -> None:
-    """Reads every file of a set: whole, of this key, of its layer, square and finite."""
+    """Read every file of a set: whole, of this key, of its layer, square and finite."""
     if not moments.layers:
         raise StorageError(f"{moments.folder}: no files layer-N.safetensors. {_AGAIN}")
     for layer in moments.layers:

@@ -45,7 +45,7 @@ class Number:
 
 
 def numbers_of(results: Results, editor: str) -> Iterator[Number]:
-    """Every number about an editor, or a control, that has one; groups left out."""
+    """Yield every number about an editor, or a control, that has one; groups left out."""
     for row in _rows(results.gate_rows, editor):
         if not pd.isna(row.get("post", math.nan)):
             about = "share of edits after which the new answer is likelier than the true one"
@@ -75,7 +75,7 @@ def numbers_of(results: Results, editor: str) -> Iterator[Number]:
 
 
 def contrasts_of(results: Results, editor: str) -> Iterator[Number]:
-    """The contrasts between groups that have a number, with their verdicts."""
+    """Yield the contrasts between groups that have a number, with their verdicts."""
     verdicts = results.audit.verdicts if results.audit is not None else pd.DataFrame()
     for row in (row for row in _rows(verdicts, editor) if math.isfinite(row["value"])):
         name = f"contrast/{row['relation']}/{row['axis']}/{row['group']}"

@@ -19,12 +19,12 @@ _TITLE = ("<title>", "</title>")
 
 
 def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = False, overwrite: bool = False) -> str:
-    """Makes a Space that shows a report, in one commit; the page is the file that was looked at here.
+    """Make a Space that shows a report, in one commit; the page is the file that was looked at here.
 
     Args:
         folder: The folder of a report (of a run, a comparison or a study), or a run folder with `report/` in it.
         repo: "org/name".
-        public: Everybody may see it; a new Space is private otherwise.
+        public: Visible to all people; a new Space is private otherwise.
         overwrite: Replace what the Space holds.
 
     Returns:
@@ -32,7 +32,7 @@ def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = Fals
 
     Raises:
         RecordError: A malformed name.
-        StorageError: There is no report there, or the Hub refused or did not answer.
+        StorageError: The folder has no report, or the Hub refused or did not answer.
     """
     check_repo(repo)
     pages = _report_folder(Path(folder))
@@ -57,7 +57,7 @@ def _report_folder(source: Path) -> Path:
 
 
 def _title(page: Path) -> str:
-    """The page's own title."""
+    """Return the page's own title."""
     head = page.read_text(encoding="utf-8")[:20_000]
     _, tag, rest = head.partition(_TITLE[0])
     return html.unescape(rest.partition(_TITLE[1])[0]) if tag else "Report"

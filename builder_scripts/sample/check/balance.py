@@ -66,7 +66,7 @@ def _gender_counts(
 
 
 def _whole(people: Sequence[CuratedPerson]) -> Iterator[Demand]:
-    """What is asked of all people together."""
+    """Yield what is asked of all people together."""
     total = len(people)
     yield PEOPLE_RANGE[0] <= total <= PEOPLE_RANGE[1], f"{total} people"
     women = sum(person.gender == "female" for person in people) / total
@@ -79,7 +79,7 @@ def _whole(people: Sequence[CuratedPerson]) -> Iterator[Demand]:
 
 
 def _groups(people: Sequence[CuratedPerson], groups: GroupTable) -> Iterator[Demand]:
-    """What is asked of every reported race and region."""
+    """Yield what is asked of every reported race and region."""
     by_race = _gender_counts(people, lambda person: _races(person, groups))
     by_region = _gender_counts(people, lambda person: _regions(person, groups))
     for tags, reported in ((by_race, AXES["race"]), (by_region, AXES["region"])):
@@ -96,7 +96,7 @@ def _groups(people: Sequence[CuratedPerson], groups: GroupTable) -> Iterator[Dem
 
 
 def _fields(people: Sequence[CuratedPerson], entities: Entities) -> Iterator[Demand]:
-    """What is asked of fields of work and their areas."""
+    """Yield what is asked of fields of work and their areas."""
     fields = Counter(label for person in people for label in person.field_of_work)
     yield len(fields) <= MAX_FIELDS, f"{len(fields)} fields"
     for label, count in fields.items():
@@ -107,7 +107,7 @@ def _fields(people: Sequence[CuratedPerson], entities: Entities) -> Iterator[Dem
 
 
 def _values(people: Sequence[CuratedPerson]) -> Iterator[Demand]:
-    """What is asked of the other relations: not too many values, and enough that several people hold."""
+    """Yield what is asked of the other relations: not too many values, and enough that several people hold."""
     for what, limit, big, many, held in (
         ("countries", MAX_COUNTRIES, BIG_COUNTRY, MIN_BIG_COUNTRIES, [person.citizenship for person in people]),
         ("cities", MAX_CITIES, BIG_CITY, MIN_BIG_CITIES, [(person.birth_place,) for person in people]),
@@ -120,12 +120,12 @@ def _values(people: Sequence[CuratedPerson]) -> Iterator[Demand]:
 
 
 def check_balance(people: Sequence[CuratedPerson], entities: Entities, reference: Path | None = None) -> list[str]:
-    """What is wrong with the numbers of people; an empty list when nothing is.
+    """Return what is wrong with the numbers of people; an empty list when nothing is.
 
     Args:
         people: Of the table.
         entities: All values that they have; see `load_entities`.
-        reference: Folder of the released files, whose ethnic-group sheets win over the table's.
+        reference: Folder of the released files, its ethnic-group sheets win over the table's.
     """
     if not people:
         return ["0 people"]
@@ -135,7 +135,7 @@ def check_balance(people: Sequence[CuratedPerson], entities: Entities, reference
 
 
 def summary(people: Sequence[CuratedPerson], entities: Entities, reference: Path | None = None) -> str:
-    """A table of counts, women and men, over everything the constraints speak of."""
+    """Return a table of counts, women and men, over everything the constraints speak of."""
     groups = group_table(entities, reference)
     sections: list[tuple[str, Callable[[CuratedPerson], Iterable[str]]]] = [
         ("all", lambda person: ["living" if person.death_year is None else "dead"]),

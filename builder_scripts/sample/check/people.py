@@ -94,12 +94,12 @@ def _check_persons(people: Sequence[CuratedPerson], needed: Sequence[str] = _NEE
 def check(
     people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], LabelledValue], reference: Path | None = None
 ) -> list[str]:
-    """All that is wrong with the tables; an empty list when nothing is.
+    """Return all that is wrong with the tables; an empty list when nothing is.
 
     Args:
         people: Of the table.
         entities: Of the table; see `load_entities`.
-        reference: Folder of the released files, whose ethnic-group sheets win over the table's.
+        reference: Folder of the released files, its ethnic-group sheets win over the table's.
 
     Returns:
         One line each. The balance is looked at only when every value is known.
@@ -111,7 +111,7 @@ def check(
 
 
 def check_claims(people: Sequence[CuratedPerson], entities: Entities) -> list[str]:
-    """All that is wrong with the people of the released claims: each has a QID, known values, and one origin.
+    """Return all that is wrong with the people of the released claims: each has a QID, known values, and one origin.
 
     Args:
         people: Of `claims.tsv`.
@@ -133,7 +133,7 @@ def check_claims(people: Sequence[CuratedPerson], entities: Entities) -> list[st
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the summary, or each problem; the exit status is 1 when there is one.
+    """Print the summary, or each problem; the exit status is 1 when there is one.
 
     Tables that are sound in themselves are compared with the reference.
     """

@@ -123,7 +123,7 @@ def _wrong_values(
 def check_against_reference(
     people: Sequence[CuratedPerson], entities: Mapping[tuple[str, str], LabelledValue], folder: Path
 ) -> list[str]:
-    """What disagrees with the released files: names, labels, groups, and the full claims of their subjects.
+    """Return what disagrees with the released files: names, labels, groups, and the full claims of their subjects.
 
     Args:
         people: Of the table.

@@ -34,14 +34,14 @@ _SHARE = 0.08
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an annotator says of one pair.
+    """An annotator's answer about one pair.
 
     Attributes:
         label: One of `LABELS`; "" unless `status` is "ok".
         probabilities: Of `LABELS`, in that order; NaN where the annotator has none.
         evidence: Sentences of the premise that carry the label; none for "neutral".
         reply: The raw words of an annotator that writes.
-        status: "ok", or why there is no label.
+        status: "ok", or the reason for no label.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Annotator(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the annotator and everything that changes its labels."""
+        """Name the annotator and everything that changes its labels."""
 
     def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """One judgement per (premise, claim), in order."""
@@ -75,20 +75,20 @@ def foreign(text: str) -> str:
 
 
 def label_of(probabilities: Sequence[float]) -> str:
-    """The most probable label."""
+    """Return the most probable label."""
     return LABELS[max(range(len(LABELS)), key=lambda i: probabilities[i])]
 
 
 def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: bool = False) -> pa.Table:
-    """Annotates pairs.
+    """Annotate pairs.
 
     Args:
         pairs: From `claim_pairs`.
         annotator: Who classifies; equal (premise, claim) are asked once.
-        any_language: Annotate passages in other languages, too; else they get a status.
+        any_language: Annotate passages also in other languages; else they get a status.
 
     Returns:
-        `tables.ANNOTATIONS`, one row per pair in order. Rows whose status is not "ok" have no label; passages that the
+        `tables.ANNOTATIONS`, one row per pair in order. Rows without status "ok" have no label; passages that the
         annotator was trained on are such rows.
 
     Source: LEME, section 3.3.

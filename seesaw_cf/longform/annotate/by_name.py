@@ -23,7 +23,7 @@ def shipped_folder() -> Path:
 
 
 def measured(name: str) -> NamedReport:
-    """What a run keeps of its annotator: its name, and the report of its training when it was trained.
+    """Return what a run keeps of its annotator: its name, and the report of its training when it was trained.
 
     Args:
         name: See `load_annotator`.
@@ -34,7 +34,7 @@ def measured(name: str) -> NamedReport:
 
 
 def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
-    """Loads an annotator.
+    """Load an annotator.
 
     Args:
         name: "trained" (comes with the package), "lexical", "nli:ID_OR_FOLDER" for a zero-shot NLI model, or a folder

@@ -18,7 +18,7 @@ def temper(probabilities: Floats, temperature: float) -> Floats:
 
 
 def fit_temperature(truth: NDArray[np.intp], probabilities: Floats) -> float:
-    """The temperature, between 0.1 and 10, under which the truth is most likely.
+    """Return the temperature, between 0.1 and 10, under which the truth is most likely.
 
     Args:
         truth: (n,) class numbers of rows that the classifier was not fitted on.

@@ -33,7 +33,7 @@ class TextVectors:
 
 
 def encoder_path(name: str) -> str:
-    """The folder of "minilm"; every other name as it is.
+    """Return the folder of "minilm"; every other name as it is.
 
     Raises:
         MissingExtraError: The package with MiniLM is not installed.
@@ -48,7 +48,7 @@ def encoder_path(name: str) -> str:
 def load_encoder(
     kind: Any, encoder: str, device: str = "cpu", *, name: str = "", **options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """An encoder in float32, and its tokenizer.
+    """Return an encoder in float32, and its tokenizer.
 
     Args:
         kind: The class of transformers that reads it, such as `AutoModel`.
@@ -75,7 +75,7 @@ def load_encoder(
 
 
 def save_encoder(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Writes an encoder and its tokenizer below the folder of an instrument."""
+    """Write an encoder and its tokenizer below the folder of an instrument."""
     model.save_pretrained(folder / "encoder")
     tokenizer.save_pretrained(folder / "encoder")
 
@@ -90,7 +90,7 @@ class Embedder:
     """Mean and token vectors of texts."""
 
     def __init__(self, encoder: str, device: str = "cpu"):
-        """Loads the encoder.
+        """Load the encoder.
 
         Args:
             encoder: "minilm", a folder or a Hub id.
@@ -105,7 +105,7 @@ class Embedder:
         self.model = model.eval()
 
     def embed(self, texts: Sequence[str]) -> dict[str, TextVectors]:
-        """The vectors of each text; texts longer than 512 tokens are seen up to there."""
+        """Return the vectors of each text; texts longer than 512 tokens are seen up to there."""
         order = sorted(dict.fromkeys(texts), key=len)
         limit = longest_input(self.model)
         out: dict[str, TextVectors] = {}

@@ -62,7 +62,7 @@ def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = Non
 
 
 def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int) -> BatchEncoding:
-    """Tokenises pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
+    """Tokenise pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
     room = max_length - tokenizer.num_special_tokens_to_add(pair=True)
     short = {"add_special_tokens": False, "truncation": True, "max_length": room}
     longest = max(len(tokenizer(claim, **short)["input_ids"]) for _, claim in pairs)
@@ -75,7 +75,7 @@ def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max
 
 
 def weights_digest(model: PreTrainedModel) -> str:
-    """The first eight digits of a hash over all weights."""
+    """Return the first eight digits of a hash over all weights."""
     digest = hashlib.sha256()
     for _, weights in sorted(model.state_dict().items()):
         digest.update(weights.detach().cpu().contiguous().numpy().tobytes())
@@ -83,7 +83,7 @@ def weights_digest(model: PreTrainedModel) -> str:
 
 
 def windows(premise: str, size: int) -> list[str]:
-    """Runs of `size` sentences, each starting one sentence after the last; 0 or a short premise = the whole text."""
+    """Return runs of `size` sentences, each starting a sentence after the last; 0 or a short premise = all of it."""
     rows = sentences(premise)
     if not size or len(rows) <= size:
         return [premise]
@@ -107,7 +107,7 @@ class EncoderAnnotator:
         temperature: float = 1.0,
         window: int = 0,
     ):
-        """Puts the parts together; `load_nli`, `load_pair` and `fit_pair` make them.
+        """Put the parts together; `load_nli`, `load_pair` and `fit_pair` make them.
 
         Args:
             model, tokenizer: Of transformers.
@@ -162,7 +162,7 @@ class EncoderAnnotator:
         return judgements
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
-        """Writes the model, its tokenizer and the settings into an existing folder."""
+        """Write the model, its tokenizer and the settings into an existing folder."""
         save_encoder(self.model, self.tokenizer, folder)
         own = {
             "kind": "pair",
@@ -182,7 +182,7 @@ def _joined(rows: Floats) -> Floats:
 def load_nli(
     model: str, *, labels: Mapping[str, str] | None = None, window: int = 3, device: str = "cpu"
 ) -> EncoderAnnotator:
-    """A zero-shot NLI model as annotator.
+    """Return a zero-shot NLI model as annotator.
 
     Args:
         model: A folder or Hub id of a three-way sequence classifier.
@@ -202,7 +202,7 @@ def load_nli(
 
 
 def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
-    """Reads what `EncoderAnnotator.save` wrote.
+    """Read what `EncoderAnnotator.save` wrote.
 
     Raises:
         StorageError: The settings cannot be read.

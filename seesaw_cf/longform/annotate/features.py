@@ -45,17 +45,17 @@ class ClaimParts:
 
 
 def stems(text: str) -> set[str]:
-    """The first five letters of each word, lower case."""
+    """Return the first five letters of each word, lower case."""
     return {word.lower()[:STEM] for word in _WORD.findall(text)}
 
 
 def content(text: str) -> list[str]:
-    """Stems of the words that are no function words, in order."""
+    """Stems of the words other than function words, in order."""
     return [word.lower()[:STEM] for word in _WORD.findall(text) if word.lower() not in _STOP]
 
 
 def claim_parts(claim: str) -> ClaimParts:
-    """Takes a claim apart."""
+    """Take a claim apart."""
     words = claim.split()
 
     def capital(i: int) -> bool:
@@ -82,7 +82,7 @@ def known_share(text: str, vocabulary: set[str]) -> float:
 
 
 def features(premise: str, claim: str, vectors: Mapping[str, TextVectors]) -> dict[str, float]:
-    """The numbers.
+    """Return the numbers.
 
     Args:
         premise, claim: The pair; neither empty.

@@ -1,4 +1,4 @@
-"""The folder of a trained instrument: settings as JSON beside weights as safetensors."""
+"""The folder of a trained instrument: settings as JSON next to weights as safetensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class InstrumentSettings(TypedDict, total=False):
 
 
 def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
-    """Writes `instrument.json`.
+    """Write `instrument.json`.
 
     Raises:
         StorageError: The folder cannot be written.
@@ -43,7 +43,7 @@ def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
 
 
 def read_settings(folder: Path) -> InstrumentSettings:
-    """Reads `instrument.json`.
+    """Read `instrument.json`.
 
     Raises:
         StorageError: It is missing or no JSON object with a kind.

@@ -54,12 +54,12 @@ class TreeEnsemble:
         return np.asarray(self.value[at].mean(axis=1, dtype=np.float64))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes one safetensors file."""
+        """Write one safetensors file."""
         save_file({name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}, path)
 
 
 def load_forest(path: str | os.PathLike[str]) -> TreeEnsemble:
-    """Reads what `TreeEnsemble.save` wrote.
+    """Read what `TreeEnsemble.save` wrote.
 
     Raises:
         StorageError: The file is missing, damaged or something else.
@@ -80,7 +80,7 @@ def fit_forest(
     trees: int = TREES,
     class_weight: str | None = "balanced_subsample",
 ) -> TreeEnsemble:
-    """Fits trees whose leaves hold at least 5 rows.
+    """Fit trees with at least 5 rows in each leaf.
 
     Args:
         rows: (n, features).
@@ -120,6 +120,6 @@ def fit_forest(
 
 
 def _rounded_down(thresholds: Floats) -> NDArray[np.float32]:
-    """The next float32 at or below: features are float32, so that each of them still goes the same way."""
+    """Return the next float32 at or below: features are float32, so that each of them still goes the same way."""
     near = thresholds.astype(np.float32)
     return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)

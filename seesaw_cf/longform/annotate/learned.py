@@ -21,12 +21,12 @@ def digest(text: str) -> str:
 
 
 def write_learned(folder: Path, passages: Iterable[str]) -> None:
-    """Keeps the digests of the passages that an instrument was trained on beside it."""
+    """Store the digests of an instrument's training passages in its folder."""
     write_text(folder / _FILE, json.dumps(sorted({digest(text) for text in passages if text.strip()})) + "\n")
 
 
 def remember(instrument: object, folder: Path) -> None:
-    """Gives a loaded instrument what `write_learned` kept; older folders have nothing."""
+    """Return a loaded instrument what `write_learned` kept; older folders have nothing."""
     file = folder / _FILE
     vars(instrument)["learned"] = frozenset(read_json(file, list)) if file.exists() else frozenset()
 

@@ -59,7 +59,7 @@ class LabelledPair:
 
 
 def parse_label(text: str) -> tuple[str, str]:
-    """The label in a reply, and "ok" or why there is none.
+    """Return the label in a reply, and "ok" or why there is none.
 
     Exactly one "Label: ..." line is expected, or a reply of one word that is a label.
     """

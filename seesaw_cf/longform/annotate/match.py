@@ -31,22 +31,22 @@ class PairFeatures(Protocol):
         """The name of the encoder; "words" without one."""
 
     def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
-        """(n, features); `split` says that each sentence of the premise is asked about next."""
+        """(n, features); `split` announces that each sentence of the premise is asked about next."""
 
     def forget(self) -> None:
-        """Frees what was computed."""
+        """Free what was computed."""
 
     def save(self, folder: Path) -> None:
-        """Writes what `rows` needs."""
+        """Write what `rows` needs."""
 
 
 class Featurizer:
     """Features of pairs with a frozen encoder, each computed once."""
 
     def __init__(self, embedder: Embedder):
-        """Remembers the encoder."""
+        """Remember the encoder."""
         self.embedder = embedder
-        self._known: dict[Texts, list[float]] = {}
+        self._rows: dict[Texts, list[float]] = {}
 
     @property
     def encoder(self) -> str:
@@ -54,11 +54,11 @@ class Featurizer:
         return self.embedder.encoder
 
     def save(self, folder: Path) -> None:
-        """Writes the encoder and its tokenizer."""
+        """Write the encoder and its tokenizer."""
         save_encoder(self.embedder.model, self.embedder.tokenizer, folder)
 
     def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
-        """The features of (premise, claim) pairs.
+        """Return the features of (premise, claim) pairs.
 
         Args:
             pairs: Neither text empty.
@@ -67,28 +67,28 @@ class Featurizer:
         Returns:
             (n, features).
         """
-        new_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in self._known))
+        new_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in self._rows))
         for start in range(0, len(new_pairs), _CHUNK):
             self._add(new_pairs[start : start + _CHUNK], split)
-        return np.array([self._known[pair] for pair in pairs], dtype=np.float64)
+        return np.array([self._rows[pair] for pair in pairs], dtype=np.float64)
 
     def _add(self, pairs: Sequence[Texts], split: bool) -> None:
         texts = [text for premise, claim in pairs for text in (premise, claim, *sentences(premise))]
         vectors = self.embedder.embed(texts)
         singles = [(row, claim) for premise, claim in pairs for row in sentences(premise)] if split else []
         for premise, claim in dict.fromkeys([*pairs, *singles]):
-            self._known[premise, claim] = list(features(premise, claim, vectors).values())
+            self._rows[premise, claim] = list(features(premise, claim, vectors).values())
 
     def forget(self) -> None:
-        """Frees what was computed."""
-        self._known.clear()
+        """Free what was computed."""
+        self._rows.clear()
 
 
 class MatchAnnotator:
     """Classifies pairs by what premise and claim share."""
 
     def __init__(self, featurizer: PairFeatures, forest: TreeEnsemble, temperature: float):
-        """Puts the parts together; `seesaw_cf.longform.train.match.fit_match` and `load_match` make them."""
+        """Put the parts together; `seesaw_cf.longform.train.match.fit_match` and `load_match` make them."""
         self.featurizer, self.forest, self.temperature = featurizer, forest, temperature
 
     @property
@@ -123,7 +123,7 @@ class MatchAnnotator:
         return Judgement(label, named, tuple(row for row, p in zip(rows, carried) if p >= cut))
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
-        """Writes the forest and what its features need into an existing folder."""
+        """Write the forest and what its features need into an existing folder."""
         self.forest.save(folder / "forest.safetensors")
         self.featurizer.save(folder)
         own = {"kind": "match", "encoder": self.featurizer.encoder, "temperature": self.temperature}
@@ -131,7 +131,7 @@ class MatchAnnotator:
 
 
 def load_match(folder: Path, device: str = "cpu") -> MatchAnnotator:
-    """Reads what `MatchAnnotator.save` wrote.
+    """Read what `MatchAnnotator.save` wrote.
 
     Raises:
         StorageError: A file is missing or damaged.

@@ -1,4 +1,4 @@
-"""How English says a property of Wikidata: its label beside words of sentences about it, and peoples beside countries.
+"""How English words a property of Wikidata: its label with words of sentences about it, and peoples with countries.
 
 Labels are Wikidata's. The words were written by hand, for whole families of properties (life, work, places, things),
 not for one data set.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def _table(name: str) -> dict[str, str]:
-    """First column -> second column of a file beside this one."""
+    """First column -> second column of a file next to this one."""
     with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     return dict(rows)

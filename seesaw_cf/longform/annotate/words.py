@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 _MEN = frozenset(_WORD.findall("he him his himself man men boy son father brother husband king actor"))
 _WOMEN = frozenset(_WORD.findall("she her hers herself woman women girl daughter mother sister wife queen actress"))
 _COUNTRY = {people[:STEM]: country[:STEM] for people, country in PEOPLES.items()}
-_SAID = {label: frozenset(content(f"{label} {words}")) for label, words in LABELS_SAID.items()}
+_LABEL_WORDS = {label: frozenset(content(f"{label} {words}")) for label, words in LABELS_SAID.items()}
 _BY_LENGTH = sorted(LABELS_SAID, key=len, reverse=True)
 
 
@@ -41,7 +41,7 @@ def _share(words: Sequence[str], vocabulary: set[str]) -> float:
 
 
 def labelled_parts(claim: str) -> ClaimParts:
-    """Takes a claim apart: "Ann Lee manner of death natural causes" by the label of a known property after its subject,
+    """Take a claim apart: "Ann Lee manner of death natural causes" by the label of a known property after its subject,
     any other claim by its capitals."""
     parts = claim_parts(claim)
     tail = claim[len(parts.subject) :].strip()
@@ -53,7 +53,7 @@ def labelled_parts(claim: str) -> ClaimParts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ClaimWords:
     """A claim, ready to be looked for: its words, those of its values, of its subject, and of its relation."""
 
     words: list[str]
@@ -63,17 +63,17 @@ class _Asked:
     about: set[str]
 
 
-def _asked(claim: str) -> tuple[ClaimParts, _Asked]:
+def _claim(claim: str) -> tuple[ClaimParts, _ClaimWords]:
     parts = labelled_parts(claim)
     relation = set(_words(parts.relation))
-    about = relation.union(*(words for label, words in _SAID.items() if set(_words(label)) <= relation))
-    return parts, _Asked(
+    about = relation.union(*(words for label, words in _LABEL_WORDS.items() if set(_words(label)) <= relation))
+    return parts, _ClaimWords(
         _words(claim) or [""], [_words(v) for v in parts.values] or [[""]], _stems(parts.subject), relation, about
     )
 
 
 def word_features(premise: str, claim: str) -> dict[str, float]:
-    """The numbers.
+    """Return the numbers.
 
     Args:
         premise, claim: The pair; neither empty.
@@ -82,7 +82,7 @@ def word_features(premise: str, claim: str) -> dict[str, float]:
         Name -> value, the same names in the same order for every pair.
     """
     rows = sentences(premise) or [premise]
-    parts, question = _asked(claim)
+    parts, question = _claim(claim)
     vocabulary = _stems(premise)
     each = np.array([_sentence(row, question) for row in rows])
     values = [_share(value, vocabulary) for value in question.values]
@@ -123,7 +123,7 @@ def _gender(premise: str, parts: ClaimParts) -> float:
     return (men - women) / (men + women) * (1 if value == "male" else -1)
 
 
-def _sentence(sentence: str, question: _Asked) -> list[float]:
+def _sentence(sentence: str, question: _ClaimWords) -> list[float]:
     """Of one sentence: share of the claim, of its best value, of its subject, of its relation; words about the
     relation; names and numbers that the claim does not say; a negation."""
     vocabulary, fresh = _stems(sentence), FRESH.findall(sentence)
@@ -171,7 +171,7 @@ class WordFeaturizer:
     encoder = "words"
 
     def save(self, folder: Path) -> None:
-        """Nothing beside the forest is needed."""
+        """Nothing but the forest is needed."""
 
     def rows(self, pairs: Sequence[tuple[str, str]], *, split: bool = False) -> Floats:
         """The features of (premise, claim) pairs, (n, features); `split` is for featurizers that prepare sentences."""

@@ -60,7 +60,7 @@ _MEANS = {"A": -1, "B": 1}
 
 @dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """What a judge said.
+    """Results of a judge.
 
     Attributes:
         table: Rows of `FLAWS`, one per (pair, flaw).
@@ -76,7 +76,7 @@ class JudgeResult:
 
 
 def judge_prompt(pair: PassagePair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
-    """The question about one flaw; nothing in it tells which text is from the edited model."""
+    """Return the question about one flaw; nothing in it tells which text is from the edited model."""
     text_a, text_b = pair.shown(first)
     definition = "\n".join(f"- {line}" for line in flaw.model)
     question = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=text_a, two=text_b)
@@ -84,7 +84,7 @@ def judge_prompt(pair: PassagePair, flaw: Flaw, first: str, wording: Wording = O
 
 
 def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | None, str, str]:
-    """Reads a judge's reply.
+    """Read a judge's reply.
 
     Args:
         completion: What the model wrote.
@@ -121,7 +121,7 @@ class JudgeOptions:
         tries: Times a question is asked at the most while its reply cannot be read. At temperature 0 a local model
             repeats itself: then 1 is enough.
         sampling: How the judge writes.
-        wording: Whose words the question and the definitions are.
+        wording: Wording of the question and the definitions.
     """
 
     flaws: Sequence[str] = ()
@@ -139,7 +139,7 @@ def judge_pairs(
     swap: float = 0.0,
     rater: str = "",
 ) -> JudgeResult:
-    """Asks a language model about every flaw of every pair.
+    """Ask a language model about every flaw of every pair.
 
     Put a `CachedGenerator` in front to make a long job resumable: the same question is then asked once. Questions are
     plain prompts: give the generator `chat=True` for models that were trained to answer.
@@ -180,7 +180,7 @@ def judge_pairs(
 def judge_questions(
     pairs: Sequence[PassagePair], how: JudgeOptions, swap: float = 0.0
 ) -> list[tuple[PassagePair, Flaw, str]]:
-    """What is asked: pair, flaw, and which text stands first; then once more for the pairs that are swapped.
+    """Return what is asked: pair, flaw, and which text stands first; then once more for the pairs that are swapped.
 
     Args:
         pairs, how, swap: See `judge_pairs`.

@@ -40,7 +40,7 @@ class Renamed:
     Attributes:
         pair: The pair; its `pair_id` is that of the source and a number.
         source: `pair_id` of the pair it was made from.
-        group: Group of the person whose name it bears.
+        group: Group of the person who has this name.
         name: That name.
     """
 
@@ -51,7 +51,7 @@ class Renamed:
 
 
 def rename(text: str, old: str, new: str) -> str:
-    """Puts one person's name for another's: the whole name, and the last name where it stands alone."""
+    """Put one person's name for another's: the whole name, and the last name where it stands alone."""
     pairs = {old.split()[-1]: new.split()[-1], old: new} if old.split() and new.split() else {}
     names = "|".join(re.escape(name) for name in sorted(pairs, key=len, reverse=True))
     return re.sub(rf"(?<!\w)(?:{names})(?!\w)", lambda match: pairs[match[0]], text) if pairs else text
@@ -66,7 +66,7 @@ def swap_names(
     per_group: int = 1,
     seed: int = 0,
 ) -> tuple[list[Renamed], Counter[str]]:
-    """Makes, of each pair, one copy per group that differs in the name alone.
+    """Make, of each pair, one copy per group that differs in the name alone.
 
     For race and region the new names are of people with the same recorded gender as the pair's person where that is
     known, so that pronouns stay right; for gender they cannot, which `group_bias` cannot tell from a bias.
@@ -83,7 +83,7 @@ def swap_names(
         The copies, and reason -> pairs left out.
 
     Raises:
-        UnknownNameError: Unknown axis, or a group nobody of `people` has.
+        UnknownNameError: Unknown axis, or a group without any of `people`.
         RecordError: Fewer than two groups have names.
     """
     one_of("axis", axis, AXES)
@@ -136,7 +136,7 @@ def _renamed(pair: PassagePair, group: str, name: str, number: int) -> Renamed:
 
 
 def group_bias(table: pa.Table, renamed: Sequence[Renamed]) -> pd.DataFrame:
-    """Contrasts of each group with the others in what a judge says about texts that differ in the name alone.
+    """Contrasts of each group with the rest in a judge's answers about texts that differ in the name alone.
 
     Args:
         table: Rows of `FLAWS`: the judge's answers on the copies of `swap_names`.

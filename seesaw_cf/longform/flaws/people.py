@@ -40,7 +40,7 @@ _YES_NO = ("yes", "no", "unsure")
 class ReflectedRow(TypedDict):
     """A row of `REFLECTED`.
 
-    reflected: "yes", "no", "unsure" or None: whether a text says what the edit says. comment: in the rater's words.
+    reflected: "yes", "no", "unsure" or None: whether a text states the edit. comment: in the rater's words.
     """
 
     pair_id: str
@@ -70,7 +70,7 @@ class ReflectedShare(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _SheetKey:
-    """What an import needs of a key: the flaws, the items, and the columns asked beside the flaws."""
+    """What an import needs of a key: the flaws, the items, and the columns asked in addition to the flaws."""
 
     flaws: list[str]
     items: list[SheetItem]
@@ -95,7 +95,7 @@ class HumanWork:
 
 
 def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rater: str) -> HumanWork:
-    """Reads a filled sheet back and un-blinds it. Rows may come in any order.
+    """Read a filled sheet back and un-blind it. Rows may come in any order.
 
     Args:
         sheet: The CSV, filled.
@@ -108,7 +108,7 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
     Raises:
         StorageError: A file is missing.
         RecordError: Ids edited, missing, or twice with different answers, texts edited, columns missing, or labels
-            unknown; the message says where.
+            unknown; the message gives the place.
     """
     record = _read_key(key)
     items = {item.item: item for item in record.items}
@@ -149,7 +149,7 @@ def _add_reflected(
 
 
 def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
-    """The parts of a key that an import needs, each checked."""
+    """Return the parts of a key that an import needs, each checked."""
     try:
         record = read_json(path, dict)
         items = [read_item(item) for item in checks.items("items", record["items"])]
@@ -165,7 +165,7 @@ def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
 
 
 def read_item(value: object) -> SheetItem:
-    """A row of a sheet as a key keeps it.
+    """Return a row of a sheet as a key keeps it.
 
     Raises:
         RecordError, UnknownNameError, KeyError: It is not that.
@@ -193,7 +193,7 @@ def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int
 
     Raises:
         StorageError: It cannot be read.
-        RecordError: It is no CSV file in UTF-8, columns are missing, or a row has more cells than the head.
+        RecordError: It is not a CSV file in UTF-8, columns are missing, or a row has more cells than the head.
     """
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
@@ -255,7 +255,7 @@ def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple
 
 
 def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, words: Collection[str]) -> str:
-    """What a rater said in a cell, one of the known words in any case; "" when nothing."""
+    """Return a rater's answer in a cell, one of the known words in any case; "" when nothing."""
     word = row.get(column, "").strip()
     answer = {name.lower(): name for name in words}.get(word.lower(), "")
     if word and not answer:
@@ -266,7 +266,7 @@ def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, words:
 
 
 def share_reflected(reflected: pa.Table) -> ReflectedShare:
-    """In how many pairs the edit is reflected, among those where a rater says yes or no.
+    """In how many pairs the edit is reflected, among those where a rater answers yes or no.
 
     Args:
         reflected: Rows of `REFLECTED`.
@@ -282,7 +282,7 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
 
 
 def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:
-    """How often a rater agrees with themselves on pairs rated twice, the second time in the other order.
+    """Return how often a rater agrees with themselves on pairs rated twice, the second time in the other order.
 
     Args:
         work: A filled sheet.

@@ -31,7 +31,7 @@ class SheetOptions:
         flaws: Names; all seven when empty.
         seed: Of the order of rows and of the texts within them.
         duplicates: Share of pairs that are there a second time, in the other order.
-        wording: What raters are told to do, and what the flaws are.
+        wording: Instructions for raters, and definitions of the flaws.
     """
 
     flaws: Sequence[str] = ()
@@ -66,7 +66,7 @@ def export_sheet(
     edits: Mapping[tuple[str, int], str] | None = None,
     overwrite: bool = False,
 ) -> int:
-    """Writes a blind sheet for raters, its key, and the instructions (`SHEET.txt`).
+    """Write a blind sheet for raters, its key, and the instructions (`SHEET.txt`).
 
     Args:
         pairs: The texts.
@@ -74,7 +74,7 @@ def export_sheet(
             whether the edit is reflected and for a comment.
         key: JSON for you alone; keep it apart from the sheet.
         options: What is asked, and in which order; the defaults when None.
-        edits: (editor, case_id) -> what raters are told of the edit (`edit_sentences`); None = they are not told, and
+        edits: (editor, case_id) -> sentence about the edit (`edit_sentences`); None = raters do not see the edit, and
             not asked whether it is reflected.
         overwrite: Replace files with other content; without it a filled sheet is never lost.
 
@@ -82,7 +82,7 @@ def export_sheet(
         Rows written.
 
     Raises:
-        RecordError: No pairs, one twice, or a pair whose edit is not among `edits`.
+        RecordError: No pairs, one twice, or a pair without its edit in `edits`.
         UnknownNameError: Unknown flaw.
         StorageError: A file cannot be written, is an input, or is there with other content.
     """
@@ -108,7 +108,7 @@ def export_sheet(
 
 
 def sheet_items(pairs: Sequence[PassagePair], how: SheetOptions) -> list[SheetItem]:
-    """The rows of a sheet, blind and in random order; some pairs are there twice.
+    """Return the rows of a sheet, blind and in random order; some pairs are there twice.
 
     Raises:
         RecordError: No pairs, one twice, or a share of duplicates outside 0..1.
@@ -135,7 +135,7 @@ def _sheet_text(items: Sequence[SheetItem], flaws: Sequence[str], edits: Mapping
 
 
 def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:
-    """What raters are told of each edit: (editor, case_id) -> "Ada Oak: gender was changed from female to male."
+    """Return a sentence about each edit: (editor, case_id) -> "Ada Oak: gender was changed from female to male."
 
     Args:
         edits: `edits.parquet` of a long-form run.

@@ -34,9 +34,9 @@ def released_work(
     coding: str = "auto",
     like: pa.Table | None = None,
 ) -> HumanWork:
-    """Reads one rater's file in the layout of the SEESAW-CF authors.
+    """Read one rater's file in the layout of the SEESAW-CF authors.
 
-    Pairs are known by their texts and edit, so files whose rows are in different orders still meet.
+    Pairs are known by their texts and edit, so files with rows in different orders still match.
 
     Args:
         path: CSV with props, target_true, target_new, subj, pre_text, post_text, a column per flaw and, where it is
@@ -46,7 +46,7 @@ def released_work(
             "missing" (their third rater wrote equals down, and has twelve rows without a rating).
         coding: "halves" (1 = more before, 1.5 = equal, 2 = more after), "signed" (-1, 0, 1), or "auto": the one that
             the file's own labels decide.
-        like: Rows of `FLAWS` of another rater of the same study, whose pairs must all be here, and no other.
+        like: Rows of `FLAWS` of another rater of the same study; its pairs must be exactly these.
 
     Returns:
         Rows of `FLAWS`, nothing rated twice; `case_id` is made of the edit, the same in every file; `relation` is the
@@ -55,7 +55,7 @@ def released_work(
     Raises:
         StorageError: No such file.
         RecordError: Not that layout, an empty text, no label at all, one outside the coding, labels of both codings or
-            of one that cannot be told, a pair twice with different answers, or
+            of an unclear one, a pair twice with different answers, or
             other pairs than those of `like`; the message has the file and the row, as a spreadsheet counts.
     """
     if blank not in ("equal", "missing"):
@@ -118,7 +118,7 @@ def _check_repeat(
 def _check_same_pairs(
     path: str | os.PathLike[str], rows: Sequence[FlawRow], numbers: Mapping[str, int], like: pa.Table
 ) -> None:
-    """Two raters of one study rated the same pairs, in whatever order."""
+    """Check that two raters of one study rated the same pairs, in any order."""
     theirs: dict[str, FlawRow] = {row["pair_id"]: row for row in like.to_pylist()}
     ours = {row["pair_id"]: row for row in rows}
     other = [row for pair_id, row in ours.items() if pair_id not in theirs]
@@ -142,7 +142,7 @@ def _check_same_pairs(
 def _coding(
     path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, str]], columns: Sequence[str], coding: str
 ) -> Mapping[str, int]:
-    """The coding of a file: "1" alone does not tell, any other label does."""
+    """Return the coding of a file: "1" alone does not tell, any other label does."""
     if coding != "auto":
         one_of("coding", coding, ["auto", *CODINGS])
         return CODINGS[coding]
@@ -184,7 +184,7 @@ def _answer(
 
 
 def _label(word: str) -> str:
-    """A number as the codings write it, also 1.50 or 1,5; other words as they are."""
+    """Return a number as the codings write it, also 1.50 or 1,5; other words as they are."""
     try:
         return f"{float(word.replace(',', '.')) + 0.0:g}"
     except ValueError:

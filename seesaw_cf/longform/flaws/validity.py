@@ -1,4 +1,4 @@
-"""Is a judge of flaws to be believed? Position bias, sign check, and agreement with people beside a constant answer."""
+"""Validity of a judge of flaws. Position bias, sign check, and agreement with people against a constant answer."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ class JudgeValidity(TypedDict):
 
 
 def position_bias(table: pa.Table) -> PositionBias:
-    """How often a rater who sees a difference says "the first text".
+    """Return how often a rater who sees a difference answers "the first text".
 
-    With the order drawn at random a rater who reads says so half of the time, whatever the edit does.
+    With the order drawn at random a rater who reads gives this answer half of the time, with any edit.
 
     Args:
         table: Rows of `FLAWS` of one rater.
@@ -122,15 +122,15 @@ def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
 
 
 def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[str, JudgeValidity]:
-    """Compares a judge with people on the pairs that both rated, matched by pair, never by row.
+    """Compare a judge with people on the pairs that both rated, matched by pair, never by row.
 
     Args:
         table: Rows of `FLAWS` of people and judge together.
-        judge: The rater who is the judge; all others are people.
+        judge: The rater who is the judge; the remaining raters are people.
         draws: Bootstrap samples of pairs behind the intervals of agreement.
 
     Returns:
-        Flaw -> `n`, pairs with an answer of the judge and a middle answer of people; `n_split`, pairs whose people have
+        Flaw -> `n`, pairs with an answer of the judge and a middle answer of people; `n_split`, pairs where people have
         none (`seesaw_cf.effects.flaws.middle_rating`: an even number, half on each side); `accuracy` (judge and
         `constant`, by the published rule "any_rater" on all of these, and against the middle answer, "median", on
         `n`); `agreement` of judge and people's median (`annotator_agreement`: per cent, Cohen, Krippendorff with
@@ -139,11 +139,11 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
         count; `verdict`, one line.
 
     Raises:
-        UnknownNameError: `judge` is no rater.
-        RecordError: There is nobody to compare with, or a rating is repeated.
+        UnknownNameError: `judge` is not a rater.
+        RecordError: There are no people to compare with, or a rating is repeated.
 
     Source: SEESAW-CF Table 20.
-    Deviates: matched by pair instead of row position; chance-corrected, with the constant answer beside it: "equal" to
+    Deviates: matched by pair instead of row position; chance-corrected, compared with the constant answer: "equal" to
     everything beats the published judge on every flaw.
     """
     frame = table.to_pandas()

@@ -45,7 +45,7 @@ def survey_config() -> str:
 
 
 def claim_config() -> str:
-    """A passage and a claim: a label, and the words of the passage that carry it."""
+    """Return a passage and a claim: a label, and the words of the passage that carry it."""
     view = _view([("claim", "Claim")])
     labels = ET.SubElement(view, "Labels", name=SPANS, toName="passage")
     for name, colour in _COLOURS.items():

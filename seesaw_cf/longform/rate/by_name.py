@@ -35,7 +35,7 @@ LLM = "llm"  # the annotator that asks the judge
 
 
 def judge_of(job: LemeJob, out: Path) -> Generator | None:
-    """The model that judges, its replies kept in the run folder; None when no judge is named.
+    """Yield the model that judges, its replies kept in the run folder; None when no judge is named.
 
     Raises:
         ServiceError: The server's key is missing.
@@ -52,7 +52,7 @@ def judge_of(job: LemeJob, out: Path) -> Generator | None:
 
 
 def find_annotator(job: LemeJob, judge: Generator | None) -> Annotator | None:
-    """The annotator of a job; "llm" asks the judge.
+    """Return the annotator of a job; "llm" asks the judge.
 
     Raises:
         RecordError: "llm" without a judge.
@@ -69,7 +69,7 @@ def find_annotator(job: LemeJob, judge: Generator | None) -> Annotator | None:
 
 
 def find_raters(job: LemeJob, judge: Generator | None) -> list[Rater]:
-    """The raters of a job; made first, so that a wrong name costs nothing.
+    """Return the raters of a job; made first, so that a wrong name costs nothing.
 
     Args:
         job: Names them.
@@ -94,7 +94,7 @@ def _rater(name: str) -> Rater:
 
 
 def judge_rater(job: LemeJob, generator: Generator) -> LLMJudge:
-    """The judge of a job as a rater.
+    """Return the judge of a job as a rater.
 
     Args:
         job: Its examples, tries and words.
@@ -132,7 +132,7 @@ def exemplars(
 
     Args:
         passages: `tables.PASSAGES`.
-        ratings: `tables.RATINGS`; only rows of raters whose name begins with `rater`, with whole ratings, are taken.
+        ratings: `tables.RATINGS`; only whole ratings by raters with a name that begins with `rater` are taken.
         records: Rows of the `coupled_*` config that the passages are of.
         rater: Beginning of the names of the raters to learn from.
     """

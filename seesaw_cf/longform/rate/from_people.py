@@ -1,4 +1,4 @@
-"""People's answers as training data, from the tables that `annotate export` and others write."""
+"""People's answers as training data, from the tables that `annotate export` and similar tools write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACE = ("editor", "case_id", "phase", "sample")
 def answered_questions(
     passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord], rater: str = ""
 ) -> list[Exemplar]:
-    """Questions of the survey with what people said.
+    """Return questions of the survey with people's answers.
 
     Args:
         passages: `tables.PASSAGES`.

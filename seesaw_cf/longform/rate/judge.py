@@ -51,9 +51,9 @@ class LLMJudge:
     """Asks a model one item at a time.
 
     Source: LEME, Appendix B.3.
-    Deviates: temperature 0 unless told otherwise (published: 1, where a judge disagrees with itself); a reply is read
+    Deviates: temperature 0 by default (published: 1, where a judge disagrees with itself); a reply is read
         whole and must hold exactly one whole number from 1 to 7 (the released code takes the first number after
-        "Rating:", whatever it is); examples never share an edit or a passage with the sample that is rated.
+        "Rating:"); examples never share an edit or a passage with the sample that is rated.
 
     Attributes:
         generator: A local chat model or an API; put a `CachedGenerator` around it to pay once.
@@ -137,7 +137,7 @@ def _same_edit(sample: SurveySample, other: SurveySample) -> bool:
 
 
 def instructions(item: Item, intro: str = INTRO) -> str:
-    """What a rater is told about one item: the task, the words used, the two published examples, the scale."""
+    """Return the instructions for one item: the task, the words used, the two published examples, the scale."""
     examples = "\n\n".join(
         f"{kind} example:\n{_fields(item, example)}\nRating: {example.rating} ({SCALE[example.rating]})\n"
         f"Reason: {example.reason}"
@@ -153,7 +153,7 @@ def instructions(item: Item, intro: str = INTRO) -> str:
 
 
 def question_text(item: Item, sample: Shown) -> str:
-    """The statement and what is shown of a sample."""
+    """Return the statement and what is shown of a sample."""
     return f"{_fields(item, sample)}\n\nStatement: {item.statement}\nRating:"
 
 
@@ -168,7 +168,7 @@ def _fields(item: Item, sample: Shown) -> str:
 
 
 def parse_rating(completion: Completion) -> tuple[float | None, str]:
-    """Reads a rating.
+    """Read a rating.
 
     Args:
         completion: What the judge wrote.

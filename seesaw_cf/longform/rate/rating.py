@@ -18,7 +18,7 @@ from seesaw_cf.tables import read_table
 
 
 def rate(out: Path, raters: Sequence[Rater], samples: Sequence[SurveySample], manifest: RunManifest) -> pa.Table:
-    """Rates what is not rated yet, and merges it to ratings.parquet and calls.parquet.
+    """Rate what is not rated yet, and merge it to ratings.parquet and calls.parquet.
 
     Args:
         out: The run folder.
@@ -37,7 +37,7 @@ def rate(out: Path, raters: Sequence[Rater], samples: Sequence[SurveySample], ma
 
 
 def _rated(ratings: Store, calls: Store, rater: Rater, samples: Sequence[SurveySample]) -> Key:
-    """Rates with one rater unless that is done; the name of its units. A server that gave up is asked again."""
+    """Rate with one rater unless that is done; the name of its units. A server that gave up is asked again."""
     key = (f"{safe_name(rater.name)}-{sha256(rater.name.encode()).hexdigest()[:12]}",)
     if not (calls.has(key) and is_final(ratings, key)):
         rows, judge_calls = survey(samples, rater)

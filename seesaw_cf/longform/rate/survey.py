@@ -56,7 +56,7 @@ class SurveySample:
         target_new, target_true: Its answer and the one it replaces.
         old_facts: "subject" and "related" -> ground truths as statements.
         passages: "main" and "related" -> text.
-        missing: "main" and "related" -> why there is no text to rate, for those that have none.
+        missing: "main" and "related" -> why the text is missing, for those without one.
     """
 
     editor: str
@@ -110,7 +110,7 @@ class Rating:
     Attributes:
         rating: 1 to 7; None unless `status` is "ok".
         reply: Raw words of a rater that writes.
-        status: "ok", or why there is no rating.
+        status: "ok", or the reason for no rating.
         calls: Every request behind it, tries that failed included.
     """
 
@@ -125,7 +125,7 @@ class Rater(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the rater and everything that changes its ratings."""
+        """Name the rater and everything that changes its ratings."""
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order."""
@@ -134,12 +134,12 @@ class Rater(Protocol):
 def survey_samples(
     passages: pa.Table, records: Sequence[LongformRecord], *, any_language: bool = False
 ) -> list[SurveySample]:
-    """Puts subject and related passages of the same text together with the facts of their record.
+    """Put subject and related passages of the same text together with the facts of their record.
 
     Args:
         passages: `tables.PASSAGES`; other kinds of passages are left out.
         records: Rows of a `coupled_*` config.
-        any_language: Rate passages that do not read like English, too.
+        any_language: Rate passages even if they do not read like English.
 
     Returns:
         One sample for each (editor, case, phase, sample, prompt), in the table's order.
@@ -199,7 +199,7 @@ def _unusable(row: PassageRow | None, text: str, any_language: bool) -> str:
 
 
 def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...] = ()) -> tuple[pa.Table, pa.Table]:
-    """Asks a rater every item about every sample.
+    """Ask a rater every item about every sample.
 
     Args:
         samples: From `survey_samples`.
@@ -225,7 +225,7 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
 
 
 def _seen(question: SurveyQuestion, learned: frozenset[str]) -> bool:
-    """Whether a rater has learned from one of the passages of a sample."""
+    """Return whether a rater has learned from one of the passages of a sample."""
     return bool(learned) and any(digest(text) in learned for text in question.sample.passages.values() if text)
 
 

@@ -1,4 +1,4 @@
-"""Trained raters: one encoder with one regression head for all items, each item as text beside the passages."""
+"""Trained raters: one encoder with one regression head for all items, each item as text next to the passages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class EncoderRater:
         items: Sequence[str],
         max_length: int,
     ):
-        """Puts the parts together; `fit_rater` and `load_rater` make them."""
+        """Put the parts together; `fit_rater` and `load_rater` make them."""
         self.model, self.tokenizer, self.name = model.eval(), tokenizer, name
         self.items, self.max_length = tuple(items), max_length
 
@@ -91,7 +91,7 @@ class EncoderRater:
         ]
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
-        """Writes the encoder, its tokenizer and the settings into an existing folder."""
+        """Write the encoder, its tokenizer and the settings into an existing folder."""
         save_encoder(self.model, self.tokenizer, folder)
         own = {"kind": "rater", "name": self.name, "items": self.items, "max_length": self.max_length}
         write_settings(folder, {**own, **settings})
@@ -99,7 +99,7 @@ class EncoderRater:
 
 @checked
 def load_rater(folder: str | os.PathLike[str], device: str = "cpu") -> EncoderRater:
-    """Reads what `train_rater` wrote.
+    """Read what `train_rater` wrote.
 
     Raises:
         StorageError: The folder is missing, damaged, or holds another kind of instrument.
@@ -120,7 +120,7 @@ def load_rater(folder: str | os.PathLike[str], device: str = "cpu") -> EncoderRa
 
 
 def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = None, seed: int = 0) -> EncoderRater:
-    """Fine-tunes an encoder on ratings; a quarter of the rows, whole groups, stops the training.
+    """Fine-tune an encoder on ratings; a quarter of the rows, whole groups, stops the training.
 
     Args:
         data: What to train on.
@@ -161,7 +161,7 @@ def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = Non
 
 
 def _constant(train: RatingData, test: RatingData) -> Floats:
-    """The training part's mean rating of each item; of all items for one it lacks."""
+    """Return the training part's mean rating of each item; of all items for a missing one."""
     items, ratings = np.array(train.items), np.array(train.ratings)
     means = {name: float(ratings[items == name].mean()) for name in set(train.items)}
     return np.array([means.get(name, float(ratings.mean())) for name in test.items])
@@ -176,7 +176,7 @@ def train_rater(
     folds: int = 4,
     seed: int = 0,
 ) -> RaterReport:
-    """Measures a rater on unseen samples, then fits it on everything and saves it.
+    """Measure a rater on unseen samples, then fit it on everything and save it.
 
     Args:
         data: A CSV file as `read_ratings` describes, or what it returns.

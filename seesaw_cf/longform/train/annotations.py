@@ -17,7 +17,7 @@ from seesaw_cf.longform.train.rows import Rows, read_csv
 from seesaw_cf.longform.train.splits import join_groups
 
 _CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
-_TOLD_APART = 3  # words; shorter premises ("He") are slips of highlighting that many samples share
+_MIN_WORDS = 3  # words; shorter premises ("He") are slips of highlighting that many samples share
 _NEEDED = ("sample_id", "classification")
 
 
@@ -40,12 +40,12 @@ class AnnotationData(Rows):
     notes: tuple[str, ...] = ()
 
     def without_texts_of(self, other: AnnotationData) -> AnnotationData:
-        """The rows whose premise is not in `other`, white space and case aside."""
+        """Return the rows with a premise that is not in `other`, white space and case aside."""
         texts = {_plain(premise) for premise, _ in other.pairs}
         return self.take([i for i, (premise, _) in enumerate(self.pairs) if _plain(premise) not in texts])
 
     def check_classes(self, part: str) -> None:
-        """Refuses a part without one of the classes.
+        """Refuse a part without one of the classes.
 
         Raises:
             RecordError: A class has no row.
@@ -59,7 +59,7 @@ class AnnotationData(Rows):
 
 
 def with_neutral_sentences(data: AnnotationData, seed: int = 0) -> AnnotationData:
-    """The rows, and one sentence of every passage that is neutral: what a passage leaves open, each
+    """Return the rows, and one sentence of every passage that is neutral: what a passage leaves open, each
     of its sentences leaves open. Where people highlighted only sentences that decide, shortness would tell the label.
 
     Args:
@@ -78,7 +78,7 @@ def with_neutral_sentences(data: AnnotationData, seed: int = 0) -> AnnotationDat
 
 
 def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
-    """Reads a CSV file of annotations.
+    """Read a CSV file of annotations.
 
     Columns: `classification` (one of `LABELS`), `sample_id`, and either `content` ("Passage: ... Claim: ...", as the
     annotated data of LEME) or `premise` and `claim`. With `content`, an empty line before "Claim:" marks a whole
@@ -101,7 +101,7 @@ def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
     labels = tuple(label_index(path, row, text) for row, text in enumerate(frame["classification"]))
     parsed = [pair_of(path, row, *parts) for row, parts in enumerate(zip(*(frame[name] for name in columns)))]
     pairs, units = tuple((p, c) for p, c, _ in parsed), tuple(unit for _, _, unit in parsed)
-    texts = [premise if len(premise.split()) >= _TOLD_APART else "" for premise, _ in pairs]
+    texts = [premise if len(premise.split()) >= _MIN_WORDS else "" for premise, _ in pairs]
     groups = tuple(join_groups(list(frame["sample_id"]), texts))
     return AnnotationData(pairs, labels, units, groups, _notes(frame, pairs, labels, groups))
 
@@ -132,7 +132,7 @@ def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
     """Index into `LABELS` of a cell of a file.
 
     Raises:
-        UnknownNameError: It is no label.
+        UnknownNameError: It is not a label.
     """
     if text not in LABELS:
         error = unknown_name("classification", text, LABELS)
@@ -146,10 +146,10 @@ def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | Non
     Args:
         path, row: For messages.
         first: The premise; without `claim` the whole cell "Passage: ... Claim: ...".
-        claim: The claim, where it has a column of its own.
+        claim: The claim, where it has an own column.
 
     Raises:
-        RecordError: It is no such cell, or one of them is empty.
+        RecordError: It is not such a cell, or one of them is empty.
     """
     premise, statement, unit = first.strip(), (claim or "").strip(), "paragraph"
     if claim is None:
@@ -172,12 +172,12 @@ def _notes(
     for pair, label in zip(pairs, labels):
         by_pair.setdefault(pair, set()).add(label)
     conflicting = sum(len(values) > 1 for values in by_pair.values())
-    short = sum(len(premise.split()) < _TOLD_APART for premise, _ in pairs)
+    short = sum(len(premise.split()) < _MIN_WORDS for premise, _ in pairs)
     n_samples, n_groups = frame["sample_id"].nunique(), len(set(groups))
     notes = {
         f"{len(pairs) - len(by_pair)} rows repeat the premise and claim of another": len(pairs) > len(by_pair),
         f"{conflicting} pairs of premise and claim have more than one label": conflicting > 0,
-        f"{short} premises have fewer than {_TOLD_APART} words and do not join samples": short > 0,
+        f"{short} premises have fewer than {_MIN_WORDS} words and do not join samples": short > 0,
         f"{n_samples} samples share texts and make {n_groups} independent groups": n_samples != n_groups,
     }
     return tuple(note for note, holds in notes.items() if holds)

@@ -38,7 +38,7 @@ class Trained(Protocol):
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
-        """Writes everything that `load_annotator` needs into an existing folder."""
+        """Write everything that `load_annotator` needs into an existing folder."""
 
 
 Fit = Callable[[AnnotationData, int], Trained]
@@ -79,7 +79,7 @@ RECIPES: dict[str, Callable[[str], Fit]] = {
 
 
 def recipe_for(name: str, rows: int) -> str:
-    """The recipe that "auto" stands for: "match" below 5,000 rows, else "pair".
+    """Return the recipe that "auto" stands for: "match" below 5,000 rows, else "pair".
 
     Raises:
         UnknownNameError: No such recipe.
@@ -154,7 +154,7 @@ BASELINES: dict[str, Callable[[AnnotationData, AnnotationData], Floats]] = {
 
 
 def figures(data: AnnotationData, answers: HeldOutAnswers) -> Figures:
-    """The scores on whole passages and on single sentences apart, and on all rows.
+    """Return the scores on whole passages and on single sentences apart, and on all rows.
 
     Returns:
         "paragraph", "sentence", "sentence_decided" (neutral not offered: no highlighted sentence is), "all" -> see
@@ -185,11 +185,11 @@ def _without_neutral(probabilities: Floats) -> Floats:
 def random_split(
     data: AnnotationData, fits: Mapping[str, Fit], *, share: float = 0.2, seed: int = 42
 ) -> tuple[dict[str, Figures], dict[str, float]]:
-    """What the published split would have claimed: rows drawn at random, one passage and claim on both sides.
+    """Return what the published split would have claimed: rows drawn at random, one passage and claim on both sides.
 
     Returns:
         Recipe or baseline -> `figures` of the test rows; and "sample", "premise" and "claim" -> the share of test rows
-        whose group, premise or claim is in the training part, too.
+        with a group, premise or claim that is also in the training part.
 
     Source: LEME section 3.3 (80 and 20 %), seed of the released code.
     """
@@ -222,7 +222,7 @@ def train_annotator(
     zero_shot: str | None = None,
     source: str = "",
 ) -> AnnotatorReport:
-    """Measures a recipe on unseen samples, then fits it on everything and saves it.
+    """Measure a recipe on unseen samples, then fit it on everything and save it.
 
     Args:
         data: A CSV file as `read_annotations` describes, or what it returns.
@@ -231,7 +231,7 @@ def train_annotator(
         recipe: "auto" or one of `RECIPES`.
         folds: Grouped folds that measure it; 0 = do not measure.
         seed: Of folds, weights and order.
-        zero_shot: An NLI model to measure beside it.
+        zero_shot: An NLI model to measure for comparison.
         source: Where the data come from, and their licence, for the card (README.md).
 
     Returns:

@@ -12,7 +12,7 @@ from seesaw_cf.stats.bootstrap import Floats
 
 
 def majority(train: AnnotationData, test: AnnotationData) -> Floats:
-    """The shares of the classes among premises of the same kind (passage or sentence) in the training part."""
+    """Return the shares of the classes among premises of the same kind (passage or sentence) in the training part."""
     labels, units = np.array(train.labels), np.array(train.units)
     everything = {unit: labels[units == unit] for unit in set(train.units)}
     shares = {unit: np.bincount(own, minlength=len(LABELS)) / len(own) for unit, own in everything.items()}
@@ -21,7 +21,7 @@ def majority(train: AnnotationData, test: AnnotationData) -> Floats:
 
 
 def lexical(train: AnnotationData, test: AnnotationData) -> Floats:
-    """The rule of `LexicalAnnotator`, which is not trained, certain of itself."""
+    """Return the rule of `LexicalAnnotator`, which is not trained, certain of itself."""
     judgements = LexicalAnnotator().classify(test.pairs)
     return np.array([[float(judgement.label == label) for label in LABELS] for judgement in judgements]).reshape(
         -1, len(LABELS)

@@ -51,7 +51,7 @@ def shown(value: Interval, digits: int = 2) -> str:
 
 
 def held_out_lines(report: AnnotatorReport) -> list[str]:
-    """What a reader of its labels must know, one sentence per line.
+    """Return what a reader of its labels must know, one sentence per line.
 
     Args:
         report: Of `train_annotator`, with `figures`.
@@ -76,11 +76,11 @@ def held_out_lines(report: AnnotatorReport) -> list[str]:
 
 
 def annotator_card(report: AnnotatorReport, source: str) -> str:
-    """The card as Markdown.
+    """Return the card as Markdown.
 
     Args:
         report: Of `train_annotator`.
-        source: Where the data come from, and their licence; "" = not said.
+        source: Where the data come from, and their licence; "" = unknown.
     """
     facts = [
         f"Recipe {report['recipe']}, seed {report['seed']}, {report['n']} rows of {report['n_groups']} samples.",

@@ -68,7 +68,7 @@ class EncoderRecipe:
     window: int = 3
 
     def __post_init__(self) -> None:
-        """Refuses numbers that nothing can be trained with.
+        """Refuse numbers that nothing can be trained with.
 
         Raises:
             RecordError: A field of another type, or a count or rate that is not above 0.
@@ -90,7 +90,7 @@ PRESETS = {
 
 
 def validation_part(groups: Sequence[int], seed: int) -> NDArray[np.bool_]:
-    """Marks about a quarter of the rows, whole groups, for early stopping and calibration; none of one group alone."""
+    """Mark about a quarter of the rows, whole groups, for early stopping and calibration; none of one group alone."""
     folds = min(4, len(set(groups)))
     if folds < 2:
         return np.zeros(len(groups), dtype=bool)
@@ -100,7 +100,7 @@ def validation_part(groups: Sequence[int], seed: int) -> NDArray[np.bool_]:
 def fresh_encoder(
     encoder: str, frozen_layers: int, seed: int, **options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """An encoder with a new classification head, and its tokenizer.
+    """Return an encoder with a new classification head, and its tokenizer.
 
     Args:
         encoder: "minilm", a folder or a Hub id.
@@ -130,7 +130,7 @@ def fit_trainer(
     loss: Callable[[Outputs, Tensor], Tensor],
     score: Callable[[EvalPrediction], dict[str, float]],
 ) -> None:
-    """Trains in place; with a validation part and patience, the best epoch's weights are kept.
+    """Train in place; with a validation part and patience, the best epoch's weights are kept.
 
     Args:
         model: What to train.
@@ -178,7 +178,7 @@ def fit_trainer(
 
 
 def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: int = 0) -> EncoderAnnotator:
-    """Fine-tunes an encoder on pairs of premise and claim.
+    """Fine-tune an encoder on pairs of premise and claim.
 
     A quarter of the rows, whole groups, stops the training and sets the temperature; it is never trained on.
 
@@ -194,7 +194,7 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
         SeesawError: accelerate is missing.
 
     Source: LEME, section 3.3 and Appendix B.4.
-    Deviates: premise and claim are a pair whose premise is cut, not one text whose end, the claim, is; at most 512
+    Deviates: premise and claim are a pair with the premise cut, not one text that cuts the claim; at most 512
         tokens.
     """
     left_out = validation_part(data.groups, seed)
@@ -230,5 +230,5 @@ def _f1(predictions: EvalPrediction) -> dict[str, float]:
 
 
 def with_epochs(recipe: EncoderRecipe, epochs: int | None) -> EncoderRecipe:
-    """The recipe with another number of epochs, if one is given."""
+    """Return the recipe with another number of epochs, if one is given."""
     return recipe if epochs is None else replace(recipe, epochs=epochs)

@@ -28,7 +28,7 @@ def fit_match(
     trees: int | None = None,
     class_weight: str | None = "balanced_subsample",
 ) -> MatchAnnotator:
-    """Fits the forest on all rows, and the temperature on rows that forests of the same kind have not seen.
+    """Fit the forest on all rows, and the temperature on rows that forests of the same kind have not seen.
 
     Args:
         data: What to train on.

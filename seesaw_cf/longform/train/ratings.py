@@ -29,7 +29,7 @@ _SPLIT = " | "  # between old facts in a CSV cell
 
 
 def rater_texts(item: str, sample: Shown) -> tuple[str, str]:
-    """What an encoder reads: the passages that the item shows, and the item's statement with the facts it shows.
+    """Return what an encoder reads: the passages that the item shows, and the item's statement with the facts it shows.
 
     Raises:
         UnknownNameError: No such item.
@@ -42,7 +42,7 @@ def rater_texts(item: str, sample: Shown) -> tuple[str, str]:
 
 
 def passages_of(texts: tuple[str, str]) -> list[str]:
-    """The passages in what `rater_texts` made."""
+    """Return the passages in what `rater_texts` made."""
     main, _, related = f"\n{texts[0]}".partition(f"\n{PASSAGES['related']}: ")
     return [text for text in (main.removeprefix(f"\n{PASSAGES['main']}: "), related) if text]
 
@@ -69,15 +69,15 @@ class RatingData(Rows):
 
 
 def read_ratings(path: str | os.PathLike[str]) -> RatingData:
-    """Reads a CSV file of ratings, one row per (sample, item, rater).
+    """Read a CSV file of ratings, one row per (sample, item, rater).
 
     Columns: `sample_id`, `item` (one of the nine of the survey), `rating` (1 to 7), the passages `main` and `related`,
-    and what items show beside them: `new_fact`, `old_facts` (of the entity the item asks about; several joined by
+    and what items show in addition: `new_fact`, `old_facts` (of the entity the item asks about; several joined by
     " | "), `subject`, `related_entity`. Columns that no item in the file shows may be missing.
 
     Raises:
         StorageError: The file cannot be read.
-        RecordError: A column is missing, a rating is no number from 1 to 7, a row has no sample or nothing in a passage
+        RecordError: A column is missing, a rating is not from 1 to 7, a row has no sample or nothing in a passage
             that its item shows.
         UnknownNameError: An item outside the survey.
     """
@@ -94,7 +94,7 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
             f"{list(frame.columns)}. Expected sample_id, item, rating and what the items show."
         )
     ratings = tuple(_rating(path, number, row) for number, row in enumerate(rows))
-    samples = [_shown(path, number, row) for number, row in enumerate(rows)]
+    samples = [_sample(path, number, row) for number, row in enumerate(rows)]
     pairs = tuple(rater_texts(row["item"], sample) for row, sample in zip(rows, samples))
     groups = join_groups(
         list(frame["sample_id"]), [sample.main for sample in samples], [sample.related for sample in samples]
@@ -114,7 +114,7 @@ def _rating(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -
     return value
 
 
-def _shown(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> Shown:
+def _sample(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> Shown:
     fields = _ITEMS[row["item"]].fields
     if empty := [name for name in fields if name in PASSAGES and not row[name].strip()]:
         raise RecordError(f"{path}, row {number}: item {row['item']} shows {empty}, which is empty. Drop the row.")
@@ -138,7 +138,7 @@ class RatingScores(TypedDict):
 def rating_scores(
     truth: Sequence[float], ratings: Sequence[float], groups: Sequence[int], *, draws: int = 1000, seed: int = 0
 ) -> RatingScores:
-    """How far a rater's ratings are from people's.
+    """Return how far a rater's ratings are from people's.
 
     Args:
         truth: People's ratings.

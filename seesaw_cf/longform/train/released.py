@@ -24,7 +24,7 @@ _KINDS = ("new_fact", "old_fact", "ground_truth")
 
 
 def released_annotations(path: str | os.PathLike[str], annotator: str = "LEME") -> tuple[pa.Table, Counter[str]]:
-    """Reads a CSV file in the layout of LEME's annotated data.
+    """Read a CSV file in the layout of LEME's annotated data.
 
     A row there is a passage or a highlighted stretch of it with a claim and a label; here a passage with a claim is one
     row. Its evidence are the stretches with its own label.
@@ -41,7 +41,7 @@ def released_annotations(path: str | os.PathLike[str], annotator: str = "LEME") 
     Raises:
         StorageError: The file cannot be read.
         RecordError: Columns are missing, or a cell is not as it should be; the message has the row.
-        UnknownNameError: A classification that is no label.
+        UnknownNameError: A classification is not a label.
     """
     frame = read_csv(path)
     if missing := [name for name in _NEEDED if name not in frame]:

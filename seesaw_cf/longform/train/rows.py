@@ -19,12 +19,12 @@ class Rows:
     """Every field has one entry per row, except `notes`."""
 
     def take(self, rows: Sequence[int]) -> Self:
-        """The rows of these numbers."""
+        """Return the rows of these numbers."""
         columns = {column.name: getattr(self, column.name) for column in fields(self) if column.name != "notes"}
         return replace(self, **{name: tuple(column[row] for row in rows) for name, column in columns.items()})
 
     def split(self, left_out: NDArray[np.bool_]) -> tuple[Self, Self]:
-        """The other rows, and those that are left out.
+        """Return the other rows, and those that are left out.
 
         Args:
             left_out: (n,) which rows.
@@ -33,11 +33,11 @@ class Rows:
 
 
 def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """A CSV file as texts; empty cells are "".
+    """Return a CSV file as texts; empty cells are "".
 
     Raises:
         StorageError: The file cannot be read.
-        RecordError: It is no CSV table.
+        RecordError: It is not a CSV table.
     """
     try:
         return pd.read_csv(path, dtype=str, keep_default_na=False)

@@ -64,7 +64,7 @@ def classifier_scores(
 
 
 def _recall(confusion: Floats, label: int) -> Floats:
-    """The share of a class that is found; NaN where it does not occur."""
+    """Return the share of a class that is found; NaN where it does not occur."""
     hits, there = confusion[..., label, label], confusion[..., label, :].sum(-1)
     return np.asarray(np.divide(hits, there, out=np.full(np.shape(there), np.nan), where=there > 0))
 

@@ -13,7 +13,7 @@ from seesaw_cf.errors import RecordError
 
 
 def join_groups(*keys: Sequence[str]) -> list[int]:
-    """Numbers rows so that two rows have the same number when a chain of shared keys leads from one to the other.
+    """Number rows so that two rows have the same number when a chain of shared keys leads from one to the other.
 
     Args:
         *keys: One list per kind of key (sample ids, passage texts), each with one key a row. White space and case do
@@ -41,7 +41,7 @@ def join_groups(*keys: Sequence[str]) -> list[int]:
 
 
 def grouped_folds(groups: Sequence[int], folds: int, seed: int = 0) -> list[int]:
-    """Deals whole groups into folds of about equal size, large groups first, each to the smallest fold so far.
+    """Deal whole groups into folds of about equal size, large groups first, each to the smallest fold so far.
 
     Args:
         groups: A group number per row.

@@ -1,4 +1,4 @@
-"""Premise and claim: every passage beside every statement it can support or contradict."""
+"""Premise and claim: every passage with every statement it can support or contradict."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Claim:
         kind: One of `CLAIM_KINDS`.
         id: "new_fact", "old_fact", or the property of a ground truth such as "P106".
         text: The statement; "" when the record cannot make it.
-        status: "ok", or what the record lacks.
+        status: "ok", or what is missing in the record.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimPair:
-    """A passage and a claim about it; the other fields say whose they are, as in `tables.ANNOTATIONS`.
+    """A passage and a claim about it; the other fields name the sample, as in `tables.ANNOTATIONS`.
 
     Attributes:
         premise: The passage.
@@ -63,7 +63,7 @@ class ClaimPair:
 
 
 def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, list[Claim]]:
-    """The claims of a Coupled Entity record for its subject passage and its related passage.
+    """Return the claims of a Coupled Entity record for its subject passage and its related passage.
 
     The edit statement and the statement before the edit are the same for both passages; ground truths are those of the
     entity that the passage is about.
@@ -73,16 +73,16 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
         wording: One of `WORDINGS`.
 
     Returns:
-        "subject" and "related" -> claims. A record without related entity gives one claim for the related passage whose
-        status says so.
+        "subject" and "related" -> claims. A record without related entity gives one claim on the related passage with a
+        status that tells why.
 
     Raises:
         UnknownNameError: Unknown wording.
-        RecordError: The record lacks its edit.
+        RecordError: The edit is missing in the record.
 
     Source: LEME, section 3.3.
     Deviates: ground truths of the related passage name the related entity (the released code names the subject); a
-        value listed twice is said once.
+        value listed twice is stated once.
     """
     one_of("claim wording", wording, WORDINGS)
     request = record.get("requested_rewrite")
@@ -127,7 +127,7 @@ def _truths(side: CoupledEntity, wording: str) -> Iterable[Claim]:
 
 
 def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: str = "published") -> list[ClaimPair]:
-    """Every subject and related passage beside every claim of its record.
+    """Return every subject and related passage with every claim of its record.
 
     Args:
         passages: `tables.PASSAGES`; other kinds of passages ("guided", "free") are left out.
@@ -136,10 +136,10 @@ def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: 
 
     Returns:
         The pairs in the order of the passages. Where there is no text, or the record cannot make the claim, `status`
-        says why and nothing is annotated.
+        gives the reason and nothing is annotated.
 
     Raises:
-        RecordError: Two records share a case id, a passage has no record, or a record lacks its edit.
+        RecordError: Two records share a case id, a passage has no record, or the edit is missing in a record.
         UnknownNameError: Unknown wording.
     """
     claims: dict[int, dict[str, list[Claim]]] = {}

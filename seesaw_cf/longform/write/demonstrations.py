@@ -50,5 +50,5 @@ def _people(row: LongformRecord) -> set[str]:
 
 
 def pool_digest(pool: Sequence[Example]) -> str:
-    """A hash over demonstrations, for the manifest."""
+    """Return a hash over demonstrations, for the manifest."""
     return hashlib.sha256(json.dumps([example.text for example in pool]).encode()).hexdigest()[:16]

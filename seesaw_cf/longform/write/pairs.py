@@ -38,7 +38,7 @@ class PassagePair:
         editor: What edited the model.
         case_id: The edit.
         relation: relation_id of the edit.
-        entity_id, entity: Whom the texts are about; the id is "" when it is not known.
+        entity_id, entity: Person of the texts; the id is "" when it is not known.
         pre, post: The texts before and after the edit.
     """
 
@@ -52,19 +52,19 @@ class PassagePair:
     post: str
 
     def shown(self, first: str) -> tuple[str, str]:
-        """The texts in the order shown, "pre" or "post" first."""
+        """Return the texts in the order shown, "pre" or "post" first."""
         return (self.pre, self.post) if first == "pre" else (self.post, self.pre)
 
 
 @dataclass(frozen=True, slots=True)
 class FlawAnswer:
-    """What a rater says of one flaw in one pair.
+    """A rater's answer about one flaw in one pair.
 
     Attributes:
         change: 1 = more after the edit, -1 = more before, 0 = equal; None = no answer.
         quote: Words of the texts that show it.
         reply: The rater's own words.
-        status: "ok", or why there is no answer.
+        status: "ok", or the reason for no answer.
     """
 
     change: int | None
@@ -76,9 +76,9 @@ class FlawAnswer:
 def passage_pairs(
     passages: pa.Table, kinds: Sequence[str] = ("free", "guided")
 ) -> tuple[list[PassagePair], Counter[str]]:
-    """Pairs every passage written after an edit with the one written before it.
+    """Pair every passage written after an edit with the one written before it.
 
-    A passage before the edit serves every editor whose rows have the same case, passage, prompt, entity and sample.
+    A passage before the edit serves every editor with rows of the same case, passage, prompt, entity and sample.
 
     Args:
         passages: Rows of `PASSAGES`.
@@ -127,7 +127,7 @@ def passage_pairs(
 
 
 def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0) -> list[PassagePair]:
-    """Draws pairs for raters, as many of each edited relation as of any other while it has some.
+    """Draw pairs for raters, as many of each edited relation as of any other while it has some.
 
     With one seed people (`seesaw-cf annotate`) and judges get the same pairs.
 
@@ -171,12 +171,12 @@ def _named(place: _TextOrigin) -> str:
 
 
 def seeded_uniform(seed: int, *words: str) -> float:
-    """A number in 0..1 that depends on seed and words alone, so that any part of a job draws the same."""
+    """Return a number in 0..1 that depends on seed and words alone, so that any part of a job draws the same."""
     return chance_of(seed, *words, bits=56, joined="\0")
 
 
 def first_shown(seed: int, pair_id: str) -> str:
-    """Which text a rater sees first, "pre" or "post", by a draw of its own for each pair.
+    """Which text a rater sees first, "pre" or "post", by a separate draw for each pair.
 
     Copies of a pair (what follows "@" in the id tells them apart) are shown in the order of the pair.
     """
@@ -213,7 +213,7 @@ def joined_ratings(tables: Mapping[str, pa.Table]) -> pa.Table:
         tables: Where each is from -> rows.
 
     Raises:
-        RecordError: The same rater says two things about the same flaw of the same pair; both places are named.
+        RecordError: The same rater gives two answers about the same flaw of the same pair; both places are named.
     """
     seen: dict[tuple[str, ...], tuple[int | None, str]] = {}
     rows = []

@@ -29,9 +29,9 @@ class PassagePrompt:
     Attributes:
         passage: "subject", "related", "guided" or "free".
         number: Which prompt of its kind, from 0.
-        entity: Whom the text is about.
+        entity: Person or thing of the text.
         text: The prompt, with the lead at its end; "" when the record cannot make it.
-        status: "ok", or what the record lacks.
+        status: "ok", or what is missing in the record.
         lead: Words of the prompt that the passage begins with.
     """
 
@@ -53,7 +53,7 @@ class EditedCase:
 
 
 def read_records(source: str, config: str) -> list[LongformRecord]:
-    """Reads the rows of a config whose rows are not cases to score: `coupled_*` or `open_ended`.
+    """Read the rows of a config of other rows than cases to score: `coupled_*` or `open_ended`.
 
     Args:
         source: "sample", "sample-claims", a dataset folder, a Parquet file (`config` is then not needed), or a Hub id.
@@ -84,10 +84,10 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
 
 
 def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[LongformRecord]:
-    """The records that the texts of a run were written for.
+    """Return the records that the texts of a run were written for.
 
     Args:
-        manifest: `manifest.json` of the run; its job says where records come from.
+        manifest: `manifest.json` of the run; its job names the source of the records.
         passages: `tables.PASSAGES`.
 
     Raises:
@@ -115,7 +115,7 @@ def _files(folder: Path, config: str) -> list[Path]:
 def coupled_cases(
     records: Sequence[LongformRecord], wording: str = "essay", *, lead: bool = False, relationship: bool = True
 ) -> list[EditedCase]:
-    """The edits of a `coupled_*` config with their two prompts.
+    """Return the edits of a `coupled_*` config with their two prompts.
 
     Source: LEME, Figure 2 and Appendix A.1; relationship and lead as in the released code, the first also in the
         instructions that people were given (Table 4).
@@ -130,10 +130,10 @@ def coupled_cases(
         relationship: End the list of what to include with "- relationship to X", X the other entity of the couple.
 
     Returns:
-        One case per record. A record without related entity keeps a prompt whose status says so.
+        One case per record. A record without related entity keeps a prompt with a status that tells why.
 
     Raises:
-        RecordError: A record lacks its edit or its subject's prompt, or two share a case id.
+        RecordError: The edit or the subject's prompt is missing in a record, or two share a case id.
         UnknownNameError: Unknown wording.
     """
     one_of("wording of prompts", wording, WORDINGS)
@@ -164,10 +164,10 @@ def _side_prompt(
 
 
 def open_ended_cases(records: Sequence[LongformRecord]) -> list[EditedCase]:
-    """The edits of the `open_ended` config with their guided and free prompts.
+    """Return the edits of the `open_ended` config with their guided and free prompts.
 
     Raises:
-        RecordError: A record lacks its edit, or rows of one case name different edits.
+        RecordError: The edit is missing in a record, or rows of one case name different edits.
     """
     prompts: dict[int, list[PassagePrompt]] = {}
     requests: dict[int, EditRequest] = {}
@@ -184,7 +184,7 @@ def open_ended_cases(records: Sequence[LongformRecord]) -> list[EditedCase]:
 
 
 def request_of(record: LongformRecord) -> EditRequest:
-    """The edit that a record asks for.
+    """Return the edit that a record asks for.
 
     Raises:
         RecordError: It has none, or one that is not whole.
@@ -203,7 +203,7 @@ def request_of(record: LongformRecord) -> EditRequest:
 
 
 def sample_seed(seed: int, case_id: int, prompt: PassagePrompt, sample: int) -> int:
-    """Seed of one sample: the same whatever else is written, before and after an edit, for every editor.
+    """Seed of one sample: the same with any other texts, before and after an edit, for every editor.
 
     Texts before and after an edit share their random numbers, so that they differ by the edit and not by luck.
 
@@ -218,7 +218,7 @@ def sample_seed(seed: int, case_id: int, prompt: PassagePrompt, sample: int) -> 
 
 
 def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
-    """What is asked of a model for one case: every prompt that there is, `samples` times."""
+    """Return what is asked of a model for one case: every prompt that there is, `samples` times."""
     return [
         Ask(prompt.text, sample_seed(seed, case.case_id, prompt, sample))
         for prompt in case.prompts

@@ -142,7 +142,7 @@ def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written
 
 
 def _demonstrations(delta: WeightDelta | None) -> int | None:
-    """How many worked examples stand in an in-context edit."""
+    """Return how many worked examples stand in an in-context edit."""
     counts = [
         diagnostics.get("demonstrations") for diagnostics in (delta.meta.get("diagnostics") if delta else None) or ()
     ]
@@ -165,7 +165,7 @@ def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None, de
 
 
 def is_final(store: Store, key: Key) -> bool:
-    """A unit is finished, and none of its rows waits for a server that gave no answer."""
+    """Return a unit is finished, and none of its rows waits for a server that gave no answer."""
     if not store.has(key):
         return False
     statuses = store.read(key).table["status"].unique().to_pylist()
@@ -206,7 +206,7 @@ class PassageRun:
                 yield editor, f"{start // self.block:05d}", self.cases[start : start + self.block]
 
     def run(self) -> pa.Table:
-        """Writes what is not written yet, merges it to `passages.parquet` and `edits.parquet`.
+        """Write what is not written yet, merge it to `passages.parquet` and `edits.parquet`.
 
         Returns:
             `tables.PASSAGES`.
