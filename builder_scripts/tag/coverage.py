@@ -21,10 +21,10 @@ class Coverage:
 
     Attributes:
         people: Identified people that prompts are about.
-        found: Those that a source knows.
+        covered: Those that a source knows.
         merged: Those with an identifier that was merged into another.
         knows: Source -> identified people that it knows.
-        known, conflicts: Tag -> people who have it; people on which two sources (or a source and the records) differ.
+        tagged, conflicts: Tag -> people who have it; people on which two sources (or a source and the records) differ.
         members: Tag -> group -> people.
         prompts, unnamed: Prompts that carry tags; those about a person without identifier.
         prompts_known: Tag -> prompts that have it.
@@ -35,10 +35,10 @@ class Coverage:
     """
 
     people: int = 0
-    found: int = 0
+    covered: int = 0
     merged: int = 0
     knows: Counter[str] = field(default_factory=Counter)
-    known: Counter[str] = field(default_factory=Counter)
+    tagged: Counter[str] = field(default_factory=Counter)
     conflicts: Counter[str] = field(default_factory=Counter)
     members: dict[str, Counter[str]] = field(default_factory=lambda: {tag: Counter() for tag in LISTED})
     prompts: int = 0
@@ -62,12 +62,12 @@ class Coverage:
         for id in ids:
             by_source = {source.name: records[id] for source, records in people.records.items() if id in records}
             self.people += 1
-            self.found += bool(by_source)
+            self.covered += bool(by_source)
             self.merged += any(record.person.id != id for record in by_source.values())
             self.knows.update(by_source.keys())
             if id in tags:
                 person, differ = tags[id]
-                self.known.update(tag for tag in TAGS if getattr(person, tag) not in ((), None))
+                self.tagged.update(tag for tag in TAGS if getattr(person, tag) not in ((), None))
                 self.conflicts.update(differ & set(TAGS))
                 for tag in LISTED:
                     self.members[tag].update(getattr(person, tag))
@@ -84,15 +84,15 @@ class Coverage:
         tags = {
             tag: {
                 "people": self.people,
-                "found": self.known[tag],
-                "unknown": self.people - self.known[tag],
+                "found": self.tagged[tag],
+                "unknown": self.people - self.tagged[tag],
                 "conflicts": self.conflicts[tag],
                 "prompts": self.prompts,
                 "prompts_found": self.prompts_known[tag],
             }
             for tag in TAGS
         }
-        people = {"people": self.people, "found": self.found, "merged": self.merged, "knows": dict(self.knows)}
+        people = {"people": self.people, "found": self.covered, "merged": self.merged, "knows": dict(self.knows)}
         pairs = {
             "records": sum(self.pairs.values()),
             "with_gold": self.pairs["gold"] + self.pairs["had gold"],
@@ -113,7 +113,7 @@ class Coverage:
         parts = []
         if self.prompts or self.people:
             rows = [
-                [tag, self.known[tag], self.people - self.known[tag], self.conflicts[tag],
+                [tag, self.tagged[tag], self.people - self.tagged[tag], self.conflicts[tag],
                  f"{self.prompts_known[tag]:,} of {self.prompts:,}"]
                 for tag in TAGS
             ]  # fmt: skip
@@ -135,7 +135,7 @@ class Coverage:
         """The people that no source knows, in a sentence."""
         knows = ", ".join(f"{name} knows {number:,}" for name, number in self.knows.items()) or "no source knows any"
         return (
-            f"Of {self.people:,} identified people {knows}; nothing is recorded about {self.people - self.found:,} "
+            f"Of {self.people:,} identified people {knows}; nothing is recorded about {self.people - self.covered:,} "
             f"(deleted, or never there), {self.merged:,} were merged into another identifier, which was asked instead. "
             f"{self.unnamed:,} prompts are about somebody without identifier: unknown, as no tag is taken from a name."
         )
@@ -145,4 +145,4 @@ class Coverage:
         reported = [name for name in groups.members(tag) if name in counts]
         ordered = [*reported, *sorted(set(counts) - set(reported))]
         rows = [[name, counts[name]] for name in ordered]
-        return markdown([tag.capitalize(), "People"], [*rows, [groups.UNKNOWN, self.people - self.known[tag]]])
+        return markdown([tag.capitalize(), "People"], [*rows, [groups.UNKNOWN, self.people - self.tagged[tag]]])

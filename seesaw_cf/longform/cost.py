@@ -75,15 +75,15 @@ class Counted:
 
     Attributes:
         name: Name of the judge that it replaces.
-        asked: Longest reply in tokens -> prompts, the turns of a conversation as one text.
+        prompts: Longest reply in tokens -> prompts, the turns of a conversation as one text.
     """
 
     name: str
-    asked: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    prompts: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         """Keep the prompts."""
         for ask in asks:
             turns = [ask.prompt] if isinstance(ask.prompt, str) else [turn.content for turn in ask.prompt]
-            self.asked[sampling.max_new_tokens].append("\n".join(turns))
+            self.prompts[sampling.max_new_tokens].append("\n".join(turns))
         return [Completion("Rating: 4\nLabel: neutral") for _ in asks]

@@ -53,7 +53,7 @@ def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]
     survey(samples, judge_rater(job, judge))
     if job.annotator == LLM and (annotator := find_annotator(job, judge)) is not None:
         annotate(claim_pairs(passages, coupled), annotator)
-    return len(samples), judge.asked
+    return len(samples), judge.prompts
 
 
 def _expected(job: LemeJob, cases: list[EditedCase]) -> pa.Table:
