@@ -99,7 +99,7 @@ def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.errors import RecordError
     from seesaw_cf.io.text import read_text
     from seesaw_cf.longform.report.again import report_leme
-    from seesaw_cf.longform.report.people_run import report_people
+    from seesaw_cf.longform.report.people_survey import report_people
 
     if args.folder is None and not (args.raters and args.out):
         raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")

@@ -19,7 +19,7 @@ from seesaw_cf.longform.report.comparisons import (
     weighted_spearman,
     wilcoxon_tests,
 )
-from seesaw_cf.longform.report.kinds import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.longform.report.values import edit_kinds, kind_differences, kind_shares
 
 from .analysis_samples import annotated, ratings, scores, table
 

@@ -25,8 +25,7 @@ from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences,
 from seesaw_cf.longform.flaws.validity import position_bias, sign_check
 from seesaw_cf.longform.job import LemeJob
 from seesaw_cf.longform.replies import is_refusal
-from seesaw_cf.longform.report.kinds import CONTRASTS, edit_kinds, kind_differences
-from seesaw_cf.longform.report.values import short_values
+from seesaw_cf.longform.report.values import CONTRASTS, edit_kinds, kind_differences, short_values
 from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.longform.train.annotations import AnnotationData
 from seesaw_cf.longform.train.baselines import lexical, majority

@@ -19,9 +19,9 @@ from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.released import released_work
+from seesaw_cf.longform.report.agreement import rater_plan
 from seesaw_cf.longform.report.collected import collect
 from seesaw_cf.longform.report.people import flaw_sections
-from seesaw_cf.longform.report.rater_plan import rater_plan
 from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.stats import adjust
 from seesaw_cf.tables import read_table, write_table

@@ -15,8 +15,7 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.longform.failure_items import FAILURE_MODES
 from seesaw_cf.longform.rate.survey import survey_samples
 from seesaw_cf.longform.report.collected import Collected, collect
-from seesaw_cf.longform.report.people_page import people_findings
-from seesaw_cf.longform.report.people_survey import people_sections
+from seesaw_cf.longform.report.people_survey import people_findings, people_sections
 from seesaw_cf.longform.tables import ANNOTATIONS, FAILURES, RATINGS
 from seesaw_cf.page.findings import findings_page
 from seesaw_cf.tables import write_table

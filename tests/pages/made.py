@@ -10,8 +10,7 @@ from pathlib import Path
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.longform.report.collected import Collected
 from seesaw_cf.longform.report.flaw_page import flaw_findings
-from seesaw_cf.longform.report.people_page import people_findings
-from seesaw_cf.longform.report.people_survey import people_sections
+from seesaw_cf.longform.report.people_survey import people_findings, people_sections
 from seesaw_cf.longform.report.tables import flaw_sections
 from seesaw_cf.longform.tables import ANNOTATIONS, RATINGS
 from seesaw_cf.page.findings import findings_page

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.io.files import write_text
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.report.sections import findings_of
+from seesaw_cf.longform.report.tables import findings_of
 from seesaw_cf.page.axis import Axis
 from seesaw_cf.page.findings import Findings, Folded, PageSection, Panels, findings_page
 from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel

@@ -14,8 +14,7 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.report.page_measures import claims_plot, survey_plot, took
 from seesaw_cf.longform.report.page_texts import written_pairs
-from seesaw_cf.longform.report.sections import findings_of, write_report
-from seesaw_cf.longform.report.tables import NONE, draw_pictures, edit_counts, passage_counts
+from seesaw_cf.longform.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts, write_report
 from seesaw_cf.longform.report.values import BASELINE
 from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.longform.train.card import held_out_lines

@@ -14,12 +14,11 @@ from seesaw_cf.checks import one_of
 from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
 from seesaw_cf.longform.flaws.people import HumanWork, intra_rater, share_reflected
-from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections
+from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections, plan_section
 from seesaw_cf.longform.report.collected import Collected
-from seesaw_cf.longform.report.flaw_judges import judge_sections
 from seesaw_cf.longform.report.flaw_page import flaw_findings
-from seesaw_cf.longform.report.rater_plan import plan_section
-from seesaw_cf.longform.report.sections import write_report
+from seesaw_cf.longform.report.tables import write_report
+from seesaw_cf.longform.report.validity_page import judge_sections
 from seesaw_cf.records.relations import relation
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import adjust, clustered_mean, t_test

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import pyarrow.compute as pc
 
 from seesaw_cf.checks import one_of
 from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
-from seesaw_cf.errors import RecordError
+from seesaw_cf.errors import MissingExtraError, RecordError, RunFolderError
+from seesaw_cf.io.text import read_json
 from seesaw_cf.longform.failure_items import FAILURE_MODES
-from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections
-from seesaw_cf.longform.report.collected import Collected
-from seesaw_cf.longform.report.rater_plan import plan_section
-from seesaw_cf.longform.report.survey_judges import beside_people
-from seesaw_cf.longform.report.tables import survey_sections
-from seesaw_cf.longform.report.values import METRICS, as_frame, label_shares, survey_values
+from seesaw_cf.longform.rate.survey import survey_samples
+from seesaw_cf.longform.report.agreement import Agreeing, agreement_sections, beside_people, plan_section
+from seesaw_cf.longform.report.collected import Collected, collect
+from seesaw_cf.longform.report.page_measures import claims_plot, methods, share_said, survey_plot, took
+from seesaw_cf.longform.report.simple import passage_columns
+from seesaw_cf.longform.report.tables import findings_of, survey_sections, write_report
+from seesaw_cf.longform.report.values import BASELINE, METRICS, as_frame, label_shares, survey_values
+from seesaw_cf.longform.write.passages import records_of_run
+from seesaw_cf.page.findings import Findings
+from seesaw_cf.page.forest import key_colours
+from seesaw_cf.report import text
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import case_share, row_share
+from seesaw_cf.stats.plain import plain
 
 PLACE = ["editor", "case_id", "phase", "sample"]
 """Which text of which edit."""
@@ -188,3 +200,153 @@ def _examples(people: Collected, frame: pd.DataFrame) -> pd.DataFrame:
         about = {"failure": row["failure"], "method": row["method"], "case": str(row["case_id"])}
         rows.append(about | {"comment": row["comment"], "passages": passage_texts})
     return pd.DataFrame(rows)
+
+
+# `report.html` of people's answers about long texts: conclusion, ratings and claims as forest plots, every table.
+
+# Kind of answers -> column of the answer, column of who gave it, what it is called.
+_ANSWERS = {
+    "ratings": ("rating", "rater", "ratings"),
+    "annotations": ("label", "annotator", "labels of claims"),
+    "failures": ("present", "rater", "answers about failure modes"),
+}
+_AGREEMENT = {
+    "survey_agreement": ("type", "all", "the survey"),
+    "claim_agreement": ("claim", "all", "claims"),
+}
+_UNEDITED = (BASELINE, "human")
+_METHOD = (
+    "Means are means of case means over all people, with 95 % intervals clustered by case. none is the unedited model, "
+    "human are passages that people wrote.",
+    "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Claims are what is recorded about the people: the "
+    "edited fact, what it replaced, and facts that the edit does not touch (ground truth).",
+)
+
+
+def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping[str, Any]) -> Findings:
+    """What the page says.
+
+    Args:
+        people: Tables of people.
+        sections: See `seesaw_cf.longform.report.people_survey.people_sections`.
+        facts: What was recorded about the report.
+    """
+    frames = {one.name: one.frame for one in sections}
+    survey, claims = (_by_people(frames.get(name), who) for name, who in (("survey", "rater"), ("claims", "annotator")))
+    measures = {"survey": survey, "labels": claims}
+    answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
+    names = [str(name) for frame in answers for name in frame["editor"]]
+    colours = key_colours([BASELINE, *names])
+    cases = {case for frame in answers for case in frame["case_id"]}
+    editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
+    edited = f"Texts of {len(cases)} cases, after edits by {', '.join(editors) or 'nobody'}."
+    return findings_of(
+        "Long texts, as people rate them",
+        (edited, took(measures), _contradicted(claims), _not_known(people), _sure(people, frames)),
+        [survey_plot(survey, colours), claims_plot(claims, colours)],
+        sections,
+        _METHOD,
+        facts,
+    )
+
+
+def _by_people(frame: pd.DataFrame | None, who: str) -> pd.DataFrame | None:
+    return None if frame is None else frame.assign(**{who: "people"})
+
+
+def _contradicted(claims: pd.DataFrame | None) -> str:
+    """Facts that the edit does not touch."""
+    if claims is None:
+        return "Nothing is known about facts that the edits do not touch: nobody marked claims."
+    chosen = claims.query("claim_kind == 'ground_truth' and label == 'contradicts'")
+    shares = [f"{row['method']}, texts about the {row['passage']}: {share_said(row)}" for row in methods(chosen)]
+    return f"Claims about untouched facts that are contradicted – {'; '.join(shares) or 'nobody marked any'}."
+
+
+def _not_known(people: Collected) -> str:
+    parts = []
+    for kind, (column, who, name) in _ANSWERS.items():
+        table = people.get(kind)
+        if not table.num_rows:
+            parts.append(f"no {name}")
+            continue
+        parts += [f"{n} of {table.num_rows} {name} are missing"] if (n := table[column].null_count) else []
+        if len(set(table[who].to_pylist())) < 2:
+            parts.append(f"{name} by one person: nothing is known about agreement")
+    sentence = "; ".join(parts) or "nothing is missing"
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
+    counts = []
+    for kind, (column, who, name) in _ANSWERS.items():
+        table = people.get(kind)
+        if table.num_rows:
+            n = table.num_rows - table[column].null_count
+            raters = len(set(table[who].to_pylist()))
+            counts.append(f"{n} {name} by {raters} {'person' if raters == 1 else 'people'}")
+    agreed = [
+        f"Krippendorff's alpha on {title} " + text.minus(text.estimate(row["alpha"], row["low"], row["high"]))
+        for name, (by, whole, title) in _AGREEMENT.items()
+        if name in frames
+        for row in frames[name].to_dict("records")
+        if row[by] == whole and row["alpha"] == row["alpha"]
+    ]
+    return f"{'; '.join([*counts, *agreed])}; 95 % intervals clustered by case."
+
+
+# People's answers about long texts, alone or beside the run that the texts are from.
+
+KINDS = ("ratings", "annotations", "failures")
+_MEASURES = (
+    "Spearman's rho of measures that need no model with people's mean rating of the statement that each should stand "
+    "for, over texts; intervals resample whole edits."
+)
+
+
+def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **options: Any) -> Path:
+    """Writes the tables of people's answers and `report.html`.
+
+    Args:
+        raters: Folders and Parquet files of people.
+        out: Where the tables go.
+        run: The run that the texts are from: its raters, annotators and simple metrics are put beside people.
+        **options: See `people_sections`.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        SeesawError: A table that cannot be used, or a run without records.
+    """
+    people = collect(raters, KINDS)
+    judged = collect([run], ["passages"]) if run is not None else None
+    if judged is not None and "passages" not in people.tables:
+        people = replace(people, tables={**people.tables, "passages": judged.get("passages")})
+    sections = people_sections(people, judged, **options)
+    if run is not None and judged is not None and people.get("ratings").num_rows:
+        sections += _measures(run, judged, people)
+    facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
+    write_report(out, "people", HEAD, sections, people_findings(people, sections, facts))
+    return out / "people.md"
+
+
+def _measures(run: Path, judged: Collected, people: Collected) -> list[Table]:
+    """Do simple metrics stand for what people say? LEME, appendix I."""
+    passages = judged.get("passages")
+    records = records_of_run(read_json(run / "manifest.json", error=RunFolderError), passages)
+    coupled = [record for record in records if "subject_entity" in record]
+    case_ids = {record["case_id"] for record in coupled}
+    samples = survey_samples(passages.filter([case in case_ids for case in passages["case_id"].to_pylist()]), coupled)
+    rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
+    mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
+    places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
+    beside = mean.reindex(places)
+    ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
+    try:
+        measures = leme_auto([one.case_id for one in samples], passage_columns(samples), ratings=ratings)
+    except MissingExtraError as error:
+        return [table_of("measures", "Simple metrics against people", str(error), pd.DataFrame())]
+    rows = [{"measure": name} | plain(one) for name, one in (measures.correlations or {}).items()]
+    title = "Simple metrics against people (LEME Table 19, appendix I)"
+    return [table_of("measures", title, _MEASURES, pd.DataFrame(rows), digits=3)]
