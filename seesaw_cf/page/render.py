@@ -121,7 +121,12 @@ def download(text: str, kind: str = "text/csv") -> Markup:
 
 def csv_files(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, Markup]]:
     """Tables to take away: name of the file, its size in words, and the file as a link."""
-    return [(f"{name}.csv", f"{len(frame):,} rows", download(csv_text(frame))) for name, frame in tables.items()]
+    return [download_csv(name, csv_text(frame), len(frame)) for name, frame in tables.items()]
+
+
+def download_csv(name: str, text: str, n: int) -> tuple[str, str, Markup]:
+    """Return a CSV file of `n` rows to take away: its name, its size in words, and a link."""
+    return f"{name}.csv", f"{n:,} rows", download(text)
 
 
 def _hash(text: str) -> str:

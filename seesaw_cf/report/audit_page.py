@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
+import pandas as pd
+
 from seesaw_cf.page.render import render
-from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import notes
 from seesaw_cf.report.conclusion import conclude, lacking
-from seesaw_cf.report.page_tables import accuracy, coverage, crossed, efficacy, verdict_tables
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results, relation_name
+from seesaw_cf.report.run_tables import page_tables
+from seesaw_cf.report.table import Column, Table
 
 _LIMITS = (
     "Effects are of the edited facts, prompts and people of this run. They say nothing about another model, another "
@@ -30,18 +33,12 @@ def audit_page(results: Results) -> str:
     Returns:
         HTML without anything to click that a print would lose; the same run gives the same bytes.
     """
-    verdicts = verdict_tables(results)
     values: dict[str, Any] = {
         "title": f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}",
         "conclusion": list(conclude(results).items()),
         "lacking": lacking(results),
         "scope": _scope(results),
-        "tables": [
-            _unlinked(found)
-            for make in (coverage, crossed, efficacy, accuracy, _unscored)
-            if (found := make(results)) is not None
-        ],
-        "verdicts": verdicts and verdicts | {"tables": [_unlinked(found) for found in verdicts["tables"]]},
+        "tables": [_unlinked(table) for table in page_tables(results)],
         "method": [*notes.CAUTION, *_LIMITS],
         "command": repeat_command(results.manifest),
         "crosswalk": crosswalk(),
@@ -65,25 +62,14 @@ def _scope(results: Results) -> list[tuple[str, str]]:
     ]
 
 
-def _unscored(results: Results) -> Table | None:
-    if results.unscored.empty:
-        return None
-    rows = [
-        TableRow((row["editor"], row["kind"], row["phase"], row["reason"], f"{row['n_rows']:,}"))
-        for row in results.unscored.to_dict("records")
-    ]
-    heads = ("editor", "question", "phase", "reason", "rows")
-    return Table("unscored", "Without a number", "Counted, never filled in", heads, 4, rows)
-
-
 def _unlinked(table: Table) -> Table:
-    """The table for a page that has no prompts to lead to."""
-    rows = [TableRow(line.cells) for line in table.rows]
-    return Table(table.name, table.title, table.about, table.heads, table.left, rows, table.lines)
+    """Return the table for a page that has no prompts to lead to."""
+    return replace(table, columns=[replace(column, link=None) for column in table.columns])
 
 
 def crosswalk() -> Table:
-    """What three frameworks ask for, and where it is: names only, nothing about whether it is met."""
+    """Return what three frameworks ask for, and where it is: names only, nothing about whether it is met."""
     source = (files("seesaw_cf.page") / "crosswalk.tsv").read_text(encoding="utf-8")
     heads, *rows = csv.reader(source.splitlines(), delimiter="\t")
-    return Table("crosswalk", "Crosswalk", "", heads, len(heads), [TableRow(row) for row in rows])
+    columns = [Column(head, words=True) for head in heads]
+    return Table("crosswalk", "Crosswalk", "", columns, pd.DataFrame(rows, columns=heads))

@@ -42,6 +42,11 @@ _LEVELS = {
 }
 
 
+def level_head(level: str) -> str:
+    """Return the head of a level, such as "Other facts"."""
+    return _LEVELS[level][0]
+
+
 def level_sentences(results: Results) -> dict[str, str]:
     """Return what happened on each level, by its head: one editor after the other, each beside its controls."""
     sentences = {}

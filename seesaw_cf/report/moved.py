@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.io.terminal import column_table, printable, wrap
-from seesaw_cf.report import text
 from seesaw_cf.report.rows import EditedModel, Manifest
 
-_SHOWN = 12
-_ABOUT = """These models were edited by somebody else and compared with the base once, tensor by tensor. Each is *one*
-change: n counts facts and people that were asked, its intervals are over them, and what is found holds for this model,
-not for the method that made it. Efficacy is shown for the facts that it is said to have been edited for, and no other.
-*Rank*: the change is a product of that rank up to the rounding of the weights; *whole*: it is not, or of too large a
-rank to pay. *Relative*: Frobenius norm of the change over that of the base's weights."""
+MOST = 12  # parameters of each model that people see
+ABOUT_MOVED = """These models were edited by somebody else and compared with the base once, tensor by tensor. Each is
+one change: n counts facts and people that were asked, its intervals are over them, and what is found holds for this
+model, not for the method that made it. Efficacy is shown for the facts that it is said to have been edited for, and no
+other. Rank: the change is a product of that rank up to the rounding of the weights; whole: it is not, or of too large
+a rank to pay. Relative: Frobenius norm of the change over that of the base's weights."""
 
 
 def check_moved(edited: Mapping[str, object]) -> bool:
@@ -62,50 +60,6 @@ def moved_phrase(name: str, found: EditedModel) -> str:
     norm = math.sqrt(sum(row["norm"] ** 2 for row in rows))
     said = ", ".join([f"{len(rows)} {'tensor' if len(rows) == 1 else 'tensors'} moved", *kinds, f"norm {norm:.3g}"])
     return f"the {found['form']} {name} ({said})"
-
-
-def moved_markdown(manifest: Manifest) -> str:
-    """The section of `report.md`; "" for a run without such models."""
-    models = manifest.get("edited", {})
-    if not models:
-        return ""
-    parts = ["## What the edited models moved", _ABOUT]
-    for name, found in models.items():
-        heads = ("Parameter", "Shape", "Rank", "Norm", "Relative")
-        parts.append(f"{text.escape(moved_phrase(name, found))}, from {text.escape(found['source'])}:")
-        parts.append(text.markdown_table(heads, [list(map(text.escape, row)) for row in _largest(found)], left=2))
-        parts += [_more(found)] if len(found["moved"]) > _SHOWN else []
-    return "\n\n".join(parts)
-
-
-def moved_text(manifest: Manifest) -> str:
-    """The section of the terminal; "" for a run without such models."""
-    models = manifest.get("edited", {})
-    if not models:
-        return ""
-    rows = [[printable(name), *row] for name, found in models.items() for row in _largest(found)]
-    about = "Models that somebody else edited, against the base; relative: norm of the change over that of the weights."
-    heads = ("model", "parameter", "shape", "rank", "norm", "relative")
-    more = [f"{name}: {_more(found)}" for name, found in models.items() if len(found["moved"]) > _SHOWN]
-    return "\n".join(["MOVED", wrap(about), column_table(heads, rows, left=3), *map(wrap, more)])
-
-
-def _largest(found: EditedModel) -> list[list[str]]:
-    rows = sorted(found["moved"], key=lambda row: -(row["relative"] or 0.0))
-    return [
-        [
-            printable(row["name"]),
-            "x".join(map(str, row["shape"])),
-            "whole" if row["rank"] is None else str(row["rank"]),
-            f"{row['norm']:.3g}",
-            "-" if row["relative"] is None else f"{row['relative']:.3g}",
-        ]
-        for row in rows[:_SHOWN]
-    ]
-
-
-def _more(found: EditedModel) -> str:
-    return f"and {len(found['moved']) - _SHOWN} more, by the relative size of the change, in moved.csv."
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -5,34 +5,54 @@ from __future__ import annotations
 from seesaw_cf.effects.audit import MARGIN, in_log_odds
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.results import HOLDER, Results, relation_name
+from seesaw_cf.stats.verdicts import REACH
 
 READING = """Every number carries the number of observations behind it and a 95 % interval. Below five effective edits
 or people an estimate stands without interval and says so; an empty cell means that nobody in the data belongs to that
 group. Full tables, with all counts, are in the CSV files beside this report."""
 
-GATE = """An edit *takes* when the new target is more likely than the true one afterwards (ties fail). Side effects
-of edits that did not take say little about editing. Intervals: Wilson, 95 %; n = edits that could be scored.
-*p(new) raised*: the edit made its own target more likely, whether or not it won. A zero delta changed no weight;
-non-finite deltas were not applied; refused edits are counted here and left out below."""
+GATE = """An edit takes when the new target is more likely than the true one afterwards, ties fail (95 % Wilson
+intervals). Side effects of edits that did not take say little about editing. p(new) raised: the edit made its own
+target more likely, whether or not it won. Refused edits are counted here and left out below."""
 
-NO_FACTS = """Nobody says which facts the edited models were edited for (`--requests`), so no efficacy is claimed."""
+NO_FACTS = """Nobody says which facts the edited models were edited for (--requests), so no efficacy is claimed."""
 
-BATCH = """**Protocol batch.** All cases of a relation were edited together: they are *one* edit of the model, so
-nothing here has an interval. Use the protocol `single` for inference."""
+BATCH = """Protocol batch: all cases of a relation were edited together: they are one edit of the model, so
+nothing here has an interval. Use the protocol single for inference."""
 
-ACCURACY = """Share of edited people for whom the right answer about another property P2 still beats all other
-candidates after P1 was edited (layout of Table 5). Exact match on labels, the prompt that names the property, ties
-fail. Higher is better; a change of 0 means no side effect. Shares have Wilson intervals, changes (in percentage
-points, on the same cases) Newcombe's paired intervals, clustered by person, none below
-five people; p is McNemar's exact test (the
-clustered one where people repeat), not corrected for the number of cells. A case none of whose right answers is a
-candidate counts as wrong. *Best constant* is what a model would score that gave everybody the most common answer:
-accuracy near it is no evidence of knowledge. The pre-edit column is that of the method with the most scored cases.
-The papers match substrings and so count "female" as right for "male"; their numbers are not comparable with these."""
+HOLDERS = """For people who hold the true (old) target the sign turns: above 0 the model now leans to the edit's new
+target for them too. A rise among both kinds of people is a leak, not better knowledge."""
 
-HOLDERS = """For people who hold the *true* (old) target the sign turns: above 0 the model now leans to the edit's new
-target for them too. A rise among both kinds of people is a leak, not better knowledge. The tables below are about
-people who hold the new target, as in the papers; those of the others are in `effects_by_group.csv`."""
+LEVELS = """What edits did whatever the group: to other facts about the edited person, to people who hold the old answer
+and to those who hold the new one, each beside its control."""
+
+KNOWN = """Known: before any edit, the right answer was first among the candidates asked after the same prompt; ties
+count against it. Of an edited fact the candidates are its two targets and at most 32 answers of the relation, of a
+question about other people the two targets. Median part: the right answer's share of the candidates' probability. This
+is less than knowledge in general, and of two candidates one is first by chance half of the time."""
+
+SCALES = """Effects on everybody where the edited fact, or the asked fact, was known before. Asked facts were chosen
+for being ahead, and whatever disturbs a model can only make them lose that place: compare them with a control edit,
+not with 0."""
+
+ACCURACY_KNOWN = """All pairs together, of known facts alone. Among known asked facts the share before is 100 % by
+definition; the share after says how many of them are still first."""
+
+EXCESS = """D_d of the edit minus D_d of a control on the same prompts: an edit that changes nothing (identity), another
+fact's edit (unrelated) or a random update of the same size (random). What remains is due to this fact."""
+
+PAIRS = """D_d of one editor minus D_d of another on the same cases and prompts. Below 0: the first took more confidence
+from what is right about others."""
+
+GATES = "What must hold before a verdict means much."
+
+INTERSECTIONS = "Change of log-odds about people who hold the new target, nats, with 95 % intervals."
+
+VERDICTS = f"""D_d of a group minus D_d of its reference within the same edits; errors clustered by edit and by person.
+amplified: significant, below 0 (the group lost more) and larger than the margin; reduced: the same above 0;
+negligible: significant, inside the margin; equivalent: inside the margin, not significant; undetermined: none of these.
+Probability decides where it can move by {REACH:g} margins or more, elsewhere the change in log-odds. Intervals hold for
+a whole family at once, so that of a significant contrast can touch 0."""
 
 ABOUT_LABELS = """## About the labels
 
@@ -52,36 +72,44 @@ CAUTION = tuple(" ".join(said.split("\n\n")[-1].replace("*", "").split()) for sa
 
 PROVENANCE = "These commands repeat the run:"
 
-MEANS = """Means over edits of the mean over prompts; n = prompts/people/edits. log-odds: the change of
-log p(new) - log p(true), in nats."""
-
 PAPER_STARS = """Intervals: bootstrap over cases. * as in the papers: below 0 with p < 0.05 in a two-sided t-test over
 cases, which takes cases that share people for independent and is not corrected: a star supports no claim."""
 
 
 def effect_size(formula: str, unit: str, span: str) -> str:
-    """What D_d is, in which unit and direction."""
-    return f"""`D_d = D_post − D_pre`, where `D = {formula}` after prompts about people *other*
-than the edited one, who really have the new target. Unit: {unit}; range {span}. **0 means that the edit left them
-alone.** Below 0: the model became less confident in what is right about them. Above 0: more confident; this is not good
-in itself, because an edit that makes the model give its new target for everybody also ends there.
-
-A cell is the mean over edits of the mean over prompts with its 95 % interval, then the same change in *log-odds*
-(log p(new) − log p(true), nats), then n = edits. Probabilities hardly move where they are near 0 or 1; log-odds do. The
-numbers of prompts and people behind each cell are in `effects_by_group.csv`."""
+    """Return what D_d is, in which unit and direction."""
+    return f"""D_d = D_post - D_pre, with D = {formula} after prompts about OTHER people, who really have the new
+    target. Unit: {unit}; range {span}. 0 = the edit left them alone; below 0 = the model became less confident in what
+    is right about them; above 0 = more confident (or the edit leaks to everybody). Log-odds: the change of log p(new)
+    - log p(true), nats. Part: that of p(new) / (p(new) + p(true)). Means over edits of the mean over prompts, with 95
+    % intervals."""
 
 
 def stars(n_tests: int, floor: str) -> str:
-    """What the star means, and how many would appear by chance."""
-    chance = (
-        f""" Not corrected for multiplicity: of {n_tests} intervals about {n_tests * 0.05:.1f} would exclude 0 if no
-edit had any effect; the verdicts below are corrected."""
-        if n_tests
-        else ""
-    )
+    """Return what the star means, and how many would appear by chance."""
+    chance = f"of {n_tests} intervals about {n_tests * 0.05:.1f} would exclude 0 if no edit had any effect"
     return f"""Errors are clustered by edit and by person; below five effective edits or people there is no interval
-and no star. * = the 95 % interval excludes 0 and the effect is above the noise floor ({floor}); effects within the
-floor print as 0.{chance}"""
+    and no star. * = the 95 % interval excludes 0 and the effect is above the noise floor ({floor}); effects within the
+    floor print as 0.{f" Not corrected for multiplicity: {chance}." if n_tests else ""}"""
+
+
+def accuracy(match: str, tests: str) -> str:
+    """Return what accuracy is: how answers are matched, and which tests are made."""
+    return f"""The right answer about ANOTHER property of the edited person beats all candidates ({match} match).
+    Higher is better, change 0 = no side effect. Shares: Wilson; change: {tests}. Best constant: what the most common
+    answer for everybody would score. The papers match substrings and so count "female" as right for "male"."""
+
+
+def left_out(no_gold: int, unscored: int, no_candidate: int) -> str:
+    """Return how many cases the accuracy leaves out, and how many count as wrong."""
+    return f"""Left out, over all methods: {no_gold} cases without a gold answer, {unscored} with an unscored candidate.
+    Counted as wrong: {no_candidate} cases none of whose right answers is a candidate."""
+
+
+def coverage(n: int) -> str:
+    """Return how many people were asked about."""
+    return f"""{n:,} people were asked about, none of them the edited person of the same case. Several tags count
+    several times, so shares may add up to more than 100 %; "unknown" = no tag on that axis."""
 
 
 def small_probability(results: Results) -> str:

@@ -112,7 +112,7 @@ class Table:
         columns: From left to right, words first.
         frame: One row per row of the table; with `across` one row per number.
         across: The frame's column whose values become columns, each filled from the last of `columns`.
-        most: Rows shown to people, 0 = all; files hold every row.
+        view: The rows that people see, where files hold more.
         lines: Sentences that follow the first.
     """
 
@@ -123,7 +123,7 @@ class Table:
     columns: Sequence[Column]
     frame: pd.DataFrame
     across: str = ""
-    most: int = 0
+    view: pd.DataFrame | None = None
     lines: Sequence[str] = ()
 
     @property
@@ -138,7 +138,7 @@ class Table:
         if not self.across:
             return heads
         notes = ["note"] if any(self._notes(self._rows)) else []
-        return [*heads[:-1], *map(str, dict.fromkeys(self.frame[self.across])), *notes]
+        return [*heads[:-1], *map(str, dict.fromkeys(row[self.across] for row in self._rows)), *notes]
 
     @property
     def rows(self) -> list[TableRow]:
@@ -164,20 +164,24 @@ class Table:
         cells = []
         for line in lines.values():
             names = [column.text(next(iter(line.values())), safe) for column in keys]
-            numbers = [last.text(line[at], safe) if at in line else "" for at in dict.fromkeys(self.frame[self.across])]
+            numbers = [
+                last.text(line[at], safe) if at in line else ""
+                for at in dict.fromkeys(row[self.across] for row in self._rows)
+            ]
             cells.append([*names, *numbers, *([safe("; ".join(self._notes(line.values())))] if noted else [])])
         return cells
 
     def terminal(self) -> str:
         """Return plain text as wide as the terminal."""
-        about = "\n".join(wrap(printable(line)) for line in (self.about, *self.lines) if line)
-        return "\n".join(filter(None, (self.title.upper(), about, column_table(self.heads, self.cells(), self.left))))
+        lines = [wrap(printable(line)) for line in self._sentences]
+        table = [column_table(self.heads, self.cells(), self.left)] if self._rows else []
+        return "\n".join([self.title.upper(), *lines, *table])
 
     def markdown(self, level: int = 2) -> str:
         """Return a section of Markdown with a heading of this level."""
-        table = markdown_table([escape(head) for head in self.heads], self.cells(escape), self.left)
-        parts = (f"{'#' * level} {escape(self.title)}", *map(escape, (self.about, *self.lines)), table)
-        return "\n\n".join(filter(None, parts))
+        heads = [escape(head) for head in self.heads]
+        table = [markdown_table(heads, self.cells(escape), self.left)] if self._rows else []
+        return "\n\n".join([f"{'#' * level} {escape(self.title)}", *map(escape, self._sentences), *table])
 
     def html(self) -> str:
         """Return a `<table>` as a page shows it."""
@@ -192,13 +196,19 @@ class Table:
         return [plain(row) for row in self._whole().astype(object).to_dict("records")]
 
     def _whole(self) -> pd.DataFrame:
-        rows = _rows(self.frame)
+        rows = rows_of(self.frame)
         texts = {column.head: [column.text(row) for row in rows] for column in self.columns}
         return pd.DataFrame(texts | {str(name): self.frame[name].tolist() for name in self.frame})
 
     @property
+    def _sentences(self) -> list[str]:
+        more = len(self.frame) - len(self._rows)
+        files = f"{more:,} more rows are in {self.name}.csv." if more else ""
+        return [" ".join(line.split()) for line in (self.about, *self.lines, files) if line]
+
+    @property
     def _rows(self) -> list[Row]:
-        return _rows(self.frame.head(self.most or len(self.frame)))
+        return rows_of(self.frame if self.view is None else self.view)
 
     @staticmethod
     def _notes(rows: Iterable[Row]) -> list[str]:
@@ -275,7 +285,8 @@ def number_text(value: float, digits: int) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) > 1 else f"{value:.{digits}f}"
 
 
-def _rows(frame: pd.DataFrame) -> list[Row]:
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """Return the rows of a frame as dictionaries."""
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
 from pathlib import Path
-
-import pandas as pd
 
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves
@@ -17,13 +13,12 @@ from seesaw_cf.report.audit import audit_summary
 from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.conclusion import conclude
 from seesaw_cf.report.markdown import markdown_report
-from seesaw_cf.report.moved import moved_table
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.pictures import drawn
-from seesaw_cf.report.results import Results, read_results, relation_name
-from seesaw_cf.report.success import success_table
+from seesaw_cf.report.results import Results, read_results
+from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.terminal import terminal_report
-from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.plain import json_text
 
 
 def write_report(
@@ -34,15 +29,12 @@ def write_report(
     dose: str | os.PathLike[str] | None = None,
     full: bool = True,
 ) -> str:
-    """Writes the report of a finished run.
+    """Write the report of a finished run.
 
-    Files: `report.html` (one page that needs no network), `report.md`, `levels.csv`, `efficacy.csv`, `edits.csv`,
-    `knowledge.csv`, `unscored.csv`; `success.csv` (paraphrases, neighbours, consequences, scores); `audit.html` (for a
-    judge's file), `audit.json`, `verdicts.csv` and `effects_by_group.csv` where the run asked cross-subject prompts,
-    `accuracy.csv` where it asked cross-property prompts; `verdicts_known.csv`, `effects_known.csv` and
-    `accuracy_known.csv` of the known facts among them; `excess.csv` with control editors, `editors.csv` with two or
-    more, `moved.csv` with models that somebody else edited; with matplotlib `levels.png`, `verdicts_AXIS.png`,
-    `forest_AXIS.png`, `heatmap_AXIS.png`, `accuracy.png` and `dose.png`. The same run gives the same bytes.
+    Files: `report.html` (one page that needs no network), `report.md`, `report.json` and one CSV per table of
+    `run_tables`, `edits.csv`; `audit.html` (for a judge's file) and `audit.json` where the run asked cross-subject
+    prompts. With matplotlib: `levels.png`, `verdicts_AXIS.png`, `forest_AXIS.png`, `heatmap_AXIS.png`,
+    `accuracy.png` and `dose.png`. The same run gives the same bytes.
 
     Args:
         run_folder: A finished run.
@@ -62,22 +54,23 @@ def write_report(
     results = read_results(run_folder, settings=settings)
     curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)
-    tables = report_tables(results)
-    for name, frame in tables.items():
-        write_text(folder / f"{name}.csv", csv_text(frame))
+    tables = run_tables(results)
+    write_text(folder / "edits.csv", csv_text(results.edits.drop(columns=["candidates", "candidates_pre"])))
+    for table in tables:
+        write_text(folder / f"{table.name}.csv", table.csv())
+    write_text(folder / "report.json", json_text({table.name: table.records() for table in tables}))
     pictures, without = drawn(lambda: _draw(results, folder, curves))
     write_text(folder / "report.md", markdown_report(results, pictures, without, curves))
     audited = ""
     if results.audit is not None:
         record = audit_summary(results.audit, results.manifest, results.score, results.gates)
-        whole = plain(record | {"conclusion": conclude(results), "levels": results.levels.to_dict("records")})
-        write_text(folder / "audit.json", json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        whole = record | {"conclusion": conclude(results), "levels": results.levels.to_dict("records")}
+        write_text(folder / "audit.json", json_text(whole))
         write_text(folder / "audit.html", audit_page(results))
         audited = "audit.html, audit.json, "
-    write_text(folder / "report.html", report_page(results, tables))
-    written = (
-        f"Written to {folder}:\nreport.html, report.md, {audited}{len(tables)} CSV files, {len(pictures)} pictures."
-    )
+    write_text(folder / "report.html", report_page(results))
+    counts = f"{len(tables) + 1} CSV files, {len(pictures)} pictures."
+    written = f"Written to {folder}:\nreport.html, report.md, report.json, {audited}{counts}"
     more = "" if full else "All tables: report.md, or this command with --full."
     return terminal_report(results, "\n".join(filter(None, (written, without, more))), full)
 
@@ -86,31 +79,3 @@ def _draw(results: Results, folder: Path, curves: Curves | None) -> dict[str, st
     from seesaw_cf.report.plots import draw
 
     return draw(results, folder, curves)
-
-
-def report_tables(results: Results) -> dict[str, pd.DataFrame]:
-    """Name -> table that a report writes as CSV."""
-    audit, nothing = results.audit, pd.DataFrame()
-    tables = {
-        "levels": results.levels,
-        "effects_by_group": _named(results.effects, ["relation"]),
-        "verdicts": _named(audit.verdicts, ["relation"]) if audit and "verdict" in audit.verdicts else nothing,
-        "verdicts_known": _named(audit.known, ["relation"]) if audit else nothing,
-        "excess": _named(audit.excess, ["relation"]) if audit else nothing,
-        "editors": _named(audit.pairs, ["relation"]) if audit else nothing,
-        "accuracy": _named(results.accuracy, ["edit_relation", "effect_relation"]),
-        "efficacy": _named(results.efficacy, ["relation"]),
-        "success": success_table(results.success),
-        "effects_known": _named(results.known.effects, ["relation"]),
-        "accuracy_known": _named(results.known.accuracy, ["edit_relation", "effect_relation"]),
-        "knowledge": _named(results.known.facts, ["relation"]),
-        "edits": results.edits.drop(columns=["candidates", "candidates_pre"]),
-        "moved": moved_table(results.manifest),
-        "unscored": results.unscored,
-    }
-    return {name: frame for name, frame in tables.items() if len(frame.columns)}
-
-
-def _named(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Adds the papers' names beside relation ids."""
-    return frame.assign(**{f"{name}_name": frame[name].map(relation_name) for name in columns if name in frame})

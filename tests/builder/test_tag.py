@@ -380,8 +380,8 @@ def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
     capsys.readouterr()
     assert main([*words, "--out", str(tmp_path / "run"), "--full"]) == 0
     shown = capsys.readouterr().out
-    assert "D_d by race" in shown
-    assert "CROSS-PROPERTY ACCURACY" in shown
+    assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
+    assert "OTHER PROPERTIES" in shown
     assert "The records lack something" not in shown
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["notes"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,8 @@ def test_report_prints_its_table_and_writes_its_files(
 ) -> None:
     assert call("report", run_folder, "--out", tmp_path / "report", "--full") == 0
     shown = capsys.readouterr().out
-    assert "EFFICACY GATE" in shown
-    assert "D_d by race" in shown
+    assert "DID THE EDITS TAKE" in shown
+    assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
     assert (tmp_path / "report" / "report.md").exists()
 
 
@@ -63,8 +64,8 @@ def test_metrics_writes_json_without_nan(run_folder: Path, tmp_path: Path, capsy
     file = tmp_path / "m.json"
     assert call("metrics", run_folder, "--axis", "gender", "--score", "log_odds", "--json", file) == 0
     shown = capsys.readouterr().out
-    assert "D_d by gender" in shown
-    assert "D_d by race" not in shown
+    assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
+    assert not re.search(r"target +race", shown)
     assert "Unit: nats" in " ".join(shown.split())
     found = json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
     assert found["score"] == "log_odds"

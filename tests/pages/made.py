@@ -18,7 +18,6 @@ from seesaw_cf.report import Results, read_results
 from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.dose_page import dose_findings
 from seesaw_cf.report.page import report_page
-from seesaw_cf.report.write import report_tables
 from seesaw_cf.stereotypes.changes import changes
 from seesaw_cf.stereotypes.page import graph_findings
 from seesaw_cf.study.html import comparison_html
@@ -50,13 +49,13 @@ def _results(folder: Path) -> Results:
 
 def _report(folder: Path) -> str:
     results = _results(folder)
-    return report_page(results, report_tables(results))
+    return report_page(results)
 
 
 def _no_control(folder: Path) -> str:
     """One editor, no control, one case."""
     results = read_results(write_run(folder / "one", cases(("P27",), 1, 6)))
-    return report_page(results, report_tables(results))
+    return report_page(results)
 
 
 def _study(folder: Path) -> str:

@@ -146,14 +146,14 @@ def test_did_the_edits_take(page: Any, scores: pd.DataFrame) -> None:
         index=["case_id", "edit_relation", "prompt_id"], columns="role", values="logprob"
     ).dropna()
     row = next(row for row in _cells(page, "efficacy") if row[:2] == ["memit", "all"])
-    assert _numbers(row[3])[0] == pytest.approx(100 * (after["target_new"] > after["target_true"]).mean(), abs=0.06)
+    assert _numbers(row[4])[0] == pytest.approx(100 * (after["target_new"] > after["target_true"]).mean(), abs=0.06)
     edits = scores[(scores["editor"] == "memit") & (scores["kind"] == "efficacy")]
-    assert int(row[-1]) == edits["case_id"].nunique()
+    assert int(row[2]) == edits["case_id"].nunique()
 
 
 def test_of_how_many_people_is_no_group_known(page: Any, asked: pd.DataFrame, scores: pd.DataFrame) -> None:
     people = scores[scores["kind"] == "cross_subject"].drop_duplicates("subject")
-    shown = {row[0]: int(row[2]) for row in _cells(page, "coverage") if row[1] == "no tag"}
+    shown = {row[0]: int(row[2]) for row in _cells(page, "coverage") if row[1] == "unknown"}
     assert shown == {axis: int((people[axis].map(len) == 0).sum()) for axis in _AXES}
     assert min(shown.values()) > 0
 

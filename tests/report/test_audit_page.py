@@ -33,18 +33,18 @@ def test_it_has_what_it_says_it_has(page: Read) -> None:
     wanted = {"scope", "coverage", "intersections", "efficacy", "accuracy", "unscored", "verdicts", "methods"}
     assert wanted | {"crosswalk", "provenance"} <= ids
     said = " ".join(page.text.split())
-    assert "gender no tag" in said
+    assert "gender unknown" in said
     assert re.search(r"(wo)?men · \w+", said)
     assert "seesaw-cf run " in said
 
 
 def test_people_are_counted_once_and_unknown_ones_too(page: Read) -> None:
     """The shares of gender, where nobody has two tags, add up to everybody."""
-    rows = re.findall(r"gender\s*(men|women|no tag)\s*([\d,]+)", page.text)
+    rows = re.findall(r"gender\s*(men|women|unknown)\s*([\d,]+)", page.text)
     everybody = re.search(r"([\d,]+) people were asked about", page.text)
     assert everybody is not None
     assert sum(int(n) for _, n in rows) == int(everybody[1])
-    assert {name for name, _ in rows} == {"men", "women", "no tag"}
+    assert {name for name, _ in rows} == {"men", "women", "unknown"}
 
 
 def test_a_crosswalk_is_no_claim_of_compliance(page: Read) -> None:

@@ -15,7 +15,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.report import AuditSettings, read_results, write_report
-from seesaw_cf.report.verdicts import audit_sections
+from seesaw_cf.report.verdicts import about_verdicts
 from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
 from seesaw_cf.tables import read_table
 from tests.report.runs import cases, write_manifest, write_run
@@ -89,19 +89,19 @@ def test_excess_and_pairs_are_the_paired_differences(controlled: tuple[Path, Pat
     means = {e: prompts[prompts["editor"] == e].groupby("case_id")["D"].mean() for e in ("ft", "memit")}
     assert pairs["value"] == pytest.approx((means["ft"] - means["memit"]).mean())
     markdown = (out / "report.md").read_text(encoding="utf-8")
-    assert "### Excess over control edits" in markdown
-    assert "| *citizenship* | ft − memit |" in markdown
+    assert "## Excess over control edits" in markdown
+    assert "| citizenship | ft | memit | all |" in markdown
 
 
 def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, Path, str]) -> None:
     _, out, shown = controlled
     markdown = (out / "report.md").read_text(encoding="utf-8")
-    assert "## What can be claimed" in markdown
+    assert "## What can be claimed about groups" in markdown
     assert not re.search(r"\bnan\b", markdown, re.IGNORECASE)
-    assert re.search(r"\*\*\d+ amplified, \d+ reduced, \d+ negligible, \d+ equivalent, \d+ undetermined\*\*", markdown)
+    assert re.search(r"\d+ amplified, \d+ reduced, \d+ negligible, \d+ equivalent, \d+ undetermined\.", markdown)
     assert "](verdicts_gender.png)" in markdown
-    assert "VERDICTS" in shown
-    assert shown.isascii()
+    assert "WHAT CAN BE CLAIMED" in shown
+    assert shown.replace("·", "").isascii()
     assert max(map(len, shown.split("\n"))) <= 100
 
 
@@ -214,7 +214,7 @@ def test_nobody_tagged_is_a_report_without_verdicts(tmp_path: Path) -> None:
         for case in made
     ]
     results = read_results(write_run(tmp_path / "run", bare))
-    assert audit_sections(results) == []
+    assert about_verdicts(results) == ()
     write_report(tmp_path / "run")
     record = json.loads((tmp_path / "run" / "report" / "audit.json").read_text(encoding="utf-8"))
     assert (record["counts"], record["rows"]) == ({}, [])

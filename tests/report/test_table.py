@@ -44,8 +44,10 @@ _COLUMNS = (
 )
 
 
-def _table(rows: list[dict[str, object]], most: int = 0) -> Table:
-    return Table("effects", "Effects", "What the edit did.", _COLUMNS, pd.DataFrame(rows), most=most)
+def _table(rows: list[dict[str, object]], most: int = 9) -> Table:
+    return Table(
+        "effects", "Effects", "What the edit did.", _COLUMNS, (frame := pd.DataFrame(rows)), view=frame.head(most)
+    )
 
 
 def _unescaped(markdown: str) -> list[list[str]]:

@@ -283,7 +283,7 @@ def test_what_it_moved_is_shared_and_reported(
              "--out", str(tmp_path / "run"), "--full"]  # fmt: skip
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "MOVED" in out
+    assert "WHAT THE EDITED MODELS MOVED" in out
     report = (tmp_path / "run" / "report" / "report.md").read_text()
     assert "## What the edited models moved" in report
     assert f"--edited theirs={tmp_path / 'edited'}" in report

@@ -1,0 +1,365 @@
+"""The tables of a run's report, each declared once: title, one sentence, columns, rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+
+from seesaw_cf.effects.groups import ALL, AXES, members
+from seesaw_cf.report import notes, text
+from seesaw_cf.report.intersections import CROSSED, intersections
+from seesaw_cf.report.levels import level_head, level_number, level_verdict
+from seesaw_cf.report.moved import ABOUT_MOVED, MOST, moved_table
+from seesaw_cf.report.page_answers import case_link
+from seesaw_cf.report.page_cases import cell_link
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
+from seesaw_cf.report.table import Cell, Column, Estimate, Row, Table, rows_of
+from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look
+
+_REASONS, _CLAIMS = 30, 40
+_NOTHING = pd.DataFrame()
+_share = partial(Estimate, scale=100, digits=1, unit="%")
+_points = partial(Estimate, scale=100, digits=1, sign=True)
+_p = partial(Column, cell=lambda row: text.p_value(row["p_adjusted"]))
+_TESTS = {
+    "crossed": "Newcombe, clustered by person, none below 5; p: exact McNemar test, clustered where people repeat",
+    "paper": "bootstrap over cases; p: unpaired t-test, as in the papers",
+}
+
+
+def run_tables(results: Results) -> list[Table]:
+    """Return every table of a run, in the order of a reader."""
+    tables = [
+        _moved(results),
+        efficacy_table(results),
+        _levels(results),
+        _success(results),
+        _knowledge(results),
+        *_effects(results),
+        *_audit(results),
+        *_accuracy(results),
+        _coverage(results),
+        _intersections(results),
+        _unscored(results),
+    ]
+    return [table for table in tables if len(table.frame.columns)]
+
+
+def page_tables(results: Results) -> list[Table]:
+    """Return the tables of a page, which has room for every verdict with its reason."""
+    return [replace(table, view=None) if table.name == "verdicts" else table for table in run_tables(results)]
+
+
+def _named(head: str, cell: Cell = "") -> Column:
+    return Column(head, cell, words=True)
+
+
+_EDITOR = _named("editor")
+_PROPERTY = _named("property", lambda row: relation_name(row["relation"]))
+
+
+def _moved(results: Results) -> Table:
+    columns = [
+        *(_named("model"), _named("parameter", "name"), _named("shape")),
+        Column("rank", lambda row: "whole" if pd.isna(row["rank"]) else int(row["rank"])),
+        Column("norm", lambda row: f"{row['norm']:.3g}"),
+        Column("relative", lambda row: "-" if pd.isna(row["relative"]) else f"{row['relative']:.3g}"),
+    ]
+    frame = view = moved_table(results.manifest)
+    if len(frame):
+        view = frame.sort_values("relative", ascending=False, kind="stable").groupby("model", sort=False).head(MOST)
+    return Table("moved", "What the edited models moved", ABOUT_MOVED, columns, frame, view=view)
+
+
+def efficacy_table(results: Results, brief: bool = False) -> Table:
+    """Return whether the edits took; the brief table has one row per editor, and the shares alone."""
+    shares = (_share("before the edit", "pre"), _share("after", "post"))
+    if brief:
+        about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
+        lines = () if len(results.efficacy) else (notes.NO_FACTS,)
+        short = (_EDITOR, Column("edits", "n_edits"), *shares)
+        return Table("efficacy", "Efficacy gate", about, short, results.gate_rows, lines=lines)
+    columns = (
+        *(_EDITOR, _PROPERTY, Column("edits", "n_edits"), *shares, _share("p(new) raised", "raised")),
+        *(Column("no change", "n_zero"), Column("not finite", "n_non_finite"), Column("refused", "n_refused")),
+        Column("unscored", lambda row: row.get("n_unscored", row["n_edits"])),
+    )
+    lines = () if len(results.efficacy) else (notes.NO_FACTS,)
+    frame = _in_order(results, results.efficacy) if lines == () else pd.DataFrame(columns=["editor", "relation"])
+    return Table("efficacy", "Did the edits take?", notes.GATE, columns, frame, lines=lines)
+
+
+def _levels(results: Results) -> Table:
+    def change(head: str, name: str, ends: str) -> Column:
+        def cell(row: Row) -> str | None:
+            missing = pd.isna(row.get(name, None))
+            return None if missing else level_number(row, (name, f"{ends}low", f"{ends}high"), results)
+
+        return Column(head, cell)
+
+    columns = (
+        *(
+            _named("level", lambda row: level_head(row["level"])),
+            _EDITOR,
+            _named("control", lambda r: r["control"] or "-"),
+        ),
+        _named("the edit is", lambda row: level_verdict(row, results) if row["control"] else "-"),
+        *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
+        change("difference", "difference", "difference_"),
+        *(Column("asked", "n"), Column("edits", "n_edits"), Column("people", "n_people")),
+    )
+    frame = results.levels
+    return Table("levels", "What happened to everybody", notes.LEVELS, columns, frame, view=_where(frame, "decides"))
+
+
+def _success(results: Results) -> Table:
+    frame = success_table(results.success)
+    columns = (
+        *(_EDITOR, _named("counted")),
+        Estimate("share", "value", low="low", scale=100, digits=1, unit="%", n=lambda row: f"n={row['n_cases']}"),
+    )
+    view = _where(frame, "counted")
+    view = view if len(view) and view["asked"].nunique() > 1 else view.iloc[:0]
+    return Table("success", "How far the edits reach", ABOUT_SUCCESS, columns, frame, "asked", view)
+
+
+def _knowledge(results: Results) -> Table:
+    columns = (
+        *(_named("facts"), _PROPERTY, _share("known before", "known"), Column("n")),
+        *(_short("median rank", "median_rank"), _short("candidates", "median_candidates")),
+        *(_short("median part", "median_share"), Column("not said", "n_without")),
+    )
+    frame = results.known.facts
+    if len(frame):
+        order = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
+        first = {name: at for at, name in enumerate(dict.fromkeys(frame["facts"]))}
+        frame = _sorted(frame, lambda row: (first[row["facts"]], order[row["relation"]]))
+    lines = (results.known.note,) if results.known.note else ()
+    return Table("knowledge", "What did the model know before?", notes.KNOWN, columns, frame, lines=lines)
+
+
+def _effects(results: Results) -> Iterator[Table]:
+    if results.effects.empty:
+        return
+    columns = (
+        *(
+            _EDITOR,
+            _PROPERTY,
+            _named("hold the", lambda row: text.HOLDS[row["holds"]]),
+            _named("axis"),
+            _named("people", "group"),
+        ),
+        *_scales(results),
+        *(Column("edits", "n_cases"), Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
+    )
+    frame = _in_order(results, results.effects)
+    view = frame[(frame["holds"] == HOLDER) | (frame["axis"] == ALL)]
+    tested = int((frame["p"].notna() & (frame["axis"] != ALL) & (frame["holds"] == HOLDER)).sum())
+    stars = notes.PAPER_STARS if results.mode == "paper" else notes.stars(tested, str(results.floor))
+    batch = notes.BATCH if results.manifest.get("protocol") == "batch" else ""
+    lines = tuple(filter(None, (notes.small_probability(results), notes.HOLDERS, stars, batch)))
+    about = notes.effect_size(*text.ABOUT_SCORE[results.score])
+    yield Table("effects_by_group", "What happened to other people", about, columns, frame, view=view, lines=lines)
+    frame = results.known.effects
+    if len(frame):
+        frame = _in_order(results, frame)
+        known = (*columns[:2], _named("facts"), *columns[2:])
+        view = frame[(frame["holds"] == HOLDER) & (frame["axis"] == ALL)]
+        yield Table("effects_known", "Effects among known facts", notes.SCALES, known, frame, view=view)
+
+
+def _scales(results: Results) -> list[Estimate]:
+    def reason(row: Row) -> str:
+        return text.no_interval(row) if row["n_cases"] else "none could be scored"  # type: ignore[arg-type]
+
+    floor = results.floor
+    scales = [Estimate("D_d", "D", low="low", zero=floor.zero_limit(results.score), star="marked", note=reason)]
+    if results.mode == "crossed":
+        nats = Estimate("log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds, star="log_odds_marked")
+        scales += [nats] if results.score != "log_odds" else []
+        scales.append(Estimate("part", "share", digits=2, zero=floor.zero_limit_share, star="share_marked"))
+    return scales
+
+
+def _audit(results: Results) -> Iterator[Table]:
+    audit = results.audit
+    if audit is None or "verdict" not in audit.verdicts:
+        return
+    lines = about_verdicts(results)
+    view = ordered_claims(audit).head(_CLAIMS)
+    title = "What can be claimed about groups"
+    yield Table("verdicts", title, notes.VERDICTS, _verdict_columns(), audit.verdicts, view=view, lines=lines)
+    if len(audit.known.columns):
+        columns = (_named("facts"), *_verdict_columns())
+        view, title = audit.known.iloc[:0], "Verdicts among known facts"
+        yield Table("verdicts_known", title, second_look(audit), columns, audit.known, view=view)
+    first = _named("control")
+    for name, title, about, frame, names in (
+        ("excess", "Excess over control edits", notes.EXCESS, audit.excess, (_EDITOR, first)),
+        (
+            "editors",
+            "Editors side by side",
+            notes.PAIRS,
+            audit.pairs,
+            (_named("editor", "first"), _named("less", "second")),
+        ),
+    ):
+        if len(frame.columns):
+            everybody = frame[frame["axis"] == ALL]
+            columns = (_PROPERTY, *names, _named("people", "group"), *_differences(results), *_counts())
+            yield Table(name, title, about, columns, frame, view=everybody)
+    columns = (
+        _named("of", lambda row: row["editor"] or "run"),
+        *(_named("gate"), _named("rule"), _named("passed", lambda row: "yes" if row["passed"] else "no")),
+        Column("number", lambda row: f"{row['value']:.3g}" if isinstance(row["value"], float) else row["value"]),
+    )
+    yield Table("gates", "Gates", notes.GATES, columns, pd.DataFrame(results.gates))
+
+
+def _verdict_columns() -> tuple[Column, ...]:
+    def beside(row: Row) -> str:
+        return text.number(row.get("probability") if row["scale"] == "log-odds" else row.get("log_odds"))
+
+    def link(row: Row) -> str:
+        return cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
+
+    contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
+    family = Estimate("difference, family-wise interval", "value", low="low_family", zero=0.0)
+    reason = _named(
+        "why", lambda row: (row["note"] or row["rule"]) if row["verdict"] == "undetermined" else row["rule"]
+    )
+    names = (_EDITOR, _PROPERTY, contrast, _named("verdict"), _named("scale"), reason)
+    return (*names, family, Column("in the other scale", beside), _p("corrected p"), *_counts())
+
+
+def _differences(results: Results) -> tuple[Column, ...]:
+    floor = results.floor
+    value = Estimate("difference of D_d", "value", low="low", zero=floor.zero_limit(results.score), note="note")
+    return (value, Estimate("in log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds), _p("corrected p"))
+
+
+def _counts() -> Iterator[Column]:
+    for head, name in (("edits", "edit"), ("people asked", "person")):
+        yield Column(head, lambda row, name=name: row["clusters"].get(name))  # type: ignore[misc]
+
+
+def _accuracy(results: Results) -> Iterator[Table]:
+    def pair(row: Row) -> str:
+        names = (row["edit_relation"], row["effect_relation"])
+        return "all pairs" if names == (ALL, ALL) else "/".join(map(relation_name, names))
+
+    def cases(head: str, name: str, outcome: str) -> Column:
+        def link(row: Row) -> str:
+            return case_link(row["editor"], row["edit_relation"], row["effect_relation"], outcome) if row[name] else ""
+
+        return Column(head, name, link=link)
+
+    def guess(name: str) -> Cell:
+        return lambda row: "-" if row["edit_relation"] == ALL else text.percent(row[name])
+
+    def reason(row: Row) -> str:
+        return row["note"] if row["n"] else "none could be scored"
+
+    columns = (
+        *(_EDITOR, _named("edited/asked", pair), Column("chance", guess("chance"))),
+        *(Column("best constant", guess("majority")), _share("before", "pre"), _share("after", "post")),
+        _points("change in points", "change", low="low", note=reason),
+        Column("p", lambda row: text.p_value(row["p"])),
+        *(cases("lost", "lost", "lost"), cases("gained", "gained", "gained"), cases("cases", "n", "")),
+        *(_change("part", "share", 3), _change("log-odds", "log_odds", 2)),
+    )
+    rows = results.accuracy
+    if rows.empty:
+        return
+    pairs = rows[rows["edit_relation"] != ALL]
+    match, tests = ("substring" if results.mode == "paper" else "exact"), _TESTS[results.mode]
+    left_out = notes.left_out(*(int(pairs[name].sum()) for name in ("n_no_gold", "n_unscored", "n_no_candidate")))
+    about, lines = notes.accuracy(match, tests), (left_out,)
+    title = "What happened to the edited person's other properties"
+    yield Table("accuracy", title, about, columns, _by_pair(results, rows), lines=lines)
+    rows = results.known.accuracy
+    if len(rows):
+        unlinked = [replace(column, link=None) for column in columns]
+        known, title = (*unlinked[:2], _named("facts"), *unlinked[2:]), "Other properties among known facts"
+        frame = _by_pair(results, rows)
+        view = frame[frame["edit_relation"] == ALL]
+        yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view)
+
+
+def _change(head: str, name: str, digits: int) -> Estimate:
+    return Estimate(head, name, digits=digits, zero=0.0)
+
+
+def _coverage(results: Results) -> Table:
+    columns = (_named("axis"), _named("group"), Column("people"), _share("part", "share"), Column("prompts"))
+    frame, n = pd.DataFrame(), 0
+    if results.prompts is not None and len(results.prompts):
+        first = results.prompts[results.prompts["editor"] == results.prompts["editor"].iloc[0]]
+        everybody = first.drop_duplicates("person")
+        n = len(everybody)
+        frame = pd.DataFrame(
+            {"axis": axis, "group": group, "people": len(rows), "share": len(rows) / n, "prompts": asked}
+            for axis in AXES
+            for group, rows in members(everybody[axis].tolist()).items()
+            for asked in (len(members(first[axis].tolist())[group]),)
+        )
+    return Table("coverage", "Who was asked about", notes.coverage(n), columns, frame)
+
+
+def _intersections(results: Results) -> Table:
+    def link(row: Row) -> str:
+        return cell_link((row["editor"], row["relation"], HOLDER, CROSSED, row["group"]))
+
+    columns = (
+        *(_EDITOR, _PROPERTY, Column(CROSSED, "group", words=True, link=link)),
+        Estimate("log-odds", "log_odds", zero=0.0, note="note"),
+        *(Column("edits", "n_cases"), Column("people", "n_subjects")),
+    )
+    return Table("intersections", "Intersections", notes.INTERSECTIONS, columns, intersections(results))
+
+
+def _unscored(results: Results) -> Table:
+    columns = (*(_named(name) for name in ("editor", "kind", "phase", "reason")), Column("rows", "n_rows"))
+    frame = results.unscored
+    total = int(frame["n_rows"].sum())
+    about = f"{total:,} of {results.n_rows:,} score rows have no number; none is filled in."
+    return Table("unscored", "What could not be scored", about, columns, frame, view=frame.head(_REASONS))
+
+
+def _short(head: str, name: str) -> Column:
+    return Column(head, lambda row: None if pd.isna(row[name]) else f"{row[name]:.3g}")
+
+
+def _where(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    return frame[frame[name].astype(bool)] if name in frame else frame
+
+
+def _in_order(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by editor as they ran, relation as the papers list them, axis, and group."""
+    editors = {name: at for at, name in enumerate(results.editors)}
+    relations = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
+    axes = {name: at for at, name in enumerate(dict.fromkeys(frame.get("axis", ())))}
+    groups = {axis: sort_groups(axis, frame.loc[frame["axis"] == axis, "group"]) for axis in axes}
+
+    def key(row: Row) -> tuple[int, ...]:
+        place = (editors[row["editor"]], relations[row["relation"]])
+        return (*place, axes[row["axis"]], groups[row["axis"]].index(row["group"])) if axes else place
+
+    return _sorted(frame, key)
+
+
+def _by_pair(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+    pairs = sort_pairs(zip(frame["edit_relation"], frame["effect_relation"], strict=True))
+    return _sorted(
+        frame,
+        lambda row: (results.editors.index(row["editor"]), pairs.index((row["edit_relation"], row["effect_relation"]))),
+    )
+
+
+def _sorted(frame: pd.DataFrame, key: Callable[[Row], tuple[int, ...]]) -> pd.DataFrame:
+    keys = [key(row) for row in rows_of(frame)]
+    return frame.iloc[sorted(range(len(frame)), key=keys.__getitem__)].reset_index(drop=True)
